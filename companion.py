@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from tornado.netutil import bind_sockets
 
@@ -25,6 +26,7 @@ from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.loader import load_config
 from regsvc.config.places import find_config_file
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.abandonable import wait_for_calls
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import find_running_daemon
 from regsvc.runtime.logs import print_error, set_up_logging
@@ -35,6 +37,8 @@ log = logging.getLogger("companion")
 EX_CONFIG = 78
 EX_PORT_IN_USE = 75
 EX_PIPE = 141
+_GRACE_SECONDS = 1.0
+"""For abandoned calls at the end of the process."""
 _NOTHING_SET_UP = (
     "there is no config here. `companion install` sets up a server, `companion serve` runs one with the defaults, and "
     "`companion --help` lists all commands."
@@ -159,5 +163,20 @@ def _describe_listener(config: Config) -> str:
     return f"the companion of this installation ({config.server.state_dir}) is running already"
 
 
+def run_and_exit() -> NoReturn:
+    """Run a command and end the process.
+
+    A call that was abandoned (a database that does not answer) may still run. The interpreter must not be torn down
+    under it: libraries in C have crashed then (SIGSEGV instead of the exit status).
+    """
+    status = main()
+    if wait_for_calls(_GRACE_SECONDS):
+        sys.exit(status)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_and_exit()

@@ -113,5 +113,5 @@ setup(
     install_requires=RUNTIME,
     extras_require={"dev": DEVELOPMENT},
     cmdclass={"build": Build, "build_py": BuildPython},
-    entry_points={"console_scripts": ["companion=companion:main"]},
+    entry_points={"console_scripts": ["companion=companion:run_and_exit"]},
 )

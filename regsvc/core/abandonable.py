@@ -2,11 +2,14 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
 T = TypeVar("T")
+
+_running: set[threading.Thread] = set()
 
 
 def start_call(work: Callable[[], T]) -> "Future[T]":
@@ -18,8 +21,12 @@ def start_call(work: Callable[[], T]) -> "Future[T]":
             future.set_result(work())
         except BaseException as error:  # raised again where the result is asked for
             future.set_exception(error)
+        finally:
+            _running.discard(threading.current_thread())
 
-    threading.Thread(target=run, daemon=True).start()
+    thread = threading.Thread(target=run, daemon=True)
+    _running.add(thread)
+    thread.start()
     return future
 
 
@@ -31,3 +38,11 @@ def call_within(seconds: float, work: Callable[[], T]) -> T:
 async def await_call(work: Callable[[], T]) -> T:
     """Await the result of `work`; the process may end before it."""
     return await asyncio.wrap_future(start_call(work))
+
+
+def wait_for_calls(seconds: float) -> bool:
+    """Wait for the calls that were abandoned, at most so long. Returns whether all of them have ended."""
+    deadline = time.monotonic() + seconds
+    for thread in list(_running):
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return not any(thread.is_alive() for thread in list(_running))
