@@ -41,7 +41,13 @@ def read_verifymc(source: str, settings: VerifyMCSettings) -> VerifyMCData:
     """Read all data from a folder, a users.json or a database URL. Raises `TransferProblem`."""
     if source.startswith(_URL):
         return _read_tables(source, settings)
-    path = Path(source)
+    try:
+        return _read_path(Path(source), settings)
+    except OSError as error:  # such as a folder that our user may not enter
+        raise TransferProblem(f"{error.filename or source} cannot be read: {error.strerror}; {_NOTHING}.") from None
+
+
+def _read_path(path: Path, settings: VerifyMCSettings) -> VerifyMCData:
     folder = path if path.is_dir() else path.parent
     config = _find(folder, "config.yml")
     document = ConfigDocument(_read_config(config) if config is not None else {})
@@ -98,8 +104,6 @@ def _read_files(users: Path, settings: VerifyMCSettings) -> VerifyMCData:
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise TransferProblem(f"{path} cannot be read: {error.strerror}; {_NOTHING}.") from None
     except json.JSONDecodeError as error:
         raise TransferProblem(
             f"{path}: line {error.lineno}, column {error.colno}: this is not JSON; {_NOTHING}. If the game server was "

@@ -303,6 +303,11 @@ def test_a_place_without_its_data_is_explained(
     assert words in capsys.readouterr().err
 
 
+def test_a_path_that_cannot_be_looked_at_is_explained(services: ServiceHarness, capsys: Captured) -> None:
+    assert import_from(services, f"/{'x' * 300}") == 1
+    assert "cannot be read: File name too long; nothing was imported." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [
