@@ -75,7 +75,9 @@ class HttpSection:
     """HTTP requests: limits, proxies, other front ends."""
 
     legacy_status: bool = key.flag(
-        False, "Send refusals of business rules with status 200 and success: false, for front ends that expect this."
+        False,
+        "Answer as front ends and game proxies that exist already expect, such as refusals with status 200 and "
+        "success: false (see docs/front-ends.md).",
     )
     trusted_proxies: TrustedProxies = key.trusted_proxies(
         "auto",

@@ -113,6 +113,21 @@ def test_a_new_password_ends_all_sessions_but_nobody_elses(
     assert sessions.authenticate(again).username == "Alice"
 
 
+def test_one_session_may_be_kept_but_none_that_had_ended(sessions: Sessions, alice: User, caller: Caller) -> None:
+    here, elsewhere, former = (sessions.issue(alice, "user", caller).token for device in range(3))
+    kept, ended = sessions.authenticate(here), sessions.authenticate(former)
+    Session.update(token_generation=Session.token_generation - 1).where(Session.jti == ended.jti).execute()
+
+    sessions.revoke_all(alice.id, kept=kept.jti)
+    assert sessions.authenticate(here).token_generation == kept.token_generation + 1
+    with pytest.raises(Unauthorized):
+        sessions.authenticate(elsewhere)
+    sessions.revoke_all(alice.id, kept=ended.jti)
+    for token in (here, former):
+        with pytest.raises(Unauthorized):
+            sessions.authenticate(token)
+
+
 def test_a_session_of_a_former_generation_does_not_stand(sessions: Sessions, alice: User, caller: Caller) -> None:
     token = sessions.issue(alice, "user", caller).token
     User.update(token_generation=User.token_generation + 1).execute()
