@@ -72,10 +72,6 @@ class EmailVerification:
         """Spend the code inside the caller's transaction; `is_right` must come first. Raises `InvalidCode`."""
         self.codes.redeem(address.key, purpose, code)
 
-    def wake_deliveries(self) -> None:
-        """Deliver committed messages now. On the event loop."""
-        self.mail_queue.wake()
-
     def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
         with self.database.atomic():
             remaining = self.mail_limits.hit(address.key, caller)

@@ -1,4 +1,4 @@
-"""Changes of passwords: by the owner, by an admin, and through a mailed link. Hashing stays between transactions."""
+"""Changes of passwords: by the owner, by an admin, and through a link. Hashing stays between transactions."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.password_store import PasswordOwner, PasswordStore
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.password_links import PasswordLinks, proves_address
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.database.audit import Actor
@@ -56,7 +56,7 @@ class PasswordChanges:
         return await self.worker.run(self.store.set, owner, stored, by.actor)
 
     async def reset(self, token: str, new: str, caller: Caller) -> DecisionResult:
-        """Set the password with the token of a mailed link.
+        """Set the password with the token of a link.
 
         Raises `ResetTokenInvalid`, and `InvalidPassword`, which does not spend the link.
         """
@@ -80,8 +80,8 @@ class PasswordChanges:
 
     def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> DecisionResult:
         def redeem(user: User) -> None:
-            self.links.redeem(token)
-            if user.email_key is not None:  # reading the mail has proven the address
+            link = self.links.redeem(token)
+            if user.email_key is not None and proves_address(link):
                 user.is_email_verified = True
 
         return self.store.set(owner, stored, Actor(owner.username, caller.address), first=redeem)

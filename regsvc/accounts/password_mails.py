@@ -53,7 +53,7 @@ class PasswordMails:
         owner = self.store.get_owner(username, by)
         with self.database.atomic():
             user = User.get_by_id(owner.user_id)
-            if user.email is None:
+            if user.email_key is None:
                 raise errors.PasswordRequired
             self.mail_queue.send_password_link(user)
         return DecisionResult(user.username, user.status)

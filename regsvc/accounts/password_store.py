@@ -1,4 +1,4 @@
-"""Storage of passwords set through us: by the owner, by an admin or through a mailed link."""
+"""Storage of passwords set through us: by the owner, by an admin or through a link."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -29,8 +29,8 @@ class PasswordOwner:
 class PasswordStore:
     """Store that writes a new password to our user and AuthMe's player. Blocking: for a worker thread.
 
-    A new password ends every mailed link and every session, except one to be kept. It reaches the player's row at once,
-    or when the row is unlocked.
+    A new password ends every link and every session, except one to be kept. It reaches the player's row at once, or when
+    the row is unlocked.
     """
 
     access: AccountAccess

@@ -12,6 +12,7 @@ from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges
+from regsvc.accounts.password_handover import PasswordHandover
 from regsvc.accounts.password_mails import PasswordMails
 from regsvc.accounts.self_service import SelfService
 from regsvc.accounts.status_lookup import StatusLookup
@@ -79,6 +80,7 @@ class Services:
     accounts: Accounts
     password_changes: PasswordChanges
     password_mails: PasswordMails
+    password_handover: PasswordHandover
     questionnaires: Questionnaires
     chat: Chat
     self_service: SelfService

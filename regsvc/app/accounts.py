@@ -9,6 +9,7 @@ from regsvc.accounts.login import Logins, LoginSessions
 from regsvc.accounts.login_lookup import LoginLookup
 from regsvc.accounts.password_changes import PasswordChanges
 from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.accounts.password_handover import PasswordHandover
 from regsvc.accounts.password_mails import PasswordMails
 from regsvc.accounts.password_store import PasswordStore
 from regsvc.accounts.player_warnings import PlayerWarnings
@@ -33,6 +34,7 @@ class AccountParts:
     logins: Logins
     password_changes: PasswordChanges
     password_mails: PasswordMails
+    password_handover: PasswordHandover
     statuses: StatusLookup
 
 
@@ -60,5 +62,6 @@ def wire_accounts(
         logins=Logins(database, worker, checker, captchas, access, reconciler, sessions),
         password_changes=PasswordChanges(worker, passwords.hashing, store, checker, mail.links, passwords.rules),
         password_mails=PasswordMails(database, worker, mail.mail_queue, mail.limits, store, passwords.rules),
+        password_handover=PasswordHandover(database, store, mail.links, auth.audit, mail.base_url),
         statuses=StatusLookup(database, worker),
     )

@@ -88,6 +88,7 @@ class App:
             accounts=accounts.accounts,
             password_changes=accounts.password_changes,
             password_mails=accounts.password_mails,
+            password_handover=accounts.password_handover,
             questionnaires=self.questionnaires,
             chat=self.chat_parts.chat,
             self_service=self.self_service,

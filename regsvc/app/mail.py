@@ -97,7 +97,7 @@ def wire_mail(
     mail_queue = MailQueue(
         outbox,
         config.server.language,
-        is_available=backend.is_available,
+        is_available=backend.is_available and config.registration.requires_code,
         wake=wake,
         wake_mails=delivery_worker.wake,
     )
@@ -107,7 +107,7 @@ def wire_mail(
         config.verification.limits_per_client,
         config.verification.limits_total,
     )
-    admins = [parse_email(written) for written in config.mail.admins]
+    admins = [parse_email(written) for written in config.mail.admins] if backend.is_available else []
     admin_digest = AdminDigest(context.location.database, mail_queue, admins, config.mail.admin_digest, now)
     return MailParts(
         base_url, backend, outbox, codes, links, renderer, delivery_worker, mail_queue, mail_limits, admin_digest

@@ -11,6 +11,7 @@ from regsvc.app.passwords import PasswordParts
 from regsvc.app.runtime import RuntimeParts
 from regsvc.app.sync import SyncParts
 from regsvc.core.email_address import EmailPolicy
+from regsvc.registration.applicant_proofs import ClientLimit, MailedCode
 from regsvc.registration.registration import Registration
 from regsvc.registration.steps import ApprovalStep, CaptchaStep, RegistrationStep
 from regsvc.registration.user_creation import UserCreation
@@ -47,9 +48,10 @@ def wire_registration(
     registration = Registration(
         worker=runtime.worker,
         validator=ApplicationValidator(live, passwords.rules, email_policy),
-        verification=verification,
+        proof=MailedCode(verification) if config.requires_code else ClientLimit(auth.limits, live),
         hashing=passwords.hashing,
         users=users,
         steps=[CaptchaStep(captchas), *feature_steps, ApprovalStep(live)],
+        wake=mail.mail_queue.wake,
     )
     return RegistrationParts(verification, registration)

@@ -1,4 +1,4 @@
-"""Mailed links that set a password, for users who forgot theirs or never had one.
+"""Links that set a password, mailed or handed over, for users who forgot theirs or never had one.
 
 The link carries a token in its fragment (after `#`); the token is not stored (`regsvc.auth.derived_secrets`).
 """
@@ -17,6 +17,12 @@ LIFETIMES: Final[dict[str, timedelta]] = {
     "reset": timedelta(minutes=30),
     "first_password": timedelta(days=7),
 }
+HANDOVER_LIFETIME: Final = timedelta(hours=1)
+"""Lifetime of a link that an operator hands over."""
+
+_NOT_MAILED: Final = ""  # in place of the address
+
+SET_PASSWORD_PATH: Final = "/set-password"  # noqa: S105 - a path
 
 
 class PasswordLinks:
@@ -29,18 +35,27 @@ class PasswordLinks:
     def issue(self, user_id: int, purpose: LinkPurpose, email_key: str) -> Link:
         """Create a link for the reader of this address; it expires after its purpose's lifetime.
 
-        Revokes the user's earlier link of this purpose. One of the other purpose stays: anyone can request a reset, and
-        that must not invalidate the link for the first password.
+        Revokes the user's earlier link of this kind. Others stay: anyone can request a reset, and that must not
+        invalidate the link for the first password, or one that was handed over.
         """
+        return self._issue(user_id, purpose, email_key, LIFETIMES[purpose])
+
+    def issue_for_handover(self, user_id: int) -> Link:
+        """Create a link for an operator to hand over; it proves no address. Revokes the user's earlier one."""
+        return self._issue(user_id, "reset", _NOT_MAILED, HANDOVER_LIFETIME)
+
+    def _issue(self, user_id: int, purpose: LinkPurpose, email_key: str, lifetime: timedelta) -> Link:
         moment = self._now()
-        self._revoke((Link.user == user_id) & (Link.purpose == purpose))
+        is_mailed = Link.email_key != _NOT_MAILED
+        is_same_kind = (Link.purpose == purpose) & (is_mailed if email_key else ~is_mailed)
+        self._revoke((Link.user == user_id) & is_same_kind)
         return Link.create(
             user=user_id,
             purpose=purpose,
             email_key=email_key,
             nonce=new_nonce(),
             created_at=moment,
-            expires_at=moment + LIFETIMES[purpose],
+            expires_at=moment + lifetime,
         )
 
     def find_by_id(self, row_id: int) -> Link | None:
@@ -81,10 +96,20 @@ class PasswordLinks:
         return int(Link.delete().where(Link.expires_at < self._now()).execute())
 
     def _is_active(self, link: Link) -> bool:
-        is_its_users = link.email_key == link.user.email_key
+        is_its_users = link.email_key in (_NOT_MAILED, link.user.email_key)
         return is_its_users and link.redeemed_at is None and bool(link.expires_at > self._now())
 
     def _revoke(self, which: object) -> int:
         """Revoke the matching links; returns how many could still have been used."""
         unredeemed = Link.redeemed_at.is_null()
         return int(Link.update(redeemed_at=self._now()).where(which, unredeemed).execute())
+
+
+def proves_address(link: Link) -> bool:
+    """Return whether using this link shows that its user reads their mail."""
+    return bool(link.email_key != _NOT_MAILED)
+
+
+def link_address(base_url: str, token: str) -> str:
+    """Return the address of the page that sets a password with this token."""
+    return f"{base_url}{SET_PASSWORD_PATH}#token={token}"

@@ -224,7 +224,7 @@ def _digest(app: App) -> int:
     print(f"mails to admins: {app.mail_parts.admin_digest.run()}")
     if not app.context.config.mail.admins:
         print("no mail is sent: mail.admins is empty", file=sys.stderr)
-    elif not app.mail_parts.mail_queue.is_available:
+    elif not app.mail_parts.backend.is_available:
         print("no mail is sent: mail is switched off (mail.backend)", file=sys.stderr)
     return 0
 

@@ -53,12 +53,16 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
                 metavar="DURATION",
                 help='such as "3 days", or "permanent"; default: permanent, and for a ban that exists its own end',
             )
-    password = add("password", "set a user's password; asks for it")
+    password = add("password", "set a user's password, which it asks for, or make a link to set it")
     password.add_argument("username")
-    _add_password_source(password)
+    source = password.add_mutually_exclusive_group()
+    _add_password_source(source)
+    source.add_argument(
+        "--link", action="store_true", help="print a link with which the user sets it, once and within an hour"
+    )
 
 
-def _add_password_source(parser: argparse.ArgumentParser) -> None:
+def _add_password_source(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
 
 
@@ -77,6 +81,8 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
         return _list(args, app)
     if args.action == "show":
         return _show(args, app)
+    if args.action == "password" and args.link:
+        return _make_link(args, app, Principal(Actor(actor), may_do_everything=True))
     if args.action in ("create", "password"):
         return _set_password(args, app, Actor(actor))
     return _decide(args, app, Principal(Actor(actor), may_do_everything=True))
@@ -133,6 +139,13 @@ def _set_password(args: argparse.Namespace, app: App, actor: Actor) -> int:
     else:
         decided = app.services.password_changes.set_here(args.username, password, actor)
     return _print_decision(decided)
+
+
+def _make_link(args: argparse.Namespace, app: App, by: Principal) -> int:
+    created = app.worker.run_here(app.services.password_handover.create_link, args.username, by)
+    print(created.link)
+    print(f"give it to {created.username} only: it works once, until {created.expires_at:%H:%M} UTC", file=sys.stderr)
+    return 0
 
 
 def _ask_password() -> str:

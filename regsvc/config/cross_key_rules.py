@@ -151,9 +151,12 @@ def _auth(config: Config) -> Iterator[RuleViolation]:
 
 
 def _registration(config: Config) -> Iterator[RuleViolation]:
-    if "email" not in config.registration.methods:
-        reason = 'registering needs a code by e-mail; write ["email"] or ["email", "captcha"]'
+    if not config.registration.methods:
+        reason = 'anyone could register any number of names; write ["email"], ["email", "captcha"] or ["captcha"]'
         yield RuleViolation("registration", "methods", reason)
+    elif not config.registration.requires_code and config.registration.password == "off":  # noqa: S105 - a mode
+        reason = 'no link to set one can be mailed with registration.methods = ["captcha"]; write "required"'
+        yield RuleViolation("registration", "password", reason)
     both = set(config.registration.email_domains) & set(config.registration.blocked_email_domains)
     if both:
         reason = f"{', '.join(sorted(both))} is in registration.email_domains too; remove it from one of them"

@@ -67,12 +67,18 @@ class RegistrationSection:
     methods: tuple[RegistrationMethod, ...] = key.choices(
         ["email"],
         RegistrationMethod,
-        "What a registration requires: a code sent by e-mail, a captcha, or both.",
+        'What a registration requires: a code sent by e-mail, a captcha, or both; with ["captcha"] alone, for hosts '
+        "that cannot send mail, addresses are optional and unproven, and players are mailed nothing.",
     )
     password: PasswordRule = key.choice(
         "optional",
         PasswordRule,
-        "Whether players choose a password when they register, or later through a mailed link.",
+        "Whether players choose a password when they register, or later through a mailed link; without codes by "
+        "e-mail they always choose one.",
+    )
+    limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["3 per hour", "10 per day"],
+        "Limits of registrations per client address, if they require no code by e-mail.",
     )
     password_regex: str = key.pattern("", 'Regular expression that passwords must match; "" is AuthMe\'s own rule.')
     username_regex: str = key.pattern(
@@ -87,6 +93,16 @@ class RegistrationSection:
     reapply_after: timedelta = key.duration(
         "24 hours", "How long a rejected registration reserves its name.", at_least="0 seconds"
     )
+
+    @property
+    def requires_code(self) -> bool:
+        """Whether applicants prove their e-mail address; otherwise players are mailed nothing."""
+        return "email" in self.methods
+
+    @property
+    def password_rule(self) -> PasswordRule:
+        """The rule in force for passwords: those who are mailed nothing have to choose one."""
+        return self.password if self.requires_code else "required"
 
 
 @dataclass(frozen=True)

@@ -284,7 +284,7 @@ class LoginTooOld(Refusal, code="login_too_old", category=Category.INVALID):
 
 
 class ResetTokenInvalid(Refusal, code="invalid_token", category=Category.INVALID, field="token"):
-    """A mailed link to set a password is used, expired or not ours."""
+    """A link to set a password is used, expired or not ours."""
 
 
 class InvalidState(Refusal, code="invalid_state", category=Category.INVALID, field="state"):

@@ -44,6 +44,7 @@ ACTIONS: Final = (
     "user.deleted",
     "user.adopted",
     "user.password_changed",
+    "user.password_link_created",
     "user.email_changed",
     "user.logged_in",
     "user.login_failed",

@@ -288,7 +288,7 @@ class Verification(BaseModel):
 
 
 class Link(BaseModel):
-    """A mailed link that sets a password. Its token is derived, never stored."""
+    """A link that sets a password, mailed or handed over by an operator. Its token is derived, never stored."""
 
     id = BigAutoField()
     user = ForeignKeyField(User, on_delete="CASCADE", backref="links")

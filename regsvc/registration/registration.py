@@ -1,17 +1,16 @@
 """Registration: the request to become a user. Checks run from cheap to expensive."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.email_verification import EmailVerification
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.core import errors
 from regsvc.core.caller import Caller
-from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.email_address import parse_email
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.engine import Worker
+from regsvc.registration.applicant_proofs import ApplicantProof
 from regsvc.registration.steps import Application, RegistrationStep
 from regsvc.registration.user_creation import NewUser, UserCreation
 from regsvc.registration.validation import ApplicationValidator, ValidApplication
@@ -22,7 +21,7 @@ class Registered:
     """A new user. `status` tells whether a review is still to come."""
 
     username: str
-    email: str
+    email: str | None
     status: str
 
 
@@ -33,18 +32,20 @@ class Registration:
         self,
         worker: Worker,
         validator: ApplicationValidator,
-        verification: EmailVerification,
+        proof: ApplicantProof,
         hashing: PasswordHashing,
         users: UserCreation,
         steps: Sequence[RegistrationStep],
+        wake: Callable[[], None],
     ) -> None:
-        """`steps`: conditions beyond the verification code, from cheap to expensive."""
+        """`steps`: conditions beyond the proof, from cheap to expensive. `wake` delivers committed messages."""
         self._worker = worker
         self._validator = validator
-        self._verification = verification
+        self._proof = proof
         self._hashing = hashing
         self._users = users
         self._steps = steps
+        self._wake = wake
 
     async def register(self, application: Application, caller: Caller) -> Registered:
         """Create the user. A refusal leaves everything as it was, except for the attempts at a wrong code."""
@@ -52,12 +53,12 @@ class Registration:
         with ExitStack() as guards:
             for step in self._steps:
                 guards.enter_context(step.guard(valid.application, caller))
-            await self._worker.run(self._check, valid)
+            await self._worker.run(self._check, valid, caller)
             stored = None
             if valid.password is not None:
                 stored = await self._hashing.hash_in_pool(valid.password, valid.application.username)
             registered = await self._worker.run(self._create_applicant, valid, stored, caller)
-        self._verification.wake_deliveries()
+        self._wake()
         return registered
 
     def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:
@@ -70,14 +71,13 @@ class Registration:
         stored = self._hashing.hash(password, username)
         return self._worker.run_here(self._create, NewUser(username, address, stored, "created"), by)
 
-    def _check(self, valid: ValidApplication) -> None:
-        """Raise `ReservedUsername`, the refusals of the steps and, after an attempt was counted, `InvalidCode`."""
+    def _check(self, valid: ValidApplication, caller: Caller) -> None:
+        """Raise `ReservedUsername`, the refusals of the steps and, last, that of the proof."""
         application = valid.application
         self._validator.check_not_reserved(application.username)
         for step in self._steps:
             step.check(application)
-        if not self._verification.is_right(valid.address, "register", application.code):
-            raise errors.InvalidCode
+        self._proof.check(valid, caller)
 
     def _create(self, new: NewUser, by: Actor) -> DecisionResult:
         with self._users.transaction(new.key) as colliding:
@@ -86,13 +86,13 @@ class Registration:
 
     def _create_applicant(self, valid: ValidApplication, stored: StoredPassword | None, caller: Caller) -> Registered:
         application = valid.application
-        new = _new_user(application, valid.address, stored, caller)
+        new = _new_user(valid, stored, caller)
         with self._users.transaction(new.key) as colliding:
-            self._verification.redeem(valid.address, "register", application.code)
+            self._proof.redeem(valid, caller)
             user = self._users.insert(new, colliding, Actor(new.username, new.ip))
             if self._redeem_steps(application, user.id):
                 user = self._users.approve(user, AUTOMATIC)
-        return Registered(new.username, valid.address.display, user.status)
+        return Registered(new.username, user.email, user.status)
 
     def _redeem_steps(self, application: Application, user_id: int) -> bool:
         """Redeem every step. Returns True where none asks for a review."""
@@ -100,12 +100,12 @@ class Registration:
         return all(results)
 
 
-def _new_user(
-    application: Application, address: EmailAddress, stored: StoredPassword | None, caller: Caller
-) -> NewUser:
+def _new_user(valid: ValidApplication, stored: StoredPassword | None, caller: Caller) -> NewUser:
+    application = valid.application
     return NewUser(
         username=application.username,
-        address=address,
+        address=valid.proven,
+        contact=valid.contact,
         password=stored,
         origin="registered",
         platform=application.platform,

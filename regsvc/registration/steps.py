@@ -1,4 +1,4 @@
-"""Steps of a registration beyond the verification code: one for each feature a host switches on."""
+"""Steps of a registration beyond the proof of the applicant: one for each feature a host switches on."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from regsvc.core.caller import Caller
 
 @dataclass(frozen=True)
 class Application:
-    """A request to become a user, as received. `link_token` and `questionnaire_token` None: not given.
+    """A request to become a user, as received; None: not given.
 
     `browser_link_tokens`: link tokens from the browser's cookie, newest first.
     """
 
     username: str
-    email: str
-    code: str = field(repr=False)
+    email: str | None
+    code: str | None = field(repr=False)
     password: str | None = field(repr=False)
     platform: str
     language: str

@@ -29,7 +29,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NewUser:
-    """A user to be inserted as pending. `address` is a proven one."""
+    """A user to be inserted as pending.
+
+    `address` is a proven one. `contact` is an address that nothing proves: stored without its key, it belongs to nobody
+    and is mailed nothing.
+    """
 
     username: str
     address: EmailAddress | None
@@ -38,6 +42,7 @@ class NewUser:
     platform: str = "java"
     language: str | None = None
     ip: str | None = None
+    contact: str | None = None
 
     @property
     def key(self) -> str:
@@ -49,7 +54,7 @@ class NewUser:
         return {
             "username": self.username,
             "username_key": self.key,
-            "email": address.display if address else None,
+            "email": address.display if address else self.contact,
             "email_key": address.key if address else None,
             "is_email_verified": address is not None,
             "status": PENDING,

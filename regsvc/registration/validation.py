@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from regsvc.config.live import LiveConfig
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
-from regsvc.core.errors import RegistrationClosed
+from regsvc.core.errors import InvalidField, RegistrationClosed
 from regsvc.registration.steps import Application
 from regsvc.users.credential_rules import CredentialRules
 
@@ -14,9 +14,17 @@ class ValidApplication:
     """An application that breaks no rule. `application.username` is the name in the game."""
 
     application: Application
-    address: EmailAddress
+    proven: EmailAddress | None
+    """The address that the code has to prove; None where registrations require no code."""
+    contact: str | None
+    """An address that nothing proves, as typed, where registrations require no code."""
     password: str | None = field(repr=False)
     """The password to keep; None: the user has none yet."""
+
+    @property
+    def code(self) -> str:
+        """The verification code; empty if none was given."""
+        return (self.application.code or "").strip()
 
 
 class ApplicationValidator:
@@ -30,17 +38,29 @@ class ApplicationValidator:
     def validate(self, application: Application) -> ValidApplication:
         """Return the application with its parsed address, the name as the game has it, and the password to hash.
 
-        Raises `RegistrationClosed`, `InvalidUsername`, `InvalidEmail`, `DomainNotAllowed`, `InvalidField` (a Bedrock
-        name where Bedrock players are off), `PasswordRequired` and `InvalidPassword`.
+        Raises `RegistrationClosed`, `InvalidUsername`, `InvalidEmail`, `DomainNotAllowed`, `InvalidField` (a missing
+        address or code, or a Bedrock name where Bedrock players are off), `PasswordRequired` and `InvalidPassword`.
         """
+        registration = self._live.current.registration
+        if registration.requires_code:
+            _require_fields(application)
         name = self._rules.name_in_game(application.username, application.platform)
-        if not self._live.current.registration.open:
+        if not registration.open:
             raise RegistrationClosed
         self._rules.check_username(name, application.platform)
-        address = parse_email(application.email)
-        self._email_policy.check(address)
+        address = self._parse(application.email) if registration.requires_code or application.email else None
         password = self._rules.password_at_registration(application.password, name)
-        return ValidApplication(replace(application, username=name), address, password)
+        return ValidApplication(
+            replace(application, username=name),
+            proven=address if registration.requires_code else None,
+            contact=address.display if address is not None and not registration.requires_code else None,
+            password=password,
+        )
+
+    def _parse(self, email: str | None) -> EmailAddress:
+        address = parse_email(email or "")
+        self._email_policy.check(address)
+        return address
 
     def check_not_reserved(self, username: str) -> None:
         """Raise `ReservedUsername` for a reserved name. May read ops.json, so it must not run on the event loop."""
@@ -50,3 +70,9 @@ class ApplicationValidator:
         """Validate a user created by an operator of this machine. Raises `InvalidUsername` and `InvalidPassword`."""
         self._rules.check_username(username)
         self._rules.check_password(password, username)
+
+
+def _require_fields(application: Application) -> None:
+    for name in ("email", "code"):
+        if getattr(application, name) is None:
+            raise InvalidField(name)

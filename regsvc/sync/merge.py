@@ -60,7 +60,7 @@ def _write_password(player: PlayerRow, own: StoredPassword, *conflicts: Conflict
 
 
 def _merge_email(user: UserRecord, base: SyncRecord, player: PlayerRow, policy: str) -> Merge | None:
-    theirs, last_email, ours = player.known_email, known_email(base.base_email), user.email
+    theirs, last_email, ours = player.known_email, known_email(base.base_email), user.owned_email
     if _same_email(theirs, ours):
         return None
     if theirs is None and last_email is None and has_conflict(base, "email"):
@@ -90,7 +90,7 @@ def has_conflict(base: SyncRecord, field: str) -> bool:
 def standing_conflict(user: UserRecord, base: SyncRecord, player: PlayerRow) -> str | None:
     """Return the recorded conflicts in which the two sides still differ, joined by commas, or None."""
     standing = []
-    if has_conflict(base, "email") and not _same_email(player.known_email, user.email):
+    if has_conflict(base, "email") and not _same_email(player.known_email, user.owned_email):
         standing.append("email")
     if has_conflict(base, "realname") and player.known_realname not in (None, user.username):
         standing.append("realname")

@@ -37,6 +37,11 @@ class UserRecord:
     password_salt: str | None = field(default=None, repr=False)
     password_algorithm: str | None = None
 
+    @property
+    def owned_email(self) -> str | None:
+        """The address for AuthMe's row; None also for one given without proof, which belongs to nobody."""
+        return self.email if self.email_key is not None else None
+
     @cached_property
     def password(self) -> StoredPassword | None:
         """The password set through us, or None."""

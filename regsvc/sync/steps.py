@@ -11,7 +11,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plugin_bridge.authme.players import NewPlayer, RowDelete, RowInsert, RowUpdate, RowWrite, java_address, lock_text
+from plugin_bridge.authme.players import (
+    NO_EMAIL,
+    NewPlayer,
+    RowDelete,
+    RowInsert,
+    RowUpdate,
+    RowWrite,
+    java_address,
+    lock_text,
+)
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED
 from regsvc.notifications.rcon.queue import Cause
@@ -61,7 +70,7 @@ def _insert_row(context: StepContext, case: Case[actions.Provision]) -> RowInser
             realname=user.username,
             hash=password.hash,
             salt=password.salt,
-            email=user.email,
+            email=user.owned_email,
             regdate=_chosen_regdate(case),
             regip=java_address(user.registration_ip),
             uuid=context.find_uuid(user.username) if user.platform == "java" else None,
@@ -70,7 +79,7 @@ def _insert_row(context: StepContext, case: Case[actions.Provision]) -> RowInser
 
 
 def _confirm_insert(case: Case[actions.Provision]) -> Effects:
-    is_refused = case.user.email is not None and case.row.known_email is None
+    is_refused = case.user.owned_email is not None and case.row.known_email is None
     changes = {**base_columns(case.row), **NO_LOCK, "conflict": "email" if is_refused else None}
     if not is_refused:
         return Effects({"plugin_state": "synced", **changes})
@@ -165,7 +174,11 @@ def _reclaim_row(context: StepContext, case: Case[actions.ReclaimRow]) -> RowUpd
         "premium_uuid": None,
         "totp": None,
     }
-    return RowUpdate(case.action.player, changes if user.email is None else {**changes, "email": user.email})
+    if user.owned_email is not None:
+        changes["email"] = user.owned_email
+    elif case.action.player.known_email is not None:
+        changes["email"] = NO_EMAIL  # the other player's, to which AuthMe mails new passwords
+    return RowUpdate(case.action.player, changes)
 
 
 def _confirm_reclaimed(case: Case[actions.ReclaimRow]) -> Effects:

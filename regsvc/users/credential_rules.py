@@ -40,7 +40,7 @@ class CredentialRules:
         self._bedrock = bedrock
         self._reserved = AUTOMATED_ACTORS.union(name.lower() for name in registration.reserved_names)
         self._operators = operators
-        self._password_mode = registration.password
+        self._password_mode = registration.password_rule
 
     def name_in_game(self, username: str, platform: str) -> str:
         """Return the name to register for what the user typed."""

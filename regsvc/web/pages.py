@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from tornado.template import Template
 
+from regsvc.auth.password_links import SET_PASSWORD_PATH
 from regsvc.config.sections import Config
-from regsvc.notifications.mail.renderer import SET_PASSWORD_PATH
 from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
 

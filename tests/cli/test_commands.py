@@ -216,6 +216,21 @@ def test_a_users_life(run: Run, authme: AuthMeLike) -> None:
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_link_to_set_a_password_is_made_on_the_command_line(run: Run, place: Daemon, authme: AuthMeLike) -> None:
+    run("migrate")
+    run("users", "create", "Alice", "--password-stdin", typed="s3cret-one\n")
+    told = run("users", "password", "alice", "--link")
+    assert told.status == 0
+    assert told.errors.startswith("give it to Alice only: it works once, until ")
+    token = told.output.strip().partition("/set-password#token=")[2]
+    assert run("users", "password", "Alice", "--link", "--password-stdin").status == EX_USAGE
+    assert run("users", "password", "Bob", "--link").status == 1
+    place.start()
+    assert place.post("/api/password/reset", {"token": token, "newPassword": "s3cret-two"}).status == 200
+    assert authme.login("Alice", "s3cret-two")
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_an_operator_is_made_on_the_command_line(run: Run, place: Daemon) -> None:
     run("migrate")
     assert run("users", "create", "Olivia", "--password-stdin", typed="olivias-secret\n").status == 0

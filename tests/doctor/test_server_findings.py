@@ -91,6 +91,17 @@ def test_nobody_gets_a_link_without_mail(doctor_case: DoctorCase) -> None:
     assert doctor_case.only_finding("mail.no_links").severity == "risky"
 
 
+@pytest.mark.parametrize("mail", [{"backend": "off"}, {"backend": "auto"}])
+@pytest.mark.parametrize("approval", [True, False])
+def test_a_captcha_alone_has_its_price(doctor_case: DoctorCase, mail: dict[str, str], approval: bool) -> None:
+    doctor_case.sections["mail"] = mail
+    doctor_case.change("registration", methods=["captcha"], approval=approval)
+    finding = doctor_case.only_finding("mail.unproven")
+    assert finding.severity == "risky"
+    assert ("nobody reviews them" in finding.title) is not approval
+    assert "companion users password NAME --link" in finding.do
+
+
 def test_mails_stay_in_a_folder(doctor_case: DoctorCase) -> None:
     doctor_case.sections["mail"] = {"backend": "folder"}
     doctor_case.only_finding("mail.folder")

@@ -114,6 +114,10 @@ export type OptionFields = { id: number; text: string };
 
 export type Pagination = { currentPage: number | null; pageSize: number; totalCount: number | null; totalPages: number | null; hasNext: boolean; hasPrev: boolean };
 
+export type PasswordLinkReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; link: string; expiresAt: number };
+
+export type PasswordLinkRequest = { language?: string | null; username: string };
+
 export type PlayerFields = { presence: "unasked" | "absent" | "present" | "gone"; plugin: string; since: number; realname: string | null; email: string | null; registeredAt: number | null; wish: string | null; lockReason: string | null; lockedAt: number | null; premiumUuid: string | null; conflicts: Array<string> };
 
 export type PluginVersionFields = { name: string; currentVersion: string | null; latestVersion: string | null; updateAvailable: boolean };
@@ -138,11 +142,11 @@ export type QuestionnaireResultFields = { score: number; maxScore: number; passS
 
 export type Refusal = { success: false; code: string; message: string; field?: string; fault?: string; remainingSeconds?: number };
 
-export type RegisterReply = { success: true; message?: string; username: string; email: string; status: "pending" | "approved" | "rejected" | "banned" };
+export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned" };
 
-export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email: string; code: string; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
+export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
 
-export type RegistrationConfigFields = { open: boolean; approval: boolean; password: "off" | "optional" | "required"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
+export type RegistrationConfigFields = { open: boolean; approval: boolean; email: "optional" | "verified"; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
 
 export type RejectionFields = { count: number; lastAt: number | null; lastReason: string | null };
 
@@ -261,6 +265,7 @@ export interface PostRoutes {
   "admin/user/unban": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
   "admin/user/delete": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
   "admin/user/password": { reply: DecisionReply | BulkDecisionReply; body: SetPasswordRequest };
+  "admin/user/password-link": { reply: PasswordLinkReply; body: PasswordLinkRequest };
   "admin/sync": { reply: SyncReply; body: SyncRequest };
   "admin/mails/resend": { reply: ResendReply | BulkResendReply; body: ResendRequest };
 }

@@ -24,6 +24,7 @@ from regsvc.core import clock
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.i18n import load_translations
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.chat.linking import NoChat
 from regsvc.registration.questionnaire.service import NoQuestionnaire
 from regsvc.runtime.game_status import GameStatus
@@ -91,6 +92,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         accounts=unused,
         password_changes=unused,
         password_mails=unused,
+        password_handover=unused,
         questionnaires=NoQuestionnaire(unused, config.questionnaire.pass_score),
         chat=NoChat(),
         self_service=unused,
@@ -100,7 +102,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         sync=unused,
         statuses=unused,
         status_limits=unused,
-        mail_queue=unused,
+        mail_queue=MailQueue(unused, "en", is_available=True, wake=unused, wake_mails=unused),
         mail_history=unused,
         mail_resender=unused,
         health=unused,

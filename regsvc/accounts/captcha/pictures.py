@@ -192,7 +192,7 @@ def _in_colours(shades: Image.Image) -> bytes:
     return png.getvalue()
 
 
-_DIGITS = "23459"
+SUM_DIGITS = "23459"
 """Without 7, which looks like a 1 when rotated, and 0, 6 and 8, which a curve makes indistinguishable."""
 
 _CHARACTERS = "AEHKNPXY23"
@@ -214,7 +214,7 @@ def puzzle_maker(config: CaptchaSection) -> Callable[[], Puzzle]:
 
 def make_sum() -> Puzzle:
     """Return a sum of a two-digit and a one-digit number; a guess is right at most one time in thirty."""
-    tens, ones, other = (secrets.choice(_DIGITS) for _digit in range(3))
+    tens, ones, other = (secrets.choice(SUM_DIGITS) for _digit in range(3))
     return Puzzle(f"{tens}{ones}+{other}=?", str(int(tens + ones) + int(other)))
 
 

@@ -33,6 +33,7 @@ from regsvc.api.types.admin import (
     UsersQuery,
     UsersReply,
 )
+from regsvc.api.types.admin_users import PasswordLinkReply, PasswordLinkRequest
 from regsvc.api.types.messages import Pagination, epoch_milliseconds, milliseconds_of
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
@@ -216,6 +217,14 @@ class SetPasswordHandler(DecisionHandler):
             return await self.apply(request, mail_link, "reset_link_sent")
         decide = partial(self.services.password_changes.set_by_admin, password=request.password, by=by)
         return await self.apply(request, decide, _password_message)
+
+
+class PasswordLinkHandler(DecisionHandler):
+    @endpoint(errors.UserNotFound, errors.ProtectedOperator)
+    async def post(self, request: PasswordLinkRequest) -> PasswordLinkReply:
+        """Make a link that sets a user's password once, to hand over yourself: it is shown only now."""
+        created = await self.run(self.services.password_handover.create_link, request.username, self.principal)
+        return to_reply(PasswordLinkReply, created, message=self.message("link_created", username=created.username))
 
 
 def _ban_message(decided: DecisionResult) -> str:

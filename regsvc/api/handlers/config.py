@@ -71,7 +71,9 @@ def _registration(services: Services) -> RegistrationConfigFields:
     return RegistrationConfigFields(
         open=services.config.registration.open,
         approval=services.config.registration.approval,
-        password=services.config.registration.password,
+        email="verified" if services.config.registration.requires_code else "optional",
+        password=services.config.registration.password_rule,
+        password_reset="mail" if services.mail_queue.is_available else "operator",
         password_regex=_password_regex(services),
         password_min_length=services.password_rule.min_length,
         password_max_length=services.password_rule.max_length,
@@ -81,7 +83,7 @@ def _registration(services: Services) -> RegistrationConfigFields:
 def _authme(services: Services) -> AuthMeConfigFields:
     return AuthMeConfigFields(
         enabled=services.is_authme_enabled,
-        require_password=services.config.registration.password == "required",  # noqa: S105 - a mode
+        require_password=services.config.registration.password_rule == "required",  # noqa: S105 - a mode
         password_regex=_password_regex(services),
     )
 
@@ -91,7 +93,7 @@ def _captcha(config: Config) -> CaptchaConfigFields:
     required_for = [*(["register"] if is_at_registration else []), *config.captcha.also_for]
     return CaptchaConfigFields(
         enabled=bool(required_for),
-        email_enabled="email" in config.registration.methods,
+        email_enabled=config.registration.requires_code,
         type=config.captcha.type,
         required_for=required_for,
     )

@@ -41,7 +41,7 @@ class ForgotPasswordHandler(ApiHandler):
 class ResetPasswordHandler(ApiHandler):
     @endpoint(errors.ResetTokenInvalid, errors.InvalidPassword)
     async def post(self, request: ResetPasswordRequest) -> ResetPasswordReply:
-        """Set a password with the token of a mailed link. This ends all of the user's sessions."""
+        """Set a password with the token of a link. This ends all of the user's sessions."""
         decided = await self.services.password_changes.reset(request.token, request.new_password, self.caller)
         assert decided.status is not None  # only deleted users have none
         return ResetPasswordReply(

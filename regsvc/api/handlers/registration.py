@@ -73,7 +73,7 @@ class RegisterHandler(ApiHandler):
         application = Application(
             username=request.username,
             email=request.email,
-            code=request.code.strip(),
+            code=request.code,
             password=request.password,
             platform=request.platform,
             language=self.language,
@@ -83,7 +83,10 @@ class RegisterHandler(ApiHandler):
             browser_link_tokens=cookie_tokens(self),
         )
         registered = await self.services.registration.register(application, self.caller)
-        key = "registered_approved" if registered.status == "approved" else "registered_pending"
+        if registered.status == "approved":
+            key = "registered_approved"
+        else:
+            key = "registered_pending" if self.services.mail_queue.is_available else "registered_unmailed"
         return to_reply(RegisterReply, registered, message=self.message(key, username=registered.username))
 
 

@@ -79,3 +79,18 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
 
 class UserDetailsReply(Reply, frozen=True, kw_only=True):
     user: UserDetailsFields
+
+
+class PasswordLinkRequest(Request, frozen=True, kw_only=True):
+    """The user to make a link for."""
+
+    username: Username
+
+
+class PasswordLinkReply(Reply, frozen=True, kw_only=True):
+    """A link that sets the user's password once, until `expiresAt`. It is in this reply only."""
+
+    username: Username
+    status: Status
+    link: Annotated[str, Meta(examples=["https://play.example.org/set-password#token=7.c2VjcmV0"])]
+    expires_at: EpochMilliseconds

@@ -16,7 +16,14 @@ class RegistrationConfigFields(Output, frozen=True, kw_only=True):
 
     open: bool
     approval: bool
+    email: Annotated[
+        Literal["verified", "optional"], Meta(description="`optional`: no code proves it, and nothing is mailed to it.")
+    ]
     password: Literal["optional", "required", "off"]
+    password_reset: Annotated[
+        Literal["mail", "operator"],
+        Meta(description="Whether a link to set a new password is mailed, or made by an operator and handed over."),
+    ]
     password_regex: Regex
     password_min_length: int
     password_max_length: int

@@ -9,7 +9,7 @@ from msgspec import Meta
 from regsvc.api.types.messages import Email, Password, Reply, Request, Username, Warnings
 from regsvc.api.types.registration import Status
 
-LinkToken = Annotated[str, Meta(description="The part of the mailed link after the #.", examples=["7.c2VjcmV0"])]
+LinkToken = Annotated[str, Meta(description="The part of the link after the #.", examples=["7.c2VjcmV0"])]
 
 
 class ChangePasswordRequest(Request, frozen=True, kw_only=True):

@@ -38,11 +38,14 @@ class QuestionnaireProof(msgspec.Struct, rename="camel", frozen=True):
 
 
 class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """A registration. `GET /api/config` says which fields are required besides the first three."""
+    """A registration. `GET /api/config` says which fields are required besides the name."""
 
     username: Username
-    email: Email
-    code: Code
+    email: (
+        Annotated[Email, Meta(description="Required with a code; otherwise optional, and nothing is mailed to it.")]
+        | None
+    ) = None
+    code: Code | None = None
     password: Password | None = None
     platform: Literal["java", "bedrock"] = "java"
     questionnaire: QuestionnaireProof | None = None
@@ -55,7 +58,7 @@ class RegisterReply(Reply, frozen=True, kw_only=True):
     """The new user, who is `pending` until an operator has reviewed the registration."""
 
     username: Username
-    email: Email
+    email: Email | None
     status: Status
 
 

@@ -22,7 +22,8 @@ _SET_UP: Final = (
     where=_SMTP,
 )
 def registration_needs_mail(facts: Facts) -> Iterator[str]:
-    if facts.config.registration.open and not facts.sends_mail:
+    registration = facts.config.registration
+    if registration.open and registration.requires_code and not facts.sends_mail:
         yield _mail_off_reason(facts)
 
 
@@ -35,8 +36,28 @@ def registration_needs_mail(facts: Facts) -> Iterator[str]:
     where=_SMTP,
 )
 def password_links_need_mail(facts: Facts) -> Iterator[str]:
-    if not facts.config.registration.open and not facts.sends_mail:
+    registration = facts.config.registration
+    if not registration.open and registration.requires_code and not facts.sends_mail:
         yield _mail_off_reason(facts)
+
+
+@check(
+    "mail.unproven",
+    Severity.RISKY,
+    means="Registrations require a captcha only, no code by e-mail (registration.methods).",
+    why="E-mail addresses are unproven, so players are mailed nothing: they look up decisions on /account, and a "
+    "forgotten password needs an operator. A person can register as many names as registration.limits_per_client "
+    "allows for each of their addresses, and can come back after a rejection or a ban under another name.",
+    do="If this host can send mail, configure a mail server and change registration.methods. Otherwise leave "
+    "registration.approval on, ask questions or require a chat account, and hand over links to set a password: on the "
+    "page of the user in /admin, or with: companion users password NAME --link",
+    where=FixLocation(Source.OURS, '[registration] methods = ["email"]'),
+)
+def addresses_are_unproven(facts: Facts) -> Iterator[str]:
+    registration = facts.config.registration
+    if not registration.requires_code:
+        review = "" if registration.approval else ", and nobody reviews them (registration.approval is false)"
+        yield f"Registrations require no code by e-mail{review}."
 
 
 @check(
@@ -67,7 +88,7 @@ def server_is_unusable(facts: Facts) -> Iterator[str]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *(registration_needs_mail, password_links_need_mail, mails_go_to_files, server_is_unusable),
+    *(registration_needs_mail, password_links_need_mail, addresses_are_unproven, mails_go_to_files, server_is_unusable),
 )
 
 

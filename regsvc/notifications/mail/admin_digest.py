@@ -18,7 +18,7 @@ class AdminDigest:
     def __init__(
         self, database: Database, mail_queue: MailQueue, admins: Sequence[EmailAddress], every: timedelta, now: Clock
     ) -> None:
-        """Without `admins` nothing is sent."""
+        """`admins` is empty where e-mail is disabled; then nothing is sent."""
         self._database = database
         self._mail_queue = mail_queue
         self._admins = tuple(admins)
@@ -30,7 +30,7 @@ class AdminDigest:
 
         User ids are never reused, so any pending id above the last notified one has not been announced yet.
         """
-        if not self._admins or not self._mail_queue.is_available:
+        if not self._admins:
             return 0
         with self._database.atomic():
             installation: Installation = Installation.get()

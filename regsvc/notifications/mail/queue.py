@@ -14,7 +14,7 @@ from regsvc.notifications.outbox import Outbox
 
 
 class MailQueue:
-    """Queue that puts mails into the outbox. Where e-mail is disabled, mere notifications are not written."""
+    """Queue that puts mails into the outbox. Where players are mailed nothing, mere notifications are not written."""
 
     def __init__(
         self,
@@ -25,7 +25,9 @@ class MailQueue:
         wake: Callable[[], None],
         wake_mails: Callable[[], None],
     ) -> None:
-        """`wake` wakes every delivery, `wake_mails` that of mails; called once the transaction has committed."""
+        """`is_available`: whether players are mailed: mail is not off, and registrations prove addresses.
+
+        `wake` wakes every delivery, `wake_mails` that of mails; called once the transaction has committed."""
         self._outbox = outbox
         self._default_language = default_language
         self.is_available = is_available
@@ -37,11 +39,11 @@ class MailQueue:
         return self._outbox.batched()
 
     def can_reach(self, user: User) -> bool:
-        """Return whether mails to this user are written: e-mail is enabled, and the user has an address."""
+        """Return whether mails to this user are written: players are mailed, and the user has an address."""
         return self.is_available and user.email is not None and user.email_key is not None
 
     def require_available(self) -> None:
-        """Raise `MailUnavailable` where e-mail is disabled."""
+        """Raise `MailUnavailable` where players are mailed nothing."""
         if not self.is_available:
             raise MailUnavailable
 

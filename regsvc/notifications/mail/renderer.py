@@ -11,7 +11,7 @@ from email.policy import SMTP
 from email.utils import parseaddr
 from typing import Any, Final
 
-from regsvc.auth.password_links import LIFETIMES, LinkPurpose, PasswordLinks
+from regsvc.auth.password_links import LIFETIMES, LinkPurpose, PasswordLinks, link_address
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
@@ -19,9 +19,6 @@ from regsvc.database.models import PENDING, Link, Review, User
 from regsvc.notifications.mail.templates import MailTemplates, Values
 from regsvc.notifications.outbox import Outbox, OutboxMessage
 from regsvc.notifications.transport import Drop
-
-SET_PASSWORD_PATH = "/set-password"  # noqa: S105 - a path
-
 
 _MAX_LISTED = 30
 """How many names a digest lists; further ones are only counted."""
@@ -209,7 +206,7 @@ class MailRenderer:
             link = self._links.issue(user.id, purpose, mail.recipient_key)
             self._outbox.remember_link(mail.id, link.id)
         token = self._links.token_of(link)
-        return f"{self._base_url}{SET_PASSWORD_PATH}#token={token}", token
+        return link_address(self._base_url, token), token
 
     def _find_link(self, mail: OutboxMessage) -> Link | None:
         """Return the link that an earlier attempt issued; None if there was none or it expired meanwhile."""

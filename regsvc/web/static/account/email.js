@@ -9,7 +9,7 @@ import { currentPasswordField } from "./password.js";
 /** @type {AccountSection} */
 export const emailSection = {
   title: "email_title",
-  isShown: () => true,
+  isShown: (config) => config.registration.passwordReset === "mail",
 
   async render(account) {
     const container = make("div", {});

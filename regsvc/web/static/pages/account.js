@@ -101,7 +101,11 @@ async function showAccount(username) {
 /** @param {OwnStatus} user */
 function renderOverview({ status, reason, email, reviewedAt }) {
   const address = config.gameAddress;
-  const advice = status === "approved" && address ? t("advice_approved_at", { address }) : t(`advice_${status}`);
+  const isUnmailed = config.registration.passwordReset === "operator";
+  const advice =
+    status === "approved" && address
+      ? t("advice_approved_at", { address })
+      : t(status === "pending" && isUnmailed ? "advice_pending_unmailed" : `advice_${status}`);
   const kind = status === "rejected" || status === "banned" ? "bad" : "good";
   return [
     make("p", { class: "notice", "data-kind": kind }, make("strong", {}, t(`status_${status}`)), `\n${advice}`),

@@ -29,7 +29,7 @@ export async function sendCode(flow, captchaProof = {}, { isAgain = false } = {}
 export const codeStep = {
   id: "code",
   owns: ["code"],
-  isRequired: () => true,
+  isRequired: (config) => config.registration.email === "verified",
 
   async render(flow) {
     const { draft } = flow;

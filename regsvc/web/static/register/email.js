@@ -5,13 +5,13 @@ import { Field } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { sendCode } from "./code.js";
 
-const LOOKS_LIKE_AN_ADDRESS = /^[^\s@]+@[^\s@]+$/;
+export const LOOKS_LIKE_AN_ADDRESS = /^[^\s@]+@[^\s@]+$/;
 
 /** @type {Step} */
 export const emailStep = {
   id: "email",
   owns: ["email"],
-  isRequired: () => true,
+  isRequired: (config) => config.registration.email === "verified",
 
   async render(flow) {
     const { config, draft } = flow;

@@ -108,8 +108,9 @@ export class Flow {
   }
 
   async next() {
-    if (this.isCorrecting && !this.draft.get("code")) {
-      await this.show(this.steps.findIndex((step) => step.id === "code")); // another address needs its own code
+    const codeStep = this.steps.findIndex((step) => step.id === "code");
+    if (this.isCorrecting && codeStep >= 0 && !this.draft.get("code")) {
+      await this.show(codeStep); // another address needs its own code
     } else if (this.isLast) {
       await this.register().catch((error) => this.showRefusal(asRefusal(error)));
     } else {
@@ -124,8 +125,8 @@ export class Flow {
     const questionnaire = draft.get("questionnaire");
     const reply = await this.api.post("register", {
       username: draft.get("username"),
-      email: draft.get("email"),
-      code: draft.get("code") ?? "",
+      ...(draft.get("email") ? { email: draft.get("email") } : {}),
+      ...(draft.get("code") ? { code: draft.get("code") } : {}),
       ...(password ? { password } : {}),
       ...(draft.get("platform") ? { platform: [draft.get("platform")].flat()[0] } : {}),
       ...(questionnaire ? { questionnaire: { token: questionnaire.token } } : {}),

@@ -1,9 +1,10 @@
-// The username and a password, with the host's rules in words.
+// The username and a password, with the host's rules in words; and an e-mail address where no step before asks for it.
 
 import { Refusal } from "../shared/api.js";
 import { Choice, Field } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { matches, passwordField, repeatField } from "../shared/password-fields.js";
+import { LOOKS_LIKE_AN_ADDRESS } from "./email.js";
 
 const USUAL_LENGTH = /\{(\d+),(\d+)\}/;
 const USUAL_CHARACTERS = /\[a-zA-Z0-9_\]/;
@@ -14,7 +15,7 @@ const LONGEST_GAMERTAG = 16;
 /** @type {Step} */
 export const nameStep = {
   id: "name",
-  owns: ["username", "password", "platform"],
+  owns: ["username", "password", "platform", "email"],
   isRequired: () => true,
 
   async render(flow) {
@@ -22,12 +23,13 @@ export const nameStep = {
     const platform = config.bedrock.enabled ? platformChoice(draft) : null;
     const name = platform === null ? nameField(config, draft) : eitherNameField(config, draft, platform);
     const passwords = config.registration.password === "off" ? [] : passwordFields(config, draft, name);
+    const email = config.registration.email === "optional" ? [contactField(draft)] : [];
     const form = flow.form({
-      fields: platform === null ? [name, ...passwords] : [platform, name, ...passwords],
+      fields: [...(platform === null ? [] : [platform]), name, ...passwords, ...email],
       send: async (values) => {
         const edition = platform?.value[0];
         const username = values.username.trim();
-        draft.update({ username, platform: edition });
+        draft.update({ username, platform: edition, ...(email.length ? { email: values.email.trim() } : {}) });
         await refuseTaken(flow.api, edition === "bedrock" ? floodgateName(username, config.bedrock) : username);
       },
     });
@@ -126,6 +128,19 @@ function passwordFields(config, draft, name) {
   const repeat = repeatField(password);
   repeat.input.value = draft.get("password") ?? "";
   return [password, repeat];
+}
+
+/** @param {Draft} draft */
+function contactField(draft) {
+  return new Field("email", t("email"), {
+    type: "email",
+    autocomplete: "email",
+    inputmode: "email",
+    isOptional: true,
+    value: draft.get("email") ?? "",
+    hint: t("email_about"),
+    check: (value) => (LOOKS_LIKE_AN_ADDRESS.test(value.trim()) ? "" : t("email_wrong")),
+  });
 }
 
 /**

@@ -14,8 +14,9 @@ export function showResult({ status, message, username, email }, config, { hasPa
   notice.clear();
   const isApproved = status === "approved";
   const address = config.gameAddress;
+  const isMailed = config.registration.email === "verified";
   const next = [
-    !isApproved && t("next_review", { email }),
+    !isApproved && (isMailed ? t("next_review", { email }) : t("next_review_unmailed")),
     !hasPassword && config.registration.password !== "off" && t("next_password", { email }),
     !isApproved && t(address ? "next_join_then" : "next_join_then_somewhere", { address }),
     isApproved && t(address ? "next_join" : "next_join_somewhere", { address, username }),

@@ -1,10 +1,10 @@
-// A new password for a user: an operator sets one, or has a link mailed to the user. It takes effect at once.
+// A new password for a user: an operator sets one, mails the user a link, or makes a link to hand over.
 
 import { asRefusal } from "../../../shared/api.js";
 import { confirm } from "../../../shared/dialog.js";
-import { button, make } from "../../../shared/dom.js";
-import { Form } from "../../../shared/form.js";
-import { t } from "../../../shared/i18n.js";
+import { button, make, replaceContent } from "../../../shared/dom.js";
+import { Field, Form } from "../../../shared/form.js";
+import { formatTime, t } from "../../../shared/i18n.js";
 import { notice } from "../../../shared/notice.js";
 import { passwordField } from "../../../shared/password-fields.js";
 import { labelFor } from "../../phrases.js";
@@ -25,15 +25,23 @@ export function passwordSection(context, name) {
       password.value = "";
     },
   });
+  const isMailing = context.config.registration.passwordReset === "mail";
   const mail = button(t("password_mail"), () => mailLink(context, name), "quiet");
   const noMail = make("p", { class: "quiet-text" }, t("password_no_mail"));
+  const shown = make("div", {});
   const element = make(
     "details",
     { class: "password-part" },
     make("summary", {}, t("password_part")),
     make("p", {}, t("password_about")),
-    mail,
+    make(
+      "div",
+      { class: "buttons" },
+      mail,
+      button(t("password_link"), () => makeLink(context, name, shown), "quiet"),
+    ),
     noMail,
+    shown,
     form.element,
   );
   return {
@@ -43,10 +51,40 @@ export function passwordSection(context, name) {
     update(user) {
       const hasEmail = typeof user?.email === "string";
       element.hidden = user === null;
-      mail.hidden = !hasEmail;
-      noMail.hidden = hasEmail;
+      mail.hidden = !hasEmail || !isMailing;
+      noMail.hidden = hasEmail || !isMailing;
     },
   };
+}
+
+/**
+ * Make a link and show it, this once.
+ *
+ * @param {ViewContext} context
+ * @param {string} username
+ * @param {HTMLElement} shown
+ */
+async function makeLink(context, username, shown) {
+  try {
+    const { link, expiresAt, message = "" } = await context.api.post("admin/user/password-link", { username });
+    const field = new Field("link", t("password_link_label", { name: username }), {
+      value: link,
+      hint: t("password_link_hint", { until: formatTime(expiresAt) }),
+      autocomplete: "off",
+      readonly: true,
+      "aria-required": null,
+    });
+    const copy = async () => {
+      await navigator.clipboard.writeText(link).then(
+        () => notice.show(t("password_link_copied"), "good"),
+        () => /** @type {HTMLInputElement} */ (field.input).select(), // only secure pages may write the clipboard
+      );
+    };
+    replaceContent(shown, field.element, button(t("password_link_copy"), copy, "quiet"));
+    notice.announce(message, "good");
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
+  }
 }
 
 /**

@@ -1,0 +1,64 @@
+"""What keeps one person from registering many names: a code sent by e-mail, or else a limit per client."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Final
+
+from regsvc.accounts.email_verification import EmailVerification
+from regsvc.auth.rate_limits import DurableLimits
+from regsvc.config.live import LiveConfig
+from regsvc.core import errors
+from regsvc.core.caller import Caller
+from regsvc.core.email_address import EmailAddress
+from regsvc.registration.validation import ValidApplication
+
+_SCOPE: Final = "registration.client"
+
+
+class ApplicantProof(ABC):
+    """Interface of the proofs; `registration.methods` says which one is required. Blocking."""
+
+    @abstractmethod
+    def check(self, valid: ValidApplication, caller: Caller) -> None:
+        """Raise the refusal of an application that cannot succeed; may count an attempt."""
+
+    @abstractmethod
+    def redeem(self, valid: ValidApplication, caller: Caller) -> None:
+        """Spend the proof inside the transaction that creates the user. Raises as `check` does."""
+
+
+@dataclass(frozen=True)
+class MailedCode(ApplicantProof):
+    """Proof of an e-mail address by a code sent to it."""
+
+    verification: EmailVerification
+
+    def check(self, valid: ValidApplication, caller: Caller) -> None:
+        """Raise `InvalidCode`, after an attempt was counted."""
+        if not self.verification.is_right(_address_of(valid), "register", valid.code):
+            raise errors.InvalidCode
+
+    def redeem(self, valid: ValidApplication, caller: Caller) -> None:
+        self.verification.redeem(_address_of(valid), "register", valid.code)
+
+
+@dataclass(frozen=True)
+class ClientLimit(ApplicantProof):
+    """Limit of registrations per client, where nothing is proven. Refused registrations are not counted."""
+
+    limits: DurableLimits
+    live: LiveConfig
+
+    def check(self, valid: ValidApplication, caller: Caller) -> None:
+        """Raise `RateLimited`, so that no password is hashed in vain."""
+        rates = self.live.current.registration.limits_per_client
+        if (seconds := self.limits.remaining_seconds(_SCOPE, caller.limit_key, rates)) > 0:
+            raise errors.RateLimited(seconds)
+
+    def redeem(self, valid: ValidApplication, caller: Caller) -> None:
+        self.limits.hit(_SCOPE, caller.limit_key, self.live.current.registration.limits_per_client)
+
+
+def _address_of(valid: ValidApplication) -> EmailAddress:
+    assert valid.proven is not None  # the validator refuses an application without an address where a code is required
+    return valid.proven

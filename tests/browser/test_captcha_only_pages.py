@@ -1,0 +1,102 @@
+"""The pages of a host that cannot send mail. The process is this one, because only here captchas can be answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from regsvc.web.pages import OWN_PAGES
+from tests.browser.conftest import OpenPage
+from tests.browser.operator import Operator
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
+from tests.support.captchas import answer_to
+from tests.support.live_api import LiveApi
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
+
+NEW = "a-new-secret-1"
+
+
+@pytest.fixture
+def database_kind() -> DatabaseKind:
+    return "sqlite"
+
+
+@pytest.fixture
+def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[ServiceHarness]:
+    services = open_services(
+        game_server,
+        authme_table,
+        ManualClock(),
+        tmp_path / "state",
+        registration__methods=["captcha"],
+        mail__backend="off",
+    )
+    yield services
+    services.close()
+
+
+@pytest.fixture
+def address(services: ServiceHarness) -> Iterator[str]:
+    with LiveApi(services.app.services, pages=OWN_PAGES) as api:
+        yield f"http://127.0.0.1:{api.port}"
+
+
+def register(page: Page, services: ServiceHarness, address: str, name: str, email: str) -> None:
+    """Register on `/register`, whose only step this is."""
+    with page.expect_response("**/captcha/generate*") as response:
+        page.goto(f"{address}/register")
+    page.get_by_label("Minecraft username").fill(name)
+    page.get_by_label("Password", exact=False).first.fill(PASSWORD)
+    page.get_by_label("Confirm password").fill(PASSWORD)
+    page.get_by_label("E-mail address").fill("not an address")
+    page.get_by_label("Your answer").fill(answer_to(services.app, response.value.json()["token"]))
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_text("That doesn't look like an e-mail address.")).to_be_visible()
+    page.get_by_label("E-mail address").fill(email)
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
+
+
+def log_in(page: Page, name: str, password: str) -> None:
+    page.get_by_label("Name or e-mail address").fill(name)
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_from_the_registration_to_a_link_handed_over(
+    open_page: OpenPage, services: ServiceHarness, address: str
+) -> None:
+    page = open_page("/server", at=address, may_complain=True)
+    register(page, services, address, "Alice", "alice@example.org")
+    expect(page.get_by_text("we can't e-mail you a new one")).to_be_visible()
+    page.get_by_role("link", name="My account").last.click()
+    log_in(page, "Alice", PASSWORD)
+    expect(page.get_by_text("you will see the decision here")).to_be_visible()
+    expect(page.get_by_text("E-mail address", exact=True)).to_have_count(1)  # shown, with no section to change it
+    page.goto(f"{address}/forgot-password")
+    expect(page.get_by_text("Ask a moderator for a link")).to_be_visible()
+
+    services.authme.register(OPERATOR, OPERATORS_PASSWORD)
+    services.sync()
+    services.decide("approve", "Alice")
+    admin = open_page("/admin", at=address, may_complain=True)
+    operator = Operator(admin).log_in()
+    operator.go("#user?name=Alice")
+    admin.locator("summary", has_text="Password").click()
+    expect(admin.get_by_role("button", name="E-mail a link")).to_be_hidden()
+    admin.get_by_role("button", name="Make a link").click()
+    link = admin.get_by_label("Link for Alice").input_value()
+
+    page.goto(link.replace("http://127.0.0.1:8080", address))
+    page.get_by_label("New password").fill(NEW)
+    page.get_by_label("Confirm password").fill(NEW)
+    page.get_by_role("button", name="Set password").click()
+    expect(page.get_by_role("status")).to_contain_text("You can join the server now.")
+    assert services.authme.login("Alice", NEW)
