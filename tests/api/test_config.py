@@ -47,7 +47,9 @@ def test_the_defaults() -> None:
         "registration": {
             "open": True,
             "approval": True,
+            "email": "verified",
             "password": "optional",
+            "passwordReset": "mail",
             "passwordRegex": "^[!-~]*$",
             "passwordMinLength": 5,
             "passwordMaxLength": 30,

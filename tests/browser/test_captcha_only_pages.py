@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from regsvc.web.pages import OWN_PAGES
+from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.authme.authme_database import DatabaseKind
@@ -44,7 +44,7 @@ def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path)
 
 @pytest.fixture
 def address(services: ServiceHarness) -> Iterator[str]:
-    with LiveApi(services.app.services, pages=OWN_PAGES) as api:
+    with LiveApi(services.app.services, pages=[*PAGES, *OWN_PAGES]) as api:
         yield f"http://127.0.0.1:{api.port}"
 
 
