@@ -29,8 +29,8 @@ class PasswordOwner:
 class PasswordStore:
     """Store that writes a new password to our user and AuthMe's player. Blocking: for a worker thread.
 
-    A new password ends every link and every session, except one to be kept. It reaches the player's row at once, or when
-    the row is unlocked.
+    A new password ends every link and every session, except one to be kept. It reaches the player's row at once, or
+    when the row is unlocked.
     """
 
     access: AccountAccess

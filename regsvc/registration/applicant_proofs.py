@@ -1,4 +1,4 @@
-"""What keeps one person from registering many names: a code sent by e-mail, or else a limit per client."""
+"""Proofs of applicants: a code sent by e-mail, or without one a limit per client."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
