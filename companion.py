@@ -25,7 +25,7 @@ from regsvc.cli.state_owner import read_as_owner, work_as_owner
 from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.loader import load_config
 from regsvc.config.places import find_config_file
-from regsvc.config.sections import Config, ConfigError
+from regsvc.config.sections import Config
 from regsvc.core.abandonable import wait_for_calls
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import find_running_daemon
@@ -39,10 +39,6 @@ EX_PORT_IN_USE = 75
 EX_PIPE = 141
 _GRACE_SECONDS = 1.0
 """For abandoned calls at the end of the process."""
-_NOTHING_SET_UP = (
-    "there is no config here. `companion install` sets up a server, `companion serve` runs one with the defaults, and "
-    "`companion --help` lists all commands."
-)
 _PRIVATE = 0o077
 """Umask: whatever we create is for our user only."""
 
@@ -103,9 +99,9 @@ def _serve(args: argparse.Namespace) -> int:
         return config
 
     config = read_config()
-    if args.is_bare and config.file is None and not any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
-        raise ConfigError([_NOTHING_SET_UP])
     set_up_logging(config.log)
+    if config.file is None and not any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
+        log.info("there is no config, so the defaults are used; the state is in %s", config.server.state_dir)
     return asyncio.run(serve(config, read_config))
 
 

@@ -37,7 +37,7 @@ UPGRADE_CHECK = "upgrade-check"
 ALIASES = {UNLOCK_ALL: "release"}
 """Older names of commands, which keep working."""
 COMMANDS = {
-    "serve": "run the server until stopped (the default, where there is a config)",
+    "serve": "run the server until stopped (the default)",
     "sync": "reconcile users with AuthMe's players once",
     "migrate": "update the database to this version's tables, or move it to another database (--to)",
     "check-config": "check the config and the files it names",
@@ -103,7 +103,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
     args = parser.parse_args(arguments, defaults)
     names = {alias: name for name, alias in ALIASES.items()}
-    args.is_bare = args.command is None and not (args.config or args.instance or args.game_dir)
     args.command = names.get(args.command, args.command) or "serve"
     if args.config is not None and args.instance is not None:
         parser.error("--config and --instance both name a config: give one of them")
