@@ -74,7 +74,8 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
 
     It is `given`, else that of `instance`, else the one that COMPANION_CONFIG names, else ./conf/companion.toml if it
     sets a key (an untouched sample sets none), else /etc/companion/companion.toml. A file that may not be read counts
-    as existing: failing to start is better than starting with defaults. Raises `ConfigError` if a named one is missing.
+    as existing, since failing to start is better than starting with defaults; but in a folder that may not be entered
+    (`sudo -u mc companion` in /root) it does not hide the one in /etc. Raises `ConfigError` if a named one is missing.
     """
     if given is not None:
         return _named(Path(given), "the path given with --config")
@@ -82,9 +83,9 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
         return _named(SystemPlaces.of_instance(instance).config_file, "the name given with --instance")
     if environ.get(CONFIG_VARIABLE):
         return _named(Path(environ[CONFIG_VARIABLE]), f"the environment variable {CONFIG_VARIABLE}")
-    if may_exist(_LOCAL_FILE) and _sets_a_key(_LOCAL_FILE):
-        return _LOCAL_FILE.absolute()
     system = SystemPlaces.of_instance(None).config_file
+    if may_exist(_LOCAL_FILE) and _sets_a_key(_LOCAL_FILE) and not (_is_hidden(_LOCAL_FILE) and may_exist(system)):
+        return _LOCAL_FILE.absolute()
     return system if may_exist(system) else None
 
 
@@ -111,10 +112,7 @@ def is_installation(state_dir: Path) -> bool:
 
     A directory that may not be read counts as one: nothing may be created in place of it.
     """
-    try:
-        return (state_dir / LOCATION_FILE).exists()
-    except PermissionError:
-        return True
+    return may_exist(state_dir / LOCATION_FILE)
 
 
 def find_credential_source(file: Path) -> Path | None:
@@ -137,10 +135,18 @@ def _named(file: Path, what: str) -> Path:
 
 def may_exist(file: Path) -> bool:
     """Return whether the file exists, or may not be looked for."""
+    return _is_hidden(file) or file.exists()
+
+
+def _is_hidden(file: Path) -> bool:
+    """Return whether the file may not be looked for, because we may not enter its folder."""
     try:
-        return file.exists()
+        file.stat()
     except PermissionError:
         return True
+    except OSError:
+        return False
+    return False
 
 
 def _sets_a_key(file: Path) -> bool:

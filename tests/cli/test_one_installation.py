@@ -330,3 +330,13 @@ def test_a_user_who_may_not_read_the_state_is_told_who_may(host: Shells) -> None
     assert f"{STATE} cannot be read by 61235: run this command as mc, who owns it, or as root" in told.stderr
     told = host.machine.run(*other, "users", "list")
     assert (told.returncode, "companion.toml: it cannot be read" in told.stderr) == (EX_CONFIG, True)
+
+
+def test_the_folder_of_a_shell_that_its_user_may_not_enter_hides_no_config(host: Shells) -> None:
+    """As for `sudo -u mc companion users list`, which root types in its home directory."""
+    host.make_folder(STATE, USER_ID)
+    host.make_folder("/srv/closed", ROOT)
+    assert host.run("migrate").status == 0
+    become = f"setpriv --reuid={USER_ID} --regid={USER_ID} --clear-groups"
+    told = host.machine.run("sh", "-c", f"cd /srv/closed; exec {become} {PROGRAM} users list")
+    assert (told.returncode, "0 users, page 1 of 1" in told.stderr) == (0, True), told

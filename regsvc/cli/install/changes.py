@@ -89,9 +89,9 @@ def describe(change: Change) -> Iterator[str]:
     if target.is_secret:
         yield "    (not shown)"
         return
-    before = (target.sample or "") if change.present is None else change.present
-    hidden = ["---", "+++", "@@"]
-    if change.present is None:  # what is added to the sample says enough
+    before, hidden = change.present, ["---", "+++", "@@"]
+    if before is None or _is_blank(target.path, before):  # what is added to the sample says enough
+        before = target.sample or ""
         hidden.append("-")
     if target.content == target.sample:
         yield "    (as shipped)"
