@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from regsvc.database.engine import open_database
 from tests.cli.transfer.conftest import Run
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import SqliteFile
@@ -24,6 +26,7 @@ from tests.support.peers.mariadb import MariaDBServer
 from tests.support.quick_start import REPOSITORY
 from tests.support.services import Away
 from tests.support.typed_dates import type_date
+from tests.support.watching import ask_until
 
 PASSWORD = "alices-s3cret"
 
@@ -46,12 +49,19 @@ def url_of(place: Daemon, authme: AuthMeLike) -> str:
     return str(database.database.url)  # type: ignore[attr-defined]
 
 
+def count_waiting_mails(url: str) -> int:
+    database = open_database(url, timedelta(seconds=5))
+    with database.connection_context():
+        return int(database.execute_sql("SELECT COUNT(*) FROM regsvc_outbox WHERE done_at IS NULL").fetchone()[0])
+
+
 def test_a_backup_taken_while_people_play_comes_back(
     place: Daemon, run: Run, authme: AuthMeLike, daemon: MakeDaemon, game_server: GameServer, mariadb: MariaDBServer
 ) -> None:
     make_alice(run)
     place.start()
     assert place.post("/api/login", {"username": "Alice", "password": PASSWORD}).status == 200
+    ask_until(lambda: count_waiting_mails(url_of(place, authme)), lambda count: count == 0)  # none changes meanwhile
     folder = place.directory / "backups" / "monday"
     done = run("backup", str(folder))
     assert done.status == 0, done
