@@ -5,7 +5,8 @@ import getpass
 import json
 import sys
 import warnings
-from datetime import timedelta
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from regsvc.accounts.access import Principal
@@ -104,14 +105,14 @@ def _show(args: argparse.Namespace, app: App) -> int:
     if entry is None:
         print(f"companion: there is no user {args.username}", file=sys.stderr)
         return 1
-    shown = {name: _printable(getattr(entry, name)) for name in entry.__dataclass_fields__}
+    shown: dict[str, Any] = {field.name: getattr(entry, field.name) for field in fields(entry)}
     dates = app.worker.run_here(app.services.users.list_unreadable_dates, entry.username)
     dispute = app.worker.run_here(app.services.user_details.find_email_dispute, entry.username)
     if dispute is not None:
         shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
     if dates:
         shown["unreadable_dates"] = {date.column: date.value for date in dates}
-    print(json.dumps(shown, indent=2, ensure_ascii=False))
+    print(json.dumps(shown, indent=2, ensure_ascii=False, default=_to_json))
     return 0
 
 
@@ -128,8 +129,8 @@ def _find_entry(username: str, app: App) -> UserListItem | None:
             return None
 
 
-def _printable(value: Any) -> Any:
-    return value.isoformat(timespec="milliseconds") if hasattr(value, "isoformat") else value
+def _to_json(value: Any) -> Any:
+    return value.isoformat(timespec="milliseconds") if isinstance(value, datetime) else asdict(value)
 
 
 def _set_password(args: argparse.Namespace, app: App, actor: Actor) -> int:
