@@ -178,15 +178,6 @@ def test_unlock_all_unlocks_everything(run: Run, authme: AuthMeLike) -> None:
 # --- users ---
 
 
-def test_an_applicant_is_shown_with_earlier_rejections(run: Run, tmp_path: Path) -> None:
-    run("migrate")
-    (tmp_path / "users.csv").write_text("username,email,status\nAlice,alice@example.org,pending\n", encoding="utf-8")
-    assert run("import", str(tmp_path / "users.csv")).status == 0
-    shown = json.loads(run("users", "show", "Alice").output)
-    assert (shown["status"], shown["reviewed_at"]) == ("pending", None)
-    assert shown["rejections"] == {"count": 0, "last_at": None, "last_reason": None}
-
-
 def test_a_users_life(run: Run, authme: AuthMeLike) -> None:
     run("migrate")
     created = run("users", "create", "Alice", "--email", "alice@example.org", "--password-stdin", typed="s3cret-one\n")

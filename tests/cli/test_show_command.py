@@ -1,0 +1,18 @@
+"""`companion users show`: what it prints about a user."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.command_line import Finished
+
+Run = Callable[..., Finished]
+
+
+def test_an_applicant_is_shown_with_earlier_rejections(run: Run, tmp_path: Path) -> None:
+    run("migrate")
+    (tmp_path / "users.csv").write_text("username,email,status\nAlice,alice@example.org,pending\n", encoding="utf-8")
+    assert run("import", str(tmp_path / "users.csv")).status == 0
+    shown = json.loads(run("users", "show", "Alice").output)
+    assert (shown["status"], shown["reviewed_at"]) == ("pending", None)
+    assert shown["rejections"] == {"count": 0, "last_at": None, "last_reason": None}
