@@ -40,7 +40,10 @@ async def connected(stack: Stack, token: str, **headers: str) -> AsyncIterator[W
     try:
         yield client
     finally:
+        is_open = client.close_code is None
         client.close()
+        while is_open and await receive(client) is not None:
+            pass  # until the server has closed it, too
 
 
 async def call(function: Callable[..., Any], *given: Any, **named: Any) -> Any:
