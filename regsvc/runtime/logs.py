@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from regsvc.core.exceptions import describe_exception
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would create one for each line
 
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a terminal would obey some of them
 _ERROR: Final = 3
 _PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, _ERROR), (logging.WARNING, 4), (logging.INFO, 6))
 _DEBUG: Final = 7
@@ -35,10 +37,17 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """Formatter for people. Exceptions are logged without their message, which may quote SQL or a secret."""
+    """Formatter for people. Exceptions are logged without their message, which may quote SQL or a secret.
+
+    Further lines of a record are indented: a name with a line break in it cannot pass for a record of its own.
+    """
 
     def __init__(self, pattern: str = "%(asctime)s %(levelname)-7s %(name)s: %(message)s") -> None:
         super().__init__(pattern, "%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if text.isprintable() else "\n  ".join(_CONTROL.sub("?", line) for line in text.splitlines())
 
     def formatException(self, ei: object) -> str:  # noqa: N802 - the library's name
         error = ei[1] if isinstance(ei, tuple) else None
@@ -95,7 +104,7 @@ def _formatter(config: LogSection) -> logging.Formatter:
 
 def _prefixed(text: str, priority: int) -> str:
     """Return the text with the priority before every line that is not empty; the journal skips empty ones."""
-    return "\n".join(f"<{priority}>{line}" for line in text.splitlines() if line)
+    return "\n".join(f"<{priority}>{line}" for line in text.splitlines() if line.strip())
 
 
 def _skip_unused_facts() -> None:

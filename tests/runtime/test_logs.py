@@ -14,7 +14,7 @@ from regsvc.config.sections import LogSection
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.outage_log import OutageLog
 from regsvc.runtime.jobs import Job, JobRunner
-from regsvc.runtime.logs import JournalLines, is_journal, set_up_logging
+from regsvc.runtime.logs import JournalLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words
 from tests.support.daemon import clean_environment
 from tests.support.quick_start import PROGRAM
@@ -35,7 +35,17 @@ def journal_of(file: Path) -> dict[str, str]:
     [(logging.ERROR, "<3>"), (logging.WARNING, "<4>"), (logging.INFO, "<6>"), (logging.DEBUG, "<7>")],
 )
 def test_every_line_in_the_journal_has_its_priority(level: int, prefix: str) -> None:
-    assert JournalLines().format(record(level, "one\n\ntwo")) == f"{prefix}one\n{prefix}two"
+    assert JournalLines().format(record(level, "one\n\ntwo")) == f"{prefix}one\n{prefix}  two"
+
+
+def test_a_name_cannot_pass_for_a_record_of_its_own() -> None:
+    """Typed into a table: a line break with another priority, and what a terminal would obey."""
+    name = "Bob\n<0>the database is gone\x1b[2J\u2028<0>x"
+    expected = ["banned Bob", "  <0>the database is gone?[2J", "  <0>x"]
+    lines = JournalLines().format(record(logging.INFO, f"banned {name}")).splitlines()
+    assert lines == [f"<6>{line}" for line in expected]
+    told = PlainLines("%(message)s").format(record(logging.INFO, f"banned {name}"))
+    assert told.splitlines() == expected
 
 
 def test_only_the_stream_that_systemd_named_is_the_journal(tmp_path: Path) -> None:
