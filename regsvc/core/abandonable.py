@@ -43,6 +43,6 @@ async def await_call(work: Callable[[], T]) -> T:
 def wait_for_calls(seconds: float) -> bool:
     """Wait for the calls that were abandoned, at most so long. Returns whether all of them have ended."""
     deadline = time.monotonic() + seconds
-    for thread in list(_running):
+    for thread in [thread for thread in list(_running) if thread.is_alive()]:  # one that has not begun cannot be joined
         thread.join(max(0.0, deadline - time.monotonic()))
     return not any(thread.is_alive() for thread in list(_running))
