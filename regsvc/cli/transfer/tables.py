@@ -93,7 +93,8 @@ def _timestamp(column: UtcDateTimeField, value: Any) -> Value:
     """Return the date as text. One that cannot be read is copied as it is read: empty, or where required 1970."""
     moment: str | None = column.db_value(column.python_value(value))
     if value is not None and moment in (None, _UNKNOWN):
-        log.warning("a date that cannot be read is not copied: %s is %r", column, value)
+        where = f"{column.model._meta.table_name}.{column.column_name}"
+        log.warning("a date that cannot be read is not copied: %s is %r", where, value)
     return moment
 
 
