@@ -232,6 +232,8 @@ def _existing_secret(file: Path) -> Path:
         raise _SecretUnreadable(f"{reason}{then}")
     if unreadable_reason(source) is None:
         return source
+    if not may_exist(source):
+        raise _SecretUnreadable(f"{reason}; write the secret into {source}, from which systemd makes it")
     raise _SecretUnreadable(
         f"{reason}; systemd makes it from {source} for the unit alone, while it is running: run this command as root, "
         "which reads that file"

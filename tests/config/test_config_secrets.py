@@ -78,15 +78,15 @@ def test_a_missing_secret_may_be_set_elsewhere(tmp_path: Path) -> None:
 def test_a_credential_of_a_stopped_unit_is_read_from_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only root may do so; everyone else is told."""
+    """Only root may do so; others are told, and so is root if it is missing."""
     monkeypatch.setattr(places, "_ETC", tmp_path)
     file = write(
         tmp_path / "companion.toml",
         '[mail]\npassword_file = "/run/credentials/companion.service/secrets_mail_password"\n',
     )
     expected = problems(load_config(file, {}).require_secrets)
-    assert f"systemd makes it from {tmp_path}/companion/secrets/mail_password" in expected
-    assert "run this command as root" in expected
+    source = f"{tmp_path}/companion/secrets/mail_password"
+    assert f"write the secret into {source}, from which systemd makes it" in expected
     (tmp_path / "companion/secrets").mkdir(parents=True)
     write(tmp_path / "companion/secrets/mail_password", "the password")
     assert load_config(file, {}).mail.password == "the password"
