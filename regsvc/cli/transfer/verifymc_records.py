@@ -57,7 +57,9 @@ _HASH_FORMS: Final = (
     (r"[0-9a-f]{32}:.+", ("JOOMLA",)),
 )
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{64}")
-_NO_PASSWORD: Final = re.compile(r"!locked!.*|\$[A-Za-z0-9]+\$.*|[0-9a-fA-F]{32}|[0-9a-fA-F]{40}|[0-9a-fA-F]{128}")
+_NO_PASSWORD: Final = re.compile(
+    r"!locked!.*|\$[A-Za-z0-9_-]+\$.*|pbkdf2_.*|\{[A-Za-z0-9.-]+\}.{20,}|[0-9a-fA-F]{32,}", re.DOTALL
+)
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _MAX_PLAIN: Final = 255
 _MAX_ACCOUNT_ID: Final = 32
@@ -106,10 +108,12 @@ def parse_users(
 ) -> list[ImportedUser | UnreadableRecord]:
     """Return the users of (key, record), those first who keep an address that several have: approved, then earliest.
 
-    The number of a user is that of the record.
+    The number of a user is that of the record. Of records whose names differ in case only, a banned one comes first:
+    the first one is imported.
     """
     parsed = [_user(number, *record, decisions, settings) for number, record in enumerate(records, 1)]
-    return sorted(parsed, key=_rank)
+    banned = {user.username.lower() for user in parsed if isinstance(user, ImportedUser) and user.status == BANNED}
+    return sorted(parsed, key=lambda user: (_is_overruled(user, banned), *_rank(user)))
 
 
 def parse_entries(records: Sequence[Any]) -> tuple[list[PastEntry], Counter[str]]:
@@ -118,7 +122,7 @@ def parse_entries(records: Sequence[Any]) -> tuple[list[PastEntry], Counter[str]
     for record in records:
         entry = _entry(record) if isinstance(record, Mapping) else None
         if entry is None:
-            others[str(record.get("action")) if isinstance(record, Mapping) else "?"] += 1
+            others[(_text(record.get("action"), 40) if isinstance(record, Mapping) else None) or "?"] += 1
         else:
             entries.append(entry)
     return entries, others
@@ -198,6 +202,11 @@ def _entry(record: Mapping[str, Any]) -> PastEntry | None:
         detail={"source": "verifymc", **({"reason": reason} if reason else {})},
         happened_at=moment,
     )
+
+
+def _is_overruled(user: ImportedUser | UnreadableRecord, banned: Collection[str]) -> bool:
+    """Return whether another record bans the player of this name."""
+    return isinstance(user, ImportedUser) and user.status != BANNED and user.username.lower() in banned
 
 
 def _rank(user: ImportedUser | UnreadableRecord) -> tuple[int, float, int]:

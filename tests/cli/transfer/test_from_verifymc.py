@@ -322,3 +322,18 @@ def test_a_database_that_cannot_be_used_is_explained_without_its_password(
     told = capsys.readouterr().err
     assert words in told
     assert "s3cret" not in told
+
+
+def test_a_ban_holds_for_every_spelling_of_the_name(services: ServiceHarness, folder: Path) -> None:
+    write_folder(folder, [])
+    people = {"1": record("Mallory"), "2": record("MALLORY", "banned"), "3": record("Alice")}
+    (folder / "users.json").write_text(json.dumps(people), "utf-8")
+    assert import_from(services, folder) == 0
+    assert {user.username: user.status for user in User.select()} == {"MALLORY": "banned", "Alice": "approved"}
+
+
+@pytest.mark.parametrize("stored", ["0a" * 35, "0a" * 70, "{SSHA}" + "Ab3/" * 8, "pbkdf2_sha512$1$a$b"])
+def test_a_hash_of_no_known_form_is_nobodys_password(services: ServiceHarness, folder: Path, stored: str) -> None:
+    write_folder(folder, [record("Alice", password=stored)])
+    assert import_from(services, folder) == 0
+    assert services.user("Alice").password_hash is None
