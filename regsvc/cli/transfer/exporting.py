@@ -29,7 +29,7 @@ VERSION: Final = 1
 USER_COLUMNS: Final = (
     *("username", "email", "is_email_verified", "status", "reason", "registered_at", "registration_ip"),
     *("origin", "platform", "language", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at"),
-    *("password_set_at", "last_login_at"),
+    *("password_set_at", "last_login_at", "is_email_noted"),
 )
 HASH_COLUMNS: Final = ("hash", "salt", "algorithm")
 AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "detail", "ip", "occurrences")
@@ -168,6 +168,7 @@ def _user(user: User) -> Record:
         "ban_expires_at": _timestamp(user.ban_expires_at),
         "password_set_at": _timestamp(user.password_set_at),
         "last_login_at": _timestamp(user.last_login_at),
+        "is_email_noted": user.email is not None and user.email_key is None,
     }
 
 

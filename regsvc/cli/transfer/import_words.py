@@ -11,6 +11,8 @@ from regsvc.database.models import STATUSES
 _REFUSALS: Final = {
     "invalid_username": "the name breaks AuthMe's rules for names, or is a Bedrock name while bedrock.enabled is off",
     "username_taken": "another player in AuthMe's table has the same name to the database",
+    "reserved_username": "an operator of the game server has the name, and the record is not approved; create this "
+    "user with companion users create",
     "invalid_status": "the status is none of pending, approved, rejected and banned",
     "invalid_registered_at": "regTime is not a time",
     "invalid_email": "the e-mail address is no text",

@@ -15,7 +15,7 @@ from regsvc.cli.transfer.user_writer import CheckedUser, UserWriter, is_only_ado
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, User
+from regsvc.database.models import APPROVED, PENDING, REJECTED, User
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules
 from regsvc.users.email_owners import may_have
@@ -186,7 +186,10 @@ class Importer:
             if stored.algorithm not in _ALGORITHMS:
                 raise RecordError("unknown_algorithm")
         try:
-            return CheckedUser(row, _address(row), stored)
+            address = _address(row)
+            if address is not None and row.is_email_noted:
+                return CheckedUser(row, None, stored, contact=address.display)
+            return CheckedUser(row, address, stored)
         except Refusal:
             if not request.is_handover:
                 raise
@@ -270,6 +273,8 @@ class Importer:
         else:
             if self._players.find_colliding(user.key) is not None:
                 raise RecordError("username_taken")
+            if user.row.status in (PENDING, REJECTED) and self._rules.is_operator(user.row.username):
+                raise RecordError("reserved_username")  # as at registration: who approves it may not know its author
             decided.new.append(self._grant(user, decided, request))
 
     def _grant(

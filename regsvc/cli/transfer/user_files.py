@@ -78,6 +78,8 @@ class ImportedUser:
     chat_id: str | None = None
     """The user's account on Discord."""
     questionnaire: ImportedQuestionnaire | None = None
+    is_email_noted: bool = False
+    """Whether the address is only a note that nothing proves: it belongs to nobody and is mailed nothing."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,7 @@ def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
         hash=_hash(values),
         salt=_text(values, "salt", _MAX_HASH),
         algorithm=_text(values, "algorithm", 32),
+        is_email_noted=_truth(values, "is_email_noted"),
     )
 
 

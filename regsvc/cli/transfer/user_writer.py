@@ -34,6 +34,8 @@ class CheckedUser:
     stored: StoredPassword | None = field(default=None, repr=False)
     lost: tuple[str, ...] = ()
     """Codes of the parts that are not imported, although the user is."""
+    contact: str | None = None
+    """An address that is only noted, as `NewUser.contact`."""
 
     @property
     def key(self) -> str:
@@ -121,7 +123,7 @@ class UserWriter:
             **self._status(row),
             "username": row.username,
             "username_key": user.key,
-            "email": address.display if address else None,
+            "email": address.display if address else user.contact,
             "email_key": address.key if address else None,
             "is_email_verified": row.is_email_verified and address is not None,
             "language": row.language,

@@ -144,6 +144,34 @@ def comparable(file: Path, form: str) -> object:
     return [{name: value for name, value in user.items() if name not in lost} for user in users]
 
 
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_an_address_that_nothing_proves_comes_back_unproven(
+    services: ServiceHarness, tmp_path: Path, capsys: Captured, form: str
+) -> None:
+    services.register("Alice")
+    noted = {User.email: "Bob@example.org", User.email_key: None, User.is_email_verified: False}
+    User.update(noted).where(User.username_key == "alice").execute()
+    file, second = tmp_path / f"users.{form}", tmp_path / f"again.{form}"
+    assert run(services, "export", "--format", form, "--output", str(file)) == 0
+    User.delete().where(User.username_key == "alice").execute()
+    services.sync()
+    assert run(services, "import", str(file), "--update") == 0, capsys.readouterr()
+    alice = services.user("Alice")
+    assert (alice.email, alice.email_key, bool(alice.is_email_verified)) == ("Bob@example.org", None, False)
+    assert run(services, "export", "--format", form, "--output", str(second)) == 0
+    assert comparable(second, form) == comparable(file, form)
+
+
+def test_an_operators_name_waits_for_no_review(services: ServiceHarness, file: Path, capsys: Captured) -> None:
+    hashed = HASHERS["SHA256"].hash("mallorys-secret", "Olivia").hash
+    others = "".join(f"{status.title()},{status},\n" for status in ("pending", "rejected"))
+    file.write_text(f"username,status,hash,algorithm\nOlivia,pending,{hashed},SHA256\n{others}")
+    file.write_text(file.read_text().replace(",\n", ",,\n"))
+    assert run(services, "import", str(file)) == 1
+    assert "line 2: 'Olivia': reserved_username" in capsys.readouterr().err
+    assert names() == {"Pending", "Rejected"}
+
+
 def test_a_list_as_other_programs_keep_it(services: ServiceHarness, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "users"
     people = [
