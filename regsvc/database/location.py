@@ -196,9 +196,10 @@ def check_recorded_location(state_dir: Path, location: DatabaseLocation) -> None
     """Raise `WrongDatabase` if the first start recorded another location."""
     recorded = read_recorded_location(state_dir)
     if recorded is not None and not _is_same(recorded["home"], location):
+        place = _shown(recorded["home"], state_dir)
         raise WrongDatabase(
-            f"This installation lives in {_shown(recorded['home'], state_dir)}, but the config now leads to "
-            f"{location.shown}. Users and reviews would be left behind. Set database.url to the old place, "
+            f"This installation lives in {place}, but the config now leads to {location.shown}. Users and reviews "
+            f"would be left behind. Set database.url to {place}, "
             "or move everything: companion migrate --to URL (or --to auto)."
         )
 

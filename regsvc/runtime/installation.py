@@ -40,9 +40,10 @@ class InstallationWatch:
         lost = [what for what, opened in self._opened.items() if _file_id(self._files[what]) != opened]
         if lost and not self.is_lost:
             log.error(
-                "%s was removed or replaced while the companion uses it (%s): requests get 503, and what is not in a "
+                "%s %s removed or replaced while the companion uses it (%s): requests get 503, and what is not in a "
                 "backup is lost. Stop the companion, restore a backup, and start it again",
                 " and ".join(lost),
+                "was" if len(lost) == 1 else "were",
                 ", ".join(str(self._files[what]) for what in lost),
             )
         elif self.is_lost and not lost:

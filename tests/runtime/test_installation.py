@@ -27,7 +27,7 @@ def findings(config: Path) -> dict[str, str]:
 def test_a_removed_state_directory_is_noticed(place: Daemon) -> None:
     """Once it is back, all is well again: it was only moved."""
     kept = place.state_dir.rename(place.directory / "kept")
-    assert place.wait_for_log("was removed or replaced while the companion uses it")
+    assert place.wait_for_log("were removed or replaced while the companion uses it")
     ready = place.get("/health/ready")
     assert (ready.status, ready.code, ready.json["stateLost"]) == (503, "database_away", True)
     assert place.get("/api/user/status", {"username": "Alice"}).status == 503
