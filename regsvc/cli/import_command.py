@@ -10,7 +10,7 @@ from typing import Final
 from regsvc.app.app import App
 from regsvc.cli.state_owner import actor_name
 from regsvc.cli.transfer.given_url import read_url
-from regsvc.cli.transfer.import_words import describe_handover, describe_refusal
+from regsvc.cli.transfer.import_words import describe_handover, describe_operators, describe_refusal
 from regsvc.cli.transfer.importing import Importer, ImportReport, ImportRequest, RefusedRecord
 from regsvc.cli.transfer.user_files import ImportedUser, UnreadableRecord, read_users
 from regsvc.cli.transfer.user_writer import UserWriter
@@ -79,7 +79,8 @@ def _import_verifymc(args: argparse.Namespace, app: App) -> int:
     request = ImportRequest(actor_name(), is_dry_run=args.dry_run, fill_emails=args.update, is_handover=True)
     new_entries, kept = _import_entries(data, app, is_dry_run=args.dry_run)
     report = _run(app, data.users, request, refused)
-    print("\n".join(describe_handover(data, report, algorithms, new_entries, kept, is_dry_run=args.dry_run)))
+    told = describe_handover(data, report, algorithms, new_entries, kept, is_dry_run=args.dry_run)
+    print("\n".join([*describe_operators(data, app.password_parts.rules.is_operator), *told]))
     for row in refused:
         print(describe_refusal(row), file=sys.stderr)
     return 1 if report.refused else 0

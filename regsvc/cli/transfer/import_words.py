@@ -1,12 +1,13 @@
 """Report of an import from VerifyMC, in words."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from regsvc.cli.transfer.importing import CHAT_LOST, EMAIL_LOST, PASSWORD_LOST, ImportReport, RefusedRecord
+from regsvc.cli.transfer.user_files import ImportedUser
 from regsvc.cli.transfer.verifymc import VerifyMCData
 from regsvc.cli.transfer.verifymc_records import CONVERTED, PLAIN, READY, UNUSABLE
-from regsvc.database.models import STATUSES
+from regsvc.database.models import APPROVED, STATUSES
 
 _REFUSALS: Final = {
     "invalid_username": "the name breaks AuthMe's rules for names, or is a Bedrock name while bedrock.enabled is off",
@@ -24,6 +25,17 @@ _REFUSALS: Final = {
 def describe_refusal(row: RefusedRecord) -> str:
     """Return a sentence about a record that was not imported."""
     return f"not imported: {row.name!r} (record {row.line}): {_REFUSALS.get(row.code, row.code)}"
+
+
+def describe_operators(data: VerifyMCData, is_operator: Callable[[str], bool]) -> list[str]:
+    """Return a line about approved records with operators' names: their passwords open /admin."""
+    approved = (user.username for user in data.users if isinstance(user, ImportedUser) and user.status == APPROVED)
+    operators = [name for name in approved if is_operator(name)]
+    if not operators:
+        return []
+    names = ", ".join(ascii(name) for name in sorted(operators))
+    advice = "check that these records are theirs, as their passwords open /admin"
+    return [f"operators of the game server: {names}; {advice}"]
 
 
 def describe_handover(

@@ -337,3 +337,10 @@ def test_a_hash_of_no_known_form_is_nobodys_password(services: ServiceHarness, f
     write_folder(folder, [record("Alice", password=stored)])
     assert import_from(services, folder) == 0
     assert services.user("Alice").password_hash is None
+
+
+def test_operators_among_the_records_are_told(services: ServiceHarness, folder: Path, capsys: Captured) -> None:
+    write_folder(folder, [record("Olivia", password=salted("olivias-secret")), record("Alice")])
+    assert import_from(services, folder, "--dry-run") == 0
+    [told] = [line for line in capsys.readouterr().out.splitlines() if "open /admin" in line]
+    assert "'Olivia'; check" in told
