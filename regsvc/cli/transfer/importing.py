@@ -81,7 +81,7 @@ class RefusedRecord:
 
 @dataclass
 class _Batch:
-    """What is decided about the records of a batch."""
+    """Decisions about the records of a batch."""
 
     new: list[CheckedUser] = field(default_factory=list)
     matched: list[tuple[User | None, CheckedUser]] = field(default_factory=list)

@@ -1,1 +1,1 @@
-"""What runs of the sync report besides their counts: dates that cannot be read, and sentences for hosts."""
+"""Reports of what sync runs leave to the host: dates that cannot be read, and sentences about them."""
