@@ -71,7 +71,7 @@ class LoginSessions:
             client=caller.limit_key,
             per=FAILURES_TOGETHER,
         )
-        return errors.NotOperator()
+        return errors.NotOperator(is_operator=self._is_operator(user.username))
 
     def open_if_unchanged(
         self, user: UserRecord, audience: Audience | None, caller: Caller, past_logins: PastLogins

@@ -147,7 +147,13 @@ class TotpRequired(Refusal, code="totp_required", category=Category.UNAUTHENTICA
 
 
 class NotOperator(Refusal, code="not_operator", category=Category.FORBIDDEN, is_business=True):
-    """The credentials were right, but not those of an approved operator."""
+    """The credentials were right, but not those of an approved operator.
+
+    `fault`: "not_approved" for an operator whose account has not been approved.
+    """
+
+    def __init__(self, *, is_operator: bool = False) -> None:
+        super().__init__(fault="not_approved" if is_operator else None)
 
 
 class Banned(Refusal, code="banned", category=Category.FORBIDDEN, is_business=True):

@@ -126,9 +126,9 @@ def _adopt(account: Account, player: PlayerRow, policy: Policy) -> actions.Adopt
     username = realname if realname and realname.lower() == player.username else player.username
     if player.is_locked:
         return actions.Adopt(player, username, BANNED, LOCKED_EARLIER)
-    if account.is_operator:
-        return actions.Adopt(player, username, APPROVED)
     was_first = (player.registered_ms or 0) < epoch_ms(policy.first_started_at)
+    if account.is_operator:  # a name in ops.json without a row is free for any player to register in the game
+        return actions.Adopt(player, username, APPROVED if was_first else PENDING)
     return actions.Adopt(player, username, policy.existing_players if was_first else policy.new_players)
 
 

@@ -35,6 +35,17 @@ def test_no_operator_is_high_enough(doctor_case: DoctorCase) -> None:
     assert "level 3" in doctor_case.only_finding("game.no_operators").title
 
 
+def test_an_operators_name_is_free_for_anyone(doctor_case: DoctorCase) -> None:
+    doctor_case.game.write_operators("Olivia", "Oscar")
+    assert "as oscar" in doctor_case.only_finding("game.operators_unregistered").title
+    doctor_case.start_once()
+    assert "as oscar" in doctor_case.only_finding("game.operators_unregistered").title
+    columns = "username, username_key, status, applied_status, origin, created_at"
+    values = "'Oscar', 'oscar', 'pending', 'pending', 'registered', '2026-01-01 00:00:00'"
+    doctor_case.our_database.execute(f"INSERT INTO regsvc_user ({columns}) VALUES ({values})")
+    assert doctor_case.findings() == []
+
+
 def test_the_properties_are_missing(doctor_case: DoctorCase) -> None:
     doctor_case.game.properties_file.unlink()
     assert str(doctor_case.game.properties_file) in doctor_case.only_finding("game.properties_unreadable").title

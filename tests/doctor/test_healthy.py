@@ -19,7 +19,7 @@ def database_kind(request: pytest.FixtureRequest) -> DatabaseKind:
 
 
 def fill(doctor_case: DoctorCase) -> None:
-    for name in ("Alice", "Bob", "Olivia"):
+    for name in ("Alice", "Bob"):
         insert_player(doctor_case.table, username=name.lower(), realname=name, password="x", regdate=NOW_IN_MS)
 
 

@@ -12,7 +12,7 @@ from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, PortClosed
 from regsvc.doctor.finding import Finding
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
-from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.authme.game_server import GameServer
 from tests.support.daemon import to_toml
 
@@ -52,6 +52,7 @@ class DoctorCase:
         }
         directory.mkdir()
         game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD)
+        insert_player(table, username="olivia", realname="Olivia", password="x", regdate=1_600_000_000_000)
 
     @property
     def our_database(self) -> AuthMeDatabase:

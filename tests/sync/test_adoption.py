@@ -7,17 +7,26 @@ from dataclasses import replace
 import pytest
 
 from plugin_bridge.authme.players import lock_text
+from regsvc.accounts.access import Principal
+from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
+from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
 from tests.support.authme.game_server import GameServer
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
-from tests.support.services import MakeServices
+from tests.support.services import MakeServices, ServiceHarness
 
 MANY = 5_000
 SECONDS_FOR_MANY = 20.0
 """A third of a second is usual for a thousand."""
+
+
+def decide_as_host(services: ServiceHarness, transition: str, name: str) -> None:
+    """Make a decision on the command line."""
+    host = Principal(Actor("cli"), may_do_everything=True)
+    services.app.worker.run_here(services.app.services.accounts.decide, name, transition, host, DecisionDetails())
 
 
 def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
@@ -115,12 +124,31 @@ def test_players_before_and_after_the_first_start(
         "Olivia": APPROVED,
         "Carol": APPROVED,
         "Dave": PENDING,
-        "Oscar": APPROVED,
+        "Oscar": PENDING,
     }
     assert [name for name in ("bob", "olivia", "carol", "dave", "oscar") if services.is_locked(name)] == ["dave"]
     assert services.user("Bob").email == "bob@example.org"
     services.decide("approve", "Dave")
     assert services.authme.login("Dave", "daves-password")
+
+
+# R51
+def test_a_stranger_who_took_an_operators_name_in_the_game_has_to_make_room(services: ServiceHarness) -> None:
+    services.authme.register("Olivia", "mallorys-secret")
+    services.sync()
+    assert (services.user("Olivia").status, services.plugin("olivia")) == (PENDING, "conflict")
+    decide_as_host(services, "delete", "Olivia")
+    services.clock.advance(minutes=1)
+    services.authme.register("Olivia", "olivias-secret")
+    services.sync()
+    assert services.user("Olivia").status == PENDING
+    assert services.authme.login("Olivia", "olivias-secret")
+    assert services.authme.change_password("Olivia", "olivias-secret", "olivias-new-secret")
+    decide_as_host(services, "approve", "Olivia")
+    services.sync()
+    assert (services.user("Olivia").status, services.plugin("olivia")) == (APPROVED, "synced")
+    assert services.authme.login("Olivia", "olivias-new-secret")
+    assert services.login("Olivia", "olivias-new-secret").is_admin is True
 
 
 @pytest.mark.parametrize(("approval", "status"), [(True, PENDING), (False, APPROVED)])

@@ -373,9 +373,14 @@ def test_a_row_that_is_locked_already_is_adopted_as_banned_and_never_as_approved
     assert decided(of, existing_players=wanted) == Adopt(there, "Alice", "banned", reason)
 
 
-def test_an_operator_is_adopted_as_approved() -> None:
+# R51
+@pytest.mark.parametrize("status", ["approved", "pending"])
+def test_an_operator_who_was_there_before_us_is_adopted_as_approved_and_later_ones_are_pending(status: str) -> None:
+    hosts_choice = {"existing_players": status, "new_players": status}
+    of = account(None, None, before_us, is_operator=True)
+    assert decided(of, **hosts_choice) == Adopt(before_us, "Alice", "approved")
     of = account(None, None, row(), is_operator=True)
-    assert decided(of, existing_players="pending", new_players="pending") == Adopt(row(), "Alice", "approved")
+    assert decided(of, **hosts_choice) == Adopt(row(), "Alice", "pending")
 
 
 @pytest.mark.parametrize(

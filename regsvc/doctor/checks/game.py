@@ -9,6 +9,7 @@ from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
 _SHORTEST_PASSWORD: Final = 12
+_MAX_NAMES: Final = 5
 _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secret", "test", "qwerty", "letmein")
 
 
@@ -55,6 +56,26 @@ def operators_are_missing(facts: Facts) -> Iterator[str]:
         yield "There are no operators."
     elif max(levels.values()) < needed:
         yield f"No operator has level {needed} (auth.min_operator_level)."
+
+
+@check(
+    "game.operators_unregistered",
+    Severity.RISKY,
+    means="A name is an operator's, and neither a user nor a player in AuthMe's table has it.",
+    why=(
+        "The first player who types /register under this name in the game is an operator there. On the web they are "
+        "pending, so approve the name only if you know who registered it."
+    ),
+    do="Create each operator's account (companion users create NAME), or let them register in the game and approve it "
+    "(companion users approve NAME). Take names that nobody uses out of the list (/deop).",
+    where=FixLocation(Source.OPERATORS),
+)
+def operators_are_unregistered(facts: Facts) -> Iterator[str]:
+    players = facts.players.registered_operators
+    free = sorted(set(facts.operator_levels) - facts.ours.registered_operators - (players or set()))
+    if players is not None and free:
+        more = ", …" if len(free) > _MAX_NAMES else ""
+        yield f"No player has registered as {', '.join(free[:_MAX_NAMES])}{more}, and the name is an operator's."
 
 
 @check(
@@ -165,7 +186,8 @@ def mode_is_offline_without_authme(facts: Facts) -> Iterator[str]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *(directory_is_missing, operators_are_unreadable, operators_are_missing, properties_are_unreadable),
+    *(directory_is_missing, operators_are_unreadable, operators_are_missing),
+    *(operators_are_unregistered, properties_are_unreadable),
     *(rcon_is_off, rcon_password_is_weak, rcon_is_exposed, rcon_is_far_away),
     *(mode_is_online, mode_is_offline_without_authme),
 )

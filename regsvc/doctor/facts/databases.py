@@ -1,7 +1,7 @@
 """Facts from both databases: each is queried once, over one connection, with a short timeout."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,8 +16,15 @@ from regsvc.core.clock import Clock
 from regsvc.database.location import DatabaseLocation
 from regsvc.doctor.facts import own_tables, rights
 from regsvc.doctor.facts.own_tables import OwnTables
-from regsvc.doctor.facts.player_table import PlayerTable, distinguishes, inspect_table, sql_name, with_row_counts
-from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyMySql, ReadOnlySqlite
+from regsvc.doctor.facts.player_table import (
+    PlayerTable,
+    distinguishes,
+    find_names,
+    inspect_table,
+    sql_name,
+    with_row_counts,
+)
+from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, ReadOnlyMySql, ReadOnlySqlite
 
 T = TypeVar("T")
 
@@ -46,6 +53,8 @@ class OurDatabase:
     missing_rights: tuple[str, ...] = ()
     missing_triggers: tuple[str, ...] = ()
     missing_views: tuple[str, ...] = ()
+    registered_operators: frozenset[str] = frozenset()
+    """The operators who are users."""
     is_read_only: bool = False
     clock_difference: timedelta = timedelta(0)
     login: str = ""
@@ -58,6 +67,8 @@ class AuthMeDatabase:
     table: PlayerTable | None
     missing_rights: tuple[str, ...] = ()
     ignores_accents: bool = False
+    registered_operators: frozenset[str] | None = None
+    """The operators who have a row; None if the table's names cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +80,23 @@ class Databases:
 
 
 def inspect_databases(
-    location: DatabaseLocation, authme: AuthMeConfig | None, now: Clock, *, in_process: bool = False
+    location: DatabaseLocation,
+    authme: AuthMeConfig | None,
+    now: Clock,
+    operators: Collection[str] = (),
+    *,
+    in_process: bool = False,
 ) -> Databases:
-    """Inspect both databases. `authme` None: there is no AuthMe. `in_process`: this process has them open."""
-    ours = _within(_TIMEOUT, lambda: _inspect_ours(location, now, in_process))
+    """Inspect both databases. `authme` None: there is no AuthMe. `in_process`: this process has them open.
+
+    `operators`: lower-case names to look for in both.
+    """
+    ours = _within(_TIMEOUT, lambda: _inspect_ours(location, now, operators, in_process))
     if authme is None:
         return Databases(ours, None)
     if isinstance(ours, DatabaseUnreadable) and authme.backend != Backend.SQLITE:
         return Databases(ours, ours)  # it is the same server
-    return Databases(ours, _within(_TIMEOUT, lambda: _inspect_authme(location, authme, in_process)))
+    return Databases(ours, _within(_TIMEOUT, lambda: _inspect_authme(location, authme, operators, in_process)))
 
 
 def unwritable_paths(file: Path) -> list[Path]:
@@ -85,17 +104,17 @@ def unwritable_paths(file: Path) -> list[Path]:
     return [path for path in (file, file.parent) if not os.access(path, os.W_OK)]
 
 
-def _inspect_ours(location: DatabaseLocation, now: Clock, in_process: bool) -> OurDatabase:
+def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[str], in_process: bool) -> OurDatabase:
     if not isinstance(location.database, MySQLDatabase):
         file = Path(location.database.database)
         if not _is_there(file):
             return OurDatabase(None)
         with closing(ReadOnlySqlite(file, in_process=in_process)) as database:
-            return OurDatabase(own_tables.inspect_own_tables(database))
+            return _with_operators(database, OurDatabase(own_tables.inspect_own_tables(database)), operators)
     with closing(ReadOnlyMySql(location.database)) as server:
         difference, login = own_tables.clock_difference(server, now()), rights.current_login(server)
         try:
-            side = _inspect_schema(server)
+            side = _with_operators(server, _inspect_schema(server), operators)
         except DatabaseUnreadable as error:
             if error.code != rights.READ_ONLY_SERVER:
                 raise
@@ -118,26 +137,50 @@ def _inspect_schema(database: ReadOnlyMySql) -> OurDatabase:
     return OurDatabase(tables, tuple(missing), tuple(triggers), tuple(views))
 
 
-def _inspect_authme(location: DatabaseLocation, authme: AuthMeConfig, in_process: bool) -> AuthMeDatabase:
+def _with_operators(database: ReadOnlyDatabase, side: OurDatabase, operators: Collection[str]) -> OurDatabase:
+    if side.tables is None:
+        return side
+    return replace(side, registered_operators=find_names(database, "regsvc_user", "username_key", operators))
+
+
+def _inspect_authme(
+    location: DatabaseLocation, authme: AuthMeConfig, operators: Collection[str], in_process: bool
+) -> AuthMeDatabase:
     if authme.backend == Backend.SQLITE:
         if not _is_there(authme.sqlite_file):
             return AuthMeDatabase(None)
         with closing(ReadOnlySqlite(authme.sqlite_file, in_process=in_process)) as database:
             found = inspect_table(database, None, authme.table)
-            return AuthMeDatabase(found and with_row_counts(database, None, authme.table, authme.columns, found))
+            table = found and with_row_counts(database, None, authme.table, authme.columns, found)
+            return AuthMeDatabase(table, registered_operators=_find_players(database, table, None, authme, operators))
     assert isinstance(location.database, MySQLDatabase)
     with closing(ReadOnlyMySql(location.database)) as server:
-        return _inspect_shared_table(server, authme)
+        return _inspect_shared_table(server, authme, operators)
 
 
-def _inspect_shared_table(database: ReadOnlyMySql, authme: AuthMeConfig) -> AuthMeDatabase:
+def _find_players(
+    database: ReadOnlyDatabase,
+    table: PlayerTable | None,
+    schema: str | None,
+    authme: AuthMeConfig,
+    names: Collection[str],
+) -> frozenset[str] | None:
+    """Return which of these lower-case names have a row; None if the table has no names."""
+    if table is None or table.find(authme.columns.username) is None:
+        return None
+    return find_names(database, sql_name(schema, authme.table), authme.columns.username, names)
+
+
+def _inspect_shared_table(database: ReadOnlyMySql, authme: AuthMeConfig, operators: Collection[str]) -> AuthMeDatabase:
     table = inspect_table(database, authme.database, authme.table)
     missing = _missing_row_rights(database, table, authme)
+    found: frozenset[str] | None = None
     if table is not None and "SELECT" not in missing:
         table = with_row_counts(database, authme.database, authme.table, authme.columns, table)
+        found = _find_players(database, table, authme.database, authme, operators)
     username = None if table is None else table.find(authme.columns.username)
     takes_accents = username is not None and not distinguishes(database, username, "é", "e")
-    return AuthMeDatabase(table, tuple(missing), takes_accents)
+    return AuthMeDatabase(table, tuple(missing), takes_accents, found)
 
 
 def _missing_row_rights(database: ReadOnlyMySql, table: PlayerTable | None, authme: AuthMeConfig) -> list[str]:

@@ -255,7 +255,9 @@ class Facts:
         if not isinstance(self.location.database, MySQLDatabase):
             self._require_state_dir()
         authme = self.authme if self.has_authme else None
-        return inspect_databases(self.location, authme, self.host.now, in_process=self._current_daemon is not None)
+        operators = () if self.operators_problem is not None else self.operator_levels
+        is_daemon = self._current_daemon is not None
+        return inspect_databases(self.location, authme, self.host.now, operators, in_process=is_daemon)
 
     @property
     def ours(self) -> OurDatabase:

@@ -3,7 +3,7 @@
 # ruff: noqa: S608 - the names come from AuthMe's config, whose reader takes nothing but plain words
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -71,6 +71,13 @@ def with_row_counts(
         return table
     times = [name for name in (columns.register_date, columns.last_login) if table.find(name)]
     return replace(table, rows=count_rows(database, sql_name(schema, name), columns.username, times))
+
+
+def find_names(database: ReadOnlyDatabase, table: str, column: str, names: Collection[str]) -> frozenset[str]:
+    """Return which of these lower-case names the column contains. `table` in SQL. Raises `DatabaseUnreadable`."""
+    marks = ", ".join("?" * len(names)) or "NULL"
+    rows = database.rows(f"SELECT `{column}` AS name FROM {table} WHERE `{column}` IN ({marks})", *names)
+    return frozenset(str(row["name"]).lower() for row in rows)
 
 
 def sql_name(schema: str | None, table: str) -> str:
