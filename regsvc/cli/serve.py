@@ -174,7 +174,7 @@ class Daemon:
 
         async def sync() -> None:
             try:
-                await app.sync.run()
+                await app.sync.run_if_due(app.context.config.sync.every)
             finally:
                 self._has_synced.set()
 

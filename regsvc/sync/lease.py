@@ -6,7 +6,7 @@ import socket
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from peewee import SQL, Database, SqliteDatabase
 
@@ -15,6 +15,9 @@ from regsvc.database.models import Lease
 _NAME: Final = "sync"
 LEASE: Final = timedelta(seconds=30)
 RENEW: Final = timedelta(seconds=10)
+_SKIPPED: Final = "sync skipped"
+_DONE: Final = ":done"
+"""In place of a process id: the lease ended with a completed run."""
 
 
 def instance_id(state_dir: Path) -> str:
@@ -55,15 +58,30 @@ class SyncLease:
         """Extend the lease during a run; False when it had expired and another process holds it."""
         return time.monotonic() - self._renewed_at < RENEW.total_seconds() or self.acquire()
 
-    def release(self) -> None:
-        """Expire the lease, so that the next process can take it at once."""
+    def release(self, *, is_done: bool) -> None:
+        """Expire the lease, so that the next process can take it at once. `is_done`: the run was completed."""
         ours = (Lease.name == _NAME) & (Lease.holder == self._holder)
-        Lease.update(expires_at=self._in(0)).where(ours).execute()
+        holder = self._instance + _DONE if is_done else self._holder
+        Lease.update(holder=holder, expires_at=self._in(0)).where(ours).execute()
+
+    def may_skip(self, period: timedelta) -> bool:
+        """Return whether another daemon completed the last run within this period.
+
+        If so, it is recorded that this daemon works as well: moving the database requires that all others have stopped.
+        """
+        is_recent = Lease.expires_at > self._in(-round(period.total_seconds()))
+        lease = Lease.get_or_none((Lease.name == _NAME) & is_recent)
+        if lease is None or not lease.holder.endswith(_DONE) or lease.holder == self._instance + _DONE:
+            return False
+        values = {"name": _SKIPPED, "holder": self._holder, "expires_at": self._in(0)}
+        query: Any = Lease.replace(values)  # type: ignore[no-untyped-call]
+        query.execute()
+        return True
 
     def _in(self, seconds: int) -> SQL:
         """Return SQL for a moment this many seconds from now by the database's clock, in our tables' format."""
         if self._is_sqlite:
-            return SQL(f"strftime('%Y-%m-%d %H:%M:%f', 'now', '+{seconds} seconds')")
+            return SQL(f"strftime('%Y-%m-%d %H:%M:%f', 'now', '{seconds:+d} seconds')")
         return SQL(f"(UTC_TIMESTAMP(3) + INTERVAL {seconds} SECOND)")
 
     def _is_dead(self, holder: str) -> bool:

@@ -19,6 +19,8 @@ _BUSY_AFTER: Final = 0.001
 _REST: Final = 0.75
 """Rest after a page, as a share of the time it took."""
 _LONGEST_REST: Final = 0.5
+_MAX_SKIPPED: Final = 9
+"""Ticks in a row that may be left to another daemon: health and metrics come from this process's own runs."""
 
 
 class SyncService:
@@ -34,6 +36,7 @@ class SyncService:
         self._next: asyncio.Task[SyncReport] | None = None
         self.on_finished: Callable[[SyncReport], None] = lambda report: None
         self.last_report: SyncReport | None = None
+        self._skipped = 0
         self._is_stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._resumed_at = 0.0
@@ -43,6 +46,15 @@ class SyncService:
         if self._next is None:
             self._next = asyncio.create_task(self._run_after(self._running))
         return await asyncio.shield(self._next)
+
+    async def run_if_due(self, every: timedelta) -> SyncReport | None:
+        """Run unless another daemon has done so within this period; then return None. Raises `SyncRunning`."""
+        may_skip = self.last_report is not None and self._skipped < _MAX_SKIPPED
+        if may_skip and await self._worker.run(self._lease.may_skip, every):
+            self._skipped += 1
+            return None
+        self._skipped = 0
+        return await self.run()
 
     async def plan(self) -> SyncReport:
         """Return the report of what a run would do, without doing it."""
@@ -99,10 +111,13 @@ class SyncService:
     def run_here(self, *, allow_mass_changes: bool = False, is_full: bool = False) -> SyncReport:
         """Run on the calling thread, which holds the lease, and release it."""
         self._resumed_at = time.monotonic()
+        is_done = False
         try:
-            return self._sync.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
+            report = self._sync.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
+            is_done = report.is_complete and report.unavailable is None
+            return report
         finally:
-            self._lease.release()
+            self._lease.release(is_done=is_done)
 
     def _may_go_on(self) -> bool:
         self._give_way()

@@ -1,5 +1,6 @@
 """The lease that lets one of the processes sharing a database run the sync."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def test_one_process_at_a_time_has_the_lease(services: ServiceHarness) -> None:
     pass_lease_time(services, 2)
     assert other.acquire()
     assert not mine.acquire()
-    other.release()
+    other.release(is_done=False)
     assert mine.acquire()
 
 
@@ -50,3 +51,49 @@ def test_a_state_directory_is_an_instance_of_its_own(tmp_path: Path) -> None:
     assert instance_id(tmp_path) == instance_id(tmp_path / "x" / "..")
     assert instance_id(tmp_path) != instance_id(tmp_path / "x")
     assert len(f"{instance_id(tmp_path)}:{2**64}") <= 80
+
+
+PERIOD = timedelta(seconds=30)
+
+
+async def tick(services: ServiceHarness) -> bool:
+    """Return whether the daemon ran at this tick."""
+    return await services.app.sync.run_if_due(PERIOD) is not None
+
+
+def run_elsewhere(services: ServiceHarness, *, is_done: bool = True) -> None:
+    """Hold the lease as another daemon does during a run."""
+    lease = SyncLease(services.app.context.location.database, "elsewhere", 1)
+    assert lease.acquire()
+    lease.release(is_done=is_done)
+
+
+def test_a_period_needs_the_run_of_one_daemon(services: ServiceHarness) -> None:
+    """R67"""
+
+    async def story() -> None:
+        run_elsewhere(services)
+        assert await tick(services), "the first run of a daemon is at its start"
+        assert await tick(services), "its own run is not another's"
+        run_elsewhere(services)
+        assert not await tick(services)
+        assert Lease.get_by_id("sync skipped").holder.startswith(instance_id(services.directory))
+        pass_lease_time(services, 29)
+        assert not await tick(services)
+        pass_lease_time(services, 2)
+        assert await tick(services)
+        run_elsewhere(services, is_done=False)
+        assert await tick(services), "the other one did not come to the end"
+
+    asyncio.run(story())
+
+
+def test_a_daemon_that_leaves_the_runs_to_others_still_runs_now_and_then(services: ServiceHarness) -> None:
+    """Its health and its metrics come from runs of its own."""
+
+    async def story() -> list[bool]:
+        await tick(services)
+        run_elsewhere(services)
+        return [await tick(services) for _number in range(10)]
+
+    assert asyncio.run(story()) == [*[False] * 9, True]
