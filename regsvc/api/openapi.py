@@ -28,6 +28,7 @@ GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.InternalServerError,
     errors.DatabaseUnavailable,
     errors.Overloaded,
+    errors.Busy,
 )
 """Refusals that any route may answer with."""
 

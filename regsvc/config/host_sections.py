@@ -122,6 +122,12 @@ class DatabaseSection:
     busy_timeout: timedelta = key.duration(
         "5 seconds", "How long to wait for another connection's lock.", at_least="100 ms", at_most="10 minutes"
     )
+    race_retries: int = key.integer(
+        12,
+        "How often a transaction that lost against another on the same rows is repeated before clients get 503 (busy).",
+        at_least=0,
+        at_most=100,
+    )
 
 
 @dataclass(frozen=True)

@@ -410,6 +410,10 @@ class Overloaded(Refusal, code="overloaded", category=Category.UNAVAILABLE, retr
     """A bounded queue is full, such as that of passwords to hash."""
 
 
+class Busy(Refusal, code="busy", category=Category.UNAVAILABLE, retry_after=1):
+    """A transaction lost against others on the same rows each time it was repeated. Nothing was changed."""
+
+
 class InternalServerError(Refusal, code="internal", category=Category.INTERNAL):
     """The reply to a bug. It is never raised, but sent for every exception that is not a `Refusal`."""
 

@@ -7,8 +7,9 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
 from typing import Any, ParamSpec, TypeVar
@@ -21,7 +22,6 @@ from peewee import (
     InternalError,
     MySQLDatabase,
     OperationalError,
-    PeeweeException,
     SqliteDatabase,
 )
 from pymysql.connections import Connection
@@ -29,19 +29,25 @@ from pymysql.constants import CLIENT
 
 from regsvc.config.database_url import split_database_url
 from regsvc.core.bounded_pool import BoundedPool
-from regsvc.core.errors import DatabaseUnavailable
+from regsvc.core.errors import Busy, DatabaseUnavailable
 from regsvc.database import failpoints
 from regsvc.database.outage_log import OutageLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_RETRYABLE = {1213, 1205, 1020}  # deadlock, lock wait timeout, record changed
+_LOST_RACE = {1213, 1020}  # deadlock, or certification failure of a cluster's node; record changed
+_LOCK_WAIT_TIMEOUT = 1205
+_PARENT_IS_GONE = 1452  # a row that is referred to was deleted by another transaction after it was read
 _CONNECTION_LOST = {0, 1927, 2006, 2013, 2055, 4031}
 _CANNOT_CONNECT = {1040, 1044, 1045, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026}
+_NO_QUORUM = 1047  # a cluster's node that is cut off from the others, or has not joined them yet
 _CANNOT_WRITE = {3, 1021, 1026, 1114, 1290, 1836}  # MySQL's codes for a full disk and for read-only
 _CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error")  # SQLite's messages
-_MAX_ATTEMPTS = 5
+_MAX_RACE_RETRIES = 12
+_MAX_LOCK_WAITS = 5
+_MAX_PARENT_RETRIES = 2
+_LONGEST_PAUSE = 0.5
 _IDLE_SECONDS_BEFORE_PING = 5.0
 _MAX_CALLS = 2000  # running or waiting
 
@@ -170,20 +176,40 @@ def is_retryable(error: Exception) -> bool:
     A deadlock inside a savepoint surfaces as the failure to roll back to that savepoint, because MySQL has rolled back
     everything; so the chain of causes is searched.
     """
+    return any(_lost_race(cause) or _waited_for_lock(cause) for cause in _causes(error))
+
+
+def _lost_race(error: BaseException) -> bool:
+    return isinstance(error, OperationalError | InternalError) and _code(error) in _LOST_RACE
+
+
+def _waited_for_lock(error: BaseException) -> bool:
+    """Return whether a statement waited for another transaction's lock until its time was over."""
+    if not isinstance(error, OperationalError | InternalError):
+        return False
+    is_locked = "database is locked" in str(error) or "database table is locked" in str(error)
+    return is_locked or _code(error) == _LOCK_WAIT_TIMEOUT
+
+
+def _misses_parent(error: BaseException) -> bool:
+    """Return whether a row was inserted for one that another transaction deleted after the call had read it."""
+    return isinstance(error, IntegrityError) and _code(error) == _PARENT_IS_GONE
+
+
+def _code(error: BaseException) -> Any:
+    """Return MySQL's code of the error; of SQLite's errors it is their text."""
+    return error.args[0] if error.args else 0
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, its cause, the cause of that, and so on."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OperationalError | InternalError) and _is_lock_conflict(cause):
-            return True
+        yield cause
         cause = cause.__cause__ or cause.__context__
-    return False
 
 
-def _is_lock_conflict(error: OperationalError | InternalError) -> bool:
-    code = error.args[0] if error.args else None
-    return code in _RETRYABLE or "database is locked" in str(error) or "database table is locked" in str(error)
-
-
-def error_sentence(error: PeeweeException) -> str:
+def error_sentence(error: Exception) -> str:
     """Return the database's own message, without the SQL."""
     return str(error.args[-1] if error.args else error)
 
@@ -192,8 +218,8 @@ def is_unreachable(error: Exception) -> bool:
     """Return whether the database cannot be reached or written, as opposed to having rejected a statement."""
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
         return False
-    code = error.args[0] if error.args else 0
-    if code in _CONNECTION_LOST or code in _CANNOT_CONNECT:
+    code = _code(error)
+    if code in _CONNECTION_LOST or code in _CANNOT_CONNECT or code == _NO_QUORUM:
         return True
     return "unable to open database file" in str(error) or cannot_write(error)
 
@@ -203,13 +229,10 @@ def cannot_write(error: Exception) -> bool:
 
     SQLite rolls back by itself then, so that the error surfaces as the failure of our own rollback.
     """
-    cause: BaseException | None = error
-    while cause is not None:
-        code = cause.args[0] if cause.args else 0
-        if code in _CANNOT_WRITE or any(text in str(cause) for text in _CANNOT_WRITE_TEXTS):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False
+    return any(
+        _code(cause) in _CANNOT_WRITE or any(text in str(cause) for text in _CANNOT_WRITE_TEXTS)
+        for cause in _causes(error)
+    )
 
 
 def violates_unique(error: IntegrityError) -> bool:
@@ -217,11 +240,16 @@ def violates_unique(error: IntegrityError) -> bool:
     return bool(error.args) and (error.args[0] == 1062 or "UNIQUE constraint failed" in str(error.args[0]))
 
 
+def _pause(attempt: int) -> float:
+    """Return the seconds before a call is repeated: growing, and random, so that rivals do not meet again."""
+    return random.uniform(0.2, 1) * min(0.02 * 1.5 ** (attempt - 1), _LONGEST_PAUSE)  # noqa: S311 - jitter
+
+
 class Worker:
     """Worker threads for blocking database code, the only way to it from the event loop: `await worker.run(work, …)`.
 
-    A call runs whole on one thread, which keeps its connection open. A call that lost a deadlock is repeated, so it
-    must be repeatable and do nothing but SQL.
+    A call runs whole on one thread, which keeps its connection open. A call that lost a race against another
+    transaction is repeated, so it must be repeatable and do nothing but SQL.
     """
 
     def __init__(
@@ -231,12 +259,18 @@ class Worker:
         name: str = "worker",
         also_close: Callable[[], None] | None = None,
         outage_log: OutageLog | None = None,
+        *,
+        race_retries: int = _MAX_RACE_RETRIES,
     ) -> None:
-        """`also_close` closes the calling thread's other connections; workers of one database share `outage_log`."""
+        """`also_close` closes the calling thread's other connections; workers of one database share `outage_log`.
+
+        `race_retries`: how often a call is repeated that lost a race against another transaction.
+        """
         self._database = database
         self._pool = BoundedPool(name, threads, max_waiting=_MAX_CALLS - threads)
         self._also_close = also_close
         self.outage_log = outage_log or OutageLog()
+        self._race_retries = race_retries
         self._local = threading.local()
         self.is_open = False
         """False until the migrations have run: before that `run` raises `DatabaseUnavailable`."""
@@ -249,7 +283,7 @@ class Worker:
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a worker thread and return its result, or raise its error.
 
-        Raises `DatabaseUnavailable` or `Overloaded` instead of waiting for ever.
+        Raises `DatabaseUnavailable`, `Busy` or `Overloaded` instead of waiting for ever.
         """
         if not self.is_open:
             raise DatabaseUnavailable(retry_after=2)
@@ -257,29 +291,43 @@ class Worker:
 
     def run_here(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on the calling thread, with the same retries, for commands and tests."""
-        for attempt in range(1, _MAX_ATTEMPTS + 1):
+        for attempt in count(1):
             try:
                 self._connect()
                 result = work(*args, **kwargs)
                 self.outage_log.end()
                 return result
-            except (OperationalError, InterfaceError, InternalError) as error:
+            except (OperationalError, InterfaceError, InternalError, IntegrityError) as error:
                 if is_unreachable(error):
-                    self._disconnect()
-                    if cannot_write(error):
-                        self.outage_log.refuse_write(error_sentence(error))
-                    if attempt > 1 or self._may_have_committed(error):
-                        if not cannot_write(error):
-                            self.outage_log.begin(error_sentence(error))
-                        raise DatabaseUnavailable(retry_after=2) from error
-                elif not is_retryable(error):
+                    self._note_outage(error, attempt)
+                elif attempt > self._allowed_retries(error):
+                    if is_retryable(error):
+                        raise Busy from error
                     raise
-                elif attempt == _MAX_ATTEMPTS:
-                    raise DatabaseUnavailable(retry_after=1) from error
-                time.sleep(random.uniform(0.2, 1) * 0.02 * attempt)  # noqa: S311 - jitter
+                time.sleep(_pause(attempt))
             finally:
                 self._local.used_at = time.monotonic()
         raise AssertionError("unreachable")
+
+    def _note_outage(self, error: Exception, attempt: int) -> None:
+        """Drop the lost connection. Raises `DatabaseUnavailable` if it makes no sense to repeat the call at once."""
+        self._disconnect()
+        sentence = error_sentence(error)
+        if cannot_write(error):
+            self.outage_log.refuse_write(sentence)
+        if attempt > 1 or self._may_have_committed(error):
+            if not cannot_write(error):
+                self.outage_log.begin(sentence)
+            raise DatabaseUnavailable(retry_after=2) from error
+
+    def _allowed_retries(self, error: Exception) -> int:
+        """Return how often a call that failed with this error is repeated."""
+        for cause in _causes(error):
+            if _lost_race(cause):
+                return self._race_retries
+            if _waited_for_lock(cause):
+                return _MAX_LOCK_WAITS - 1
+        return _MAX_PARENT_RETRIES if _misses_parent(error) else 0
 
     def close(self) -> None:
         """Let running and waiting calls finish, then close every thread's connections."""

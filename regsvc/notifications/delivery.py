@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from regsvc.core.backoff import Backoff
-from regsvc.core.errors import DatabaseUnavailable, Overloaded
+from regsvc.core.errors import Busy, DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import OutboxMessage
@@ -91,7 +91,7 @@ class DeliveryWorker:
     async def _claim(self, limit: int) -> list[OutboxMessage]:
         try:
             claimed = await self._worker.run(self._store.claim_due, limit)
-        except (DatabaseUnavailable, Overloaded):
+        except (DatabaseUnavailable, Overloaded, Busy):
             self._is_database_down = True  # reported where the database is used
             return []
         except Exception as error:  # whatever went wrong, delivery must resume once it is over
@@ -120,7 +120,7 @@ class DeliveryWorker:
         except asyncio.CancelledError:
             await self._worker.run(self._store.release, message, "the companion was stopped")
             raise
-        except (DatabaseUnavailable, Overloaded):
+        except (DatabaseUnavailable, Overloaded, Busy):
             text = "%s %d (%s): the result cannot be recorded, the database is unavailable"
             log.warning(text, self._noun, message.id, message.template)
         except Exception as error:

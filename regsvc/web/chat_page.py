@@ -18,6 +18,7 @@ _REASONS: Final = {
     "provider_away": "refusal.provider_away",
     "not_enabled": "refusal.not_enabled",
     "overloaded": "refusal.overloaded",
+    "busy": "refusal.busy",
     "database_away": "refusal.database_away",
 }
 """Translation keys of the reasons why linking failed, by outcome. Other outcomes get no reason."""

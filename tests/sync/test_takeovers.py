@@ -1,6 +1,7 @@
 """Attempts of Mallory to take over accounts of others."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -8,7 +9,7 @@ from regsvc.accounts.password_store import PasswordOwner
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.database.audit import Actor
-from regsvc.database.models import Link, User
+from regsvc.database.models import Link, Session, User
 from regsvc.notifications.mail.renderer import NothingToSend
 from regsvc.notifications.mail.transport import MailStore
 from tests.support.authme.authme_tables import insert_player
@@ -165,3 +166,28 @@ def test_a_deadlock_inside_a_savepoint_repeats_the_whole_rule(services: ServiceH
         return len(attempts)
 
     assert services.app.worker.run_here(rule) == 2
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) -> None:
+    """The session refers to a row that is gone: the login is decided again, and refused as any unknown name is."""
+    services.register("Bob")
+    app = services.app
+    identity = app.worker.run_here(app.account_parts.checker._lookup.find, "Bob", CALLER)
+    services.decide("approve", "Bob")  # so that the login reads the user again
+    sessions = app.account_parts.logins._sessions
+    find_refusal = sessions.find_refusal
+    attempts: list[int] = []
+
+    def delete_meanwhile(*args: object) -> object:
+        attempts.append(1)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(services.decide, "delete", "Bob").result()
+            pool.submit(app.worker.close_here).result()
+        return find_refusal(*args)  # type: ignore[arg-type]
+
+    sessions.find_refusal = delete_meanwhile  # type: ignore[method-assign,assignment]
+    outcome = app.worker.run_here(app.services.logins._complete, identity, "user", CALLER)
+    assert isinstance(outcome, errors.BadCredentials)
+    assert attempts == [1]
+    assert not Session.select().count()

@@ -12,7 +12,15 @@ const MAX_PER_REQUEST = 50; // names; the API takes 100, but more of them take l
 const STORAGE_KEY = "waiting";
 
 /** Refusals of one user among many that are not about the user: the decision can be sent again. */
-const TEMPORARY = ["database_away", "players_away", "overloaded", "rate_limited", "mail_unavailable", "internal"];
+const TEMPORARY = [
+  "database_away",
+  "players_away",
+  "overloaded",
+  "busy",
+  "rate_limited",
+  "mail_unavailable",
+  "internal",
+];
 
 /**
  * "sent" comes with the results of the users it was carried out for.

@@ -1,0 +1,62 @@
+"""Calls of the database's workers that lost a race are repeated as a whole, within bounds."""
+
+import pytest
+from peewee import Database, IntegrityError, ProgrammingError
+
+from regsvc.core import errors
+from regsvc.database.engine import Worker
+from regsvc.database.models import User
+
+pytestmark = pytest.mark.parametrize("database_kind", ["mariadb"])
+
+
+class Failing:
+    """A call whose first `times` attempts fail with an error of the server."""
+
+    def __init__(self, database: Database, code: int, times: int) -> None:
+        self._database = database
+        self._statement = f"SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = {code}, MESSAGE_TEXT = 'for a test'"
+        self._times = times
+        self.attempts = 0
+
+    def __call__(self) -> str:
+        self.attempts += 1
+        with self._database.atomic():
+            User.update(reason=f"attempt {self.attempts}").execute()
+            if self.attempts <= self._times:
+                self._database.execute_sql(self._statement)
+        return "done"
+
+
+@pytest.mark.parametrize(
+    ("code", "retries"),
+    [
+        pytest.param(1213, 3, id="a deadlock"),
+        pytest.param(1020, 3, id="a record that changed"),
+        pytest.param(1452, 2, id="a parent row that was deleted"),
+        pytest.param(1205, 4, id="a lock that was not released"),
+    ],
+)
+def test_a_lost_race_is_repeated(our_database: Database, alice: User, code: int, retries: int) -> None:
+    work = Failing(our_database, code, times=retries)
+    assert Worker(our_database, 1, race_retries=3).run_here(work) == "done"
+    assert User.get_by_id(alice.id).reason == f"attempt {retries + 1}"
+
+
+@pytest.mark.parametrize(
+    ("code", "attempts", "outcome"),
+    [
+        (1213, 4, errors.Busy),
+        (1205, 5, errors.Busy),
+        (1452, 3, IntegrityError),
+        (1146, 1, ProgrammingError),
+    ],
+)
+def test_the_repetitions_are_bounded(
+    our_database: Database, alice: User, code: int, attempts: int, outcome: type[Exception]
+) -> None:
+    work = Failing(our_database, code, times=100)
+    with pytest.raises(outcome):
+        Worker(our_database, 1, race_retries=3).run_here(work)
+    assert work.attempts == attempts
+    assert User.get_by_id(alice.id).reason is None

@@ -1,0 +1,99 @@
+"""Errors that only a node of a cluster replies with: lost races at COMMIT, and no quorum. A proxy replies with them."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+
+from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema
+from tests.support.daemon import READY
+from tests.support.our_tables import our_database
+from tests.support.peers.database_proxy import LOST_RACE, NO_QUORUM, DatabaseProxy, FirstTimes, ServerError
+from tests.support.peers.mariadb import MariaDBServer
+from tests.support.stack import Stack
+
+RETRIES = 6
+
+
+class ProxiedStack(Stack):
+    """A stack whose daemon and plugin reach the database through `proxy`."""
+
+    proxy: DatabaseProxy
+
+    def _place(self, stack: ExitStack) -> AuthMeDatabase:
+        schema = super()._place(stack)
+        assert isinstance(schema, MariaDBSchema)
+        self.proxy = stack.enter_context(DatabaseProxy(schema.database.port))
+        return MariaDBSchema(replace(schema.database, port=self.proxy.port))
+
+
+@pytest.fixture(scope="module")
+def shared(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedStack]:
+    config = {"database": {"race_retries": RETRIES}}
+    with ProxiedStack("mariadb", tmp_path_factory.mktemp("stack"), mariadb, config=config) as stack:
+        yield stack
+
+
+@pytest.fixture
+def stack(shared: ProxiedStack) -> Iterator[ProxiedStack]:
+    yield shared
+    shared.proxy.rule = lambda statement: None
+
+
+def without_quorum(statement: str) -> ServerError | None:
+    """Reply as a node that is cut off from the others: it changes and shows settings, and nothing else."""
+    return None if statement.startswith("SET ") else NO_QUORUM
+
+
+def count_registrations(stack: Stack, name: str) -> int:
+    [row] = our_database(stack).query(
+        "SELECT COUNT(*) AS n FROM regsvc_audit WHERE action = 'user.registered' AND target = ?", (name,)
+    )
+    return int(row["n"])
+
+
+def test_a_transaction_that_loses_at_commit_is_repeated(stack: ProxiedStack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    stack.proxy.rule = rule = FirstTimes("COMMIT", LOST_RACE, RETRIES)
+    assert stack.register(alice, code=code).status == 201
+    assert rule.seen > RETRIES
+    assert count_registrations(stack, alice.name) == 1
+
+
+def test_a_transaction_that_always_loses_says_that_it_is_busy(stack: ProxiedStack) -> None:
+    bob = stack.newcomer("bob")
+    code = stack.code_for(bob.email)
+    stack.proxy.rule = FirstTimes("COMMIT", LOST_RACE, 1000)
+    reply = stack.register(bob, code=code)
+    assert (reply.status, reply.code) == (503, "busy"), reply.text
+    assert int(reply.headers["Retry-After"]) > 0
+    stack.proxy.rule = lambda statement: None
+    assert stack.status(bob) is None
+    assert stack.register(bob, code=code).status == 201
+
+
+def test_a_node_that_loses_its_quorum_is_waited_for(stack: ProxiedStack) -> None:
+    """R43"""
+    carol, token = stack.approved("carol"), stack.olivia()
+    stack.proxy.rule = without_quorum
+    for reply in (stack.login(carol), stack.post("/api/admin/sync", {}, token=token), stack.get("/health/ready")):
+        assert (reply.status, reply.code) == (503, "database_away"), reply.text
+        assert int(reply.headers["Retry-After"]) > 0
+    stack.proxy.rule = lambda statement: None
+    assert stack.login(carol).status == 200
+    assert stack.daemon.wait_for_log("the database is back")
+    assert not [line for line in stack.daemon.log if "bug in" in line or "Traceback" in line]
+
+
+def test_a_start_on_a_node_without_quorum_succeeds_once_it_has_one(stack: ProxiedStack) -> None:
+    stack.daemon.stop()
+    stack.daemon.log.clear()
+    stack.proxy.rule = without_quorum
+    stack.daemon.start()
+    assert stack.get("/health/ready").code == "database_away"
+    stack.proxy.rule = lambda statement: None
+    assert stack.daemon.wait_for_log("the database is back")
+    assert stack.pending("dora")
+    assert len([line for line in stack.daemon.output if line.startswith(READY)]) == 1
