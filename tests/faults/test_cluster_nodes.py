@@ -31,7 +31,8 @@ class ProxiedStack(Stack):
 @pytest.fixture(scope="module")
 def shared(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedStack]:
     config = {"database": {"race_retries": RETRIES}}
-    with ProxiedStack("mariadb", tmp_path_factory.mktemp("stack"), mariadb, config=config) as stack:
+    stack = ProxiedStack("mariadb", tmp_path_factory.mktemp("stack"), mariadb, config=config)
+    with stack:
         yield stack
 
 
