@@ -1,12 +1,11 @@
 """POST /api/admin/login: which operators can log in, what refusals reveal, and what is audited."""
 
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_like import long_ago
 from tests.support.command_line import companion
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
@@ -21,11 +20,6 @@ MINUTE = 60_000
 
 def log_in(stack: Stack, person: Person, **fields: object) -> Reply:
     return stack.post("/api/admin/login", {"username": person.name, "password": person.password, **fields})
-
-
-def long_ago(stack: Stack) -> AuthMeLike:
-    """Return the plugin as it was before the companion's first start."""
-    return AuthMeLike(stack.authme.table, now=lambda: datetime(2020, 1, 1, tzinfo=UTC))
 
 
 def audits(stack: Stack, action: str, **query: str) -> list[dict[str, Any]]:
@@ -61,7 +55,7 @@ def test_the_name_may_be_a_verified_email_or_in_another_case(stack: Stack, opera
 def test_an_operator_whom_only_authme_knows_is_adopted(stack: Stack, operators: Operators) -> None:
     otto = stack.newcomer("otto")
     operators.appoint(otto)
-    long_ago(stack).register(otto.name, otto.password, email=otto.email)
+    long_ago(stack.authme.table).register(otto.name, otto.password, email=otto.email)
     assert stack.status(otto) is None
 
     assert log_in(stack, Person(otto.name, otto.email, "a wrong one")).status == 401
@@ -249,6 +243,6 @@ def test_an_operator_below_the_configured_level_is_none(make_stack: MakeStack) -
 
 def test_operators_may_be_named_in_the_config(make_stack: MakeStack) -> None:
     stack = make_stack(config={"game": {"operators": ["Oda"]}})
-    long_ago(stack).register("Oda", "odas-secret")
+    long_ago(stack.authme.table).register("Oda", "odas-secret")
     reply = stack.post("/api/admin/login", {"username": "oda", "password": "odas-secret"})
     assert (reply.status, reply.json["username"], reply.json["isAdmin"]) == (200, "Oda", True)

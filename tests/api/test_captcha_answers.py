@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.core.email_address import parse_email
+from tests.support.authme.authme_like import long_ago
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
@@ -154,7 +155,7 @@ def test_a_login_without_captcha_is_no_failed_login(booth: Booth) -> None:
 
 
 def test_the_admin_login_asks_for_one_too(booth: Booth) -> None:
-    booth.services.authme.register(OPERATOR, PASSWORD)
+    long_ago(booth.services.table).register(OPERATOR, PASSWORD)
     captcha = booth.captcha()
     login = partial(booth.post, "/api/admin/login", username=OPERATOR, password=PASSWORD)
     assert outcome(login()) == (422, "captcha_required")

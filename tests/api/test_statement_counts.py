@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.core.email_address import parse_email
+from tests.support.authme.authme_like import long_ago
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.live_api import LiveApi, Reply
@@ -71,7 +72,7 @@ class Host:
 @pytest.fixture
 def host(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Host]:
     services = open_services(game_server, authme_table, ManualClock(), tmp_path / "state", verification__max_tries=9)
-    services.authme.register(OPERATOR, OPERATORS_PASSWORD)
+    long_ago(services.table).register(OPERATOR, OPERATORS_PASSWORD)
     services.sync()
     with LiveApi(services.app.services) as api:
         host = Host(services, api)

@@ -12,6 +12,7 @@ from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_like import long_ago
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
@@ -83,7 +84,7 @@ def test_from_the_registration_to_a_link_handed_over(
     page.goto(f"{address}/forgot-password")
     expect(page.get_by_text("Ask a moderator for a link")).to_be_visible()
 
-    services.authme.register(OPERATOR, OPERATORS_PASSWORD)
+    long_ago(services.table).register(OPERATOR, OPERATORS_PASSWORD)
     services.sync()
     services.decide("approve", "Alice")
     admin = open_page("/admin", at=address, may_complain=True)

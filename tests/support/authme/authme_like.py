@@ -205,3 +205,8 @@ class AuthMeLike:
 
     def _milliseconds(self) -> int:
         return int(self._now().timestamp() * 1000)
+
+
+def long_ago(table: AuthMeTable) -> AuthMeLike:
+    """Return the plugin as it was years before the companion's first start."""
+    return AuthMeLike(table, now=lambda: datetime(2020, 1, 1, tzinfo=UTC))
