@@ -19,8 +19,11 @@ import yaml
 
 from plugin_bridge.authme.config_document import ConfigDocument, IgnoredValue
 from plugin_bridge.authme.rules import (
+    ANYTHING,
     DEFAULT_NAME_RULE,
+    DEFAULT_NAMES,
     DEFAULT_PASSWORD_RULE,
+    MAX_PASSWORD_CHARACTERS,
     JavaPattern,
     NameRule,
     PasswordRule,
@@ -311,9 +314,11 @@ def _read_password_rule(document: ConfigDocument) -> PasswordRule:
     default = DEFAULT_PASSWORD_RULE
     unsafe = document.texts("settings.security.unsafePasswords", default.unsafe)
     return PasswordRule(
-        pattern=_read_pattern(document, "settings.restrictions.allowedPasswordCharacters", default.pattern),
+        pattern=_read_pattern(document, "settings.restrictions.allowedPasswordCharacters", default.pattern, ANYTHING),
         min_length=document.number("settings.security.minPasswordLength", default.min_length),
-        max_length=document.number("settings.security.passwordMaxLength", default.max_length),
+        max_length=min(
+            document.number("settings.security.passwordMaxLength", default.max_length), MAX_PASSWORD_CHARACTERS
+        ),
         unsafe=frozenset(password.lower() for password in unsafe),
     )
 
@@ -321,14 +326,16 @@ def _read_password_rule(document: ConfigDocument) -> PasswordRule:
 def _read_name_rule(document: ConfigDocument) -> NameRule:
     default = DEFAULT_NAME_RULE
     return NameRule(
-        pattern=_read_pattern(document, "settings.restrictions.allowedNicknameCharacters", default.pattern),
+        pattern=_read_pattern(
+            document, "settings.restrictions.allowedNicknameCharacters", default.pattern, DEFAULT_NAMES
+        ),
         min_length=document.number("settings.restrictions.minNicknameLength", default.min_length),
         max_length=document.number("settings.restrictions.maxNicknameLength", default.max_length),
     )
 
 
-def _read_pattern(document: ConfigDocument, path: str, default: JavaPattern) -> JavaPattern:
-    return compile_java_pattern(document.text(path, default.text), path)
+def _read_pattern(document: ConfigDocument, path: str, default: JavaPattern, substitute: JavaPattern) -> JavaPattern:
+    return compile_java_pattern(document.text(path, default.text), path, substitute)
 
 
 def _override_backend(name: str) -> Backend:

@@ -1,7 +1,7 @@
 """AuthMe's own rules for passwords and names, so that what works on the web works in the game.
 
-The order of the checks and the odd details (the password is matched in lower case, lengths count UTF-16
-units) are AuthMe's. The regular expressions are Java's; the common ones are translated.
+The order of the checks (but a text that is too long is never matched) and the odd details (the password is matched in
+lower case, lengths count UTF-16 units) are AuthMe's. The regular expressions are Java's; the common ones are translated.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from plugin_bridge.authme.patterns import can_explode
+from plugin_bridge.authme.patterns import MAX_TEXT, can_explode
 
 log = logging.getLogger(__name__)
 
 MAX_PATTERN_CHARACTERS = 200
 # Bounds on the text that a host's regular expression is tried on, however long the config lets it be.
-MAX_PASSWORD_CHARACTERS = 256
+MAX_PASSWORD_CHARACTERS = MAX_TEXT
 MAX_NAME_CHARACTERS = 64
 
 _JAVA_TOKEN = re.compile(r"\\Q.*?(?:\\E|\Z)|\\p\{\w+\}|\\.|&&|.", re.DOTALL)
@@ -60,6 +60,8 @@ class JavaPattern:
 
     text: str
     compiled: re.Pattern[str]
+    is_substitute: bool = False
+    """Whether it stands in for an expression that cannot be used."""
 
     def matches(self, text: str) -> bool:
         return self.compiled.fullmatch(text) is not None
@@ -72,7 +74,8 @@ class JavaPattern:
         return f"^{self.text.removeprefix('^').removesuffix('$')}$"
 
 
-ANYTHING = JavaPattern(".*", re.compile(".*", re.DOTALL))
+ANYTHING = JavaPattern(".*", re.compile(".*", re.DOTALL), is_substitute=True)
+"""In place of an expression for passwords: a rule that is left to the game."""
 
 
 def _translate(java: str) -> str:
@@ -103,30 +106,31 @@ def _translate_part(part: str, is_in_set: bool) -> str:
     return part
 
 
-def compile_java_pattern(text: str, key: str) -> JavaPattern:
-    """Compile the expression, or log a warning with the config key and return `ANYTHING` if it cannot be used.
+def compile_java_pattern(text: str, key: str, substitute: JavaPattern) -> JavaPattern:
+    """Compile the expression, or log a warning with the config key and return `substitute` if it cannot be used.
 
-    It cannot if it is invalid (AuthMe allows everything then, too), too long, or possibly slow, or if only Java
-    understands it; such rules are left to the game.
+    It cannot if it is invalid (AuthMe allows everything then), too long, possibly slow, or understood by Java alone.
     """
     if len(text) > MAX_PATTERN_CHARACTERS:
-        log.warning("%s is longer than %d characters; the web allows everything", key, MAX_PATTERN_CHARACTERS)
-        return ANYTHING
+        log.warning("%s is too long for a regular expression; the web uses %s instead", key, substitute.text)
+        return substitute
     try:
         with warnings.catch_warnings():
             # Python warns where a set looks like set arithmetic, which it may be in Java.
             warnings.simplefilter("error")
             pattern = re.compile(_translate(text), re.ASCII)
             if can_explode(pattern.pattern):
-                raise ValueError("a repeat inside a repeat can take for ever on a crafted text")
+                raise ValueError("it can take for ever on a crafted text")
             return JavaPattern(text, pattern)
     except (re.error, ValueError, OverflowError, RecursionError, Warning) as problem:
-        log.warning("%s: %r cannot be used (%s); the web allows everything", key, text, problem)
-        return ANYTHING
+        log.warning("%s: %r cannot be used (%s); the web uses %s instead", key, text, problem, substitute.text)
+        return substitute
 
 
-_DEFAULT_PASSWORD_PATTERN = compile_java_pattern("[!-~]*", "allowedPasswordCharacters")
-_DEFAULT_NAME_PATTERN = compile_java_pattern("[a-zA-Z0-9_]*", "allowedNicknameCharacters")
+_DEFAULT_PASSWORD_PATTERN = JavaPattern("[!-~]*", re.compile("[!-~]*", re.ASCII))
+_DEFAULT_NAME_PATTERN = JavaPattern("[a-zA-Z0-9_]*", re.compile("[a-zA-Z0-9_]*", re.ASCII))
+DEFAULT_NAMES = replace(_DEFAULT_NAME_PATTERN, is_substitute=True)
+"""In place of an expression for names: AuthMe's default, since people read names and take them for one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +153,17 @@ class PasswordRule:
 
     def validate(self, password: str, username: str) -> PasswordViolation | None:
         """Return the first rule that is violated, in AuthMe's order; None if the password is acceptable."""
-        if len(password) > MAX_PASSWORD_CHARACTERS:
+        length, lowered = _utf16_length(password), password.lower()
+        if length > self.max_length or len(lowered) > MAX_PASSWORD_CHARACTERS:
             return PasswordViolation.TOO_LONG
-        lowered = password.lower()
         if _has_lone_surrogate(password) or not self.pattern.matches(lowered):
             return PasswordViolation.FORBIDDEN_CHARACTERS
         if self.is_ascii_only and not password.isascii():
             return PasswordViolation.FORBIDDEN_CHARACTERS
         if lowered == username.lower():
             return PasswordViolation.SAME_AS_USERNAME
-        length = _utf16_length(password)
         if length < self.min_length:
             return PasswordViolation.TOO_SHORT
-        if length > self.max_length:
-            return PasswordViolation.TOO_LONG
         return PasswordViolation.UNSAFE if lowered in self.unsafe else None
 
 

@@ -75,10 +75,10 @@ def _derive(config: Config, authme: AuthMeConfig | None) -> AuthMeRules:
     passwords = authme.password_rule if authme else DEFAULT_PASSWORD_RULE
     given = config.registration
     if given.username_regex:
-        pattern = compile_java_pattern(given.username_regex, "registration.username_regex")
+        pattern = compile_java_pattern(given.username_regex, "registration.username_regex", names.pattern)
         names = dataclasses.replace(names, pattern=pattern)
     if given.password_regex:
-        pattern = compile_java_pattern(given.password_regex, "registration.password_regex")
+        pattern = compile_java_pattern(given.password_regex, "registration.password_regex", passwords.pattern)
         passwords = dataclasses.replace(passwords, pattern=pattern)
     if hasher is not None and hasher.is_ascii_only:
         passwords = dataclasses.replace(passwords, is_ascii_only=True)

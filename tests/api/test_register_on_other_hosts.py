@@ -142,7 +142,7 @@ def strict(make_stack: MakeStack) -> Stack:
         "settings.security.passwordMaxLength": 12,
         "settings.security.unsafePasswords": ["correcthorse"],
         "settings.restrictions.allowedPasswordCharacters": "[a-z0-9 ]*",
-        "settings.restrictions.allowedNicknameCharacters": "[a-zA-Z_0-9]*",
+        "settings.restrictions.allowedNicknameCharacters": "[a-zA-Z_0-9&&[^-]]*",  # which only Java understands
         "settings.restrictions.minNicknameLength": 4,
         "settings.restrictions.maxNicknameLength": 20,
     }
@@ -155,11 +155,13 @@ def strict(make_stack: MakeStack) -> Stack:
     [
         ({"password": None}, "password_required", "password", None),
         ({"password": "seven77"}, "invalid_password", "password", "too_short"),
-        ({"password": "thirteen-1313"}, "invalid_password", "password", "forbidden_characters"),
+        ({"password": "twelve-12-12"}, "invalid_password", "password", "forbidden_characters"),
         ({"password": "thirteen13131"}, "invalid_password", "password", "too_long"),
         ({"password": "CorrectHorse"}, "invalid_password", "password", "unsafe"),
         ({"username": "abc"}, "invalid_username", "username", "too_short"),
         ({"username": "a" * 21}, "invalid_username", "username", "too_long"),
+        ({"username": "\u041elivia"}, "invalid_username", "username", "forbidden_characters"),  # a Cyrillic O
+        ({"username": "<b>x</b>"}, "invalid_username", "username", "forbidden_characters"),
         ({"username": "herobrine"}, "reserved_username", "username", None),
         ({"username": "Admin"}, "reserved_username", "username", None),
         ({"email": "alice@example.com"}, "domain_not_allowed", "email", None),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from plugin_bridge.authme.pattern_steps import most_steps
 from plugin_bridge.authme.patterns import compile_pattern
 
 
@@ -16,6 +17,13 @@ from plugin_bridge.authme.patterns import compile_pattern
         "^([0-9]{1,3}[.]){3}[0-9]{1,3}$",
         "^(?:a|b|[0-9])+$",
         "^(ab){2,20}$",
+        "^(?:[A-Za-z0-9]_?){3,16}$",
+        "^(?:(?:a|ab)x?)*$",
+        "^[a-zA-Z0-9]+([ _-][a-zA-Z0-9]+)*$",
+        ".*[A-Z].*[0-9].*",
+        ".*[a-z].*[0-9].*[!?]",
+        "^(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!?&])[A-Za-z0-9!?&]{8,30}$",
+        r"(?i)(?!.*(.)\1\1)\w++",
     ],
 )
 def test_usual_patterns_pass(written: str) -> None:
@@ -29,9 +37,18 @@ def test_usual_patterns_pass(written: str) -> None:
         "^(a*)*$",
         "^([a-z]+[0-9]?)*$",
         "^(?:a|aa)+$",
-        "^(?:(?:a|ab)x?)*$",
         "(.*[A-Z]){2,}",
         "^((a+){2})*$",
+        "^(?:[a-z]?){28}[a-z]{28}!?[0-9]$",
+        "^(a?){30}a{30}$",
+        "(a{1,9}){9}b",
+        ".*.*.*.*.*.*x",
+        "a*a*a*a*a*a*a*a*b",
+        ".*[a-z].*[a-z].*[0-9].*[0-9].*[!].*",
+        "(?:[^a]|b)*!",
+        "(?:(?=a)a|a)*!",
+        "(?:a|b*)*!",
+        "(a*)(?(1)a*|b)(?:a*){2}a*a*!",
     ],
 )
 def test_patterns_that_can_take_for_ever_are_refused(written: str) -> None:
@@ -43,6 +60,16 @@ def test_patterns_that_can_take_for_ever_are_refused(written: str) -> None:
 def test_what_is_no_pattern_is_refused_with_an_example(written: str) -> None:
     with pytest.raises(ValueError, match=r"for example"):
         compile_pattern(written)
+
+
+@pytest.mark.parametrize("length", [8, 16, 32])
+def test_the_bound_follows_the_number_of_ways(length: int) -> None:
+    """Whoever tries every way to divide `length` letters among the repeats needs this many steps at least."""
+    assert most_steps("a*b", length) < 10 * length
+    assert most_steps("a*a*b", length) >= length**2 // 2
+    assert most_steps("a*a*a*b", length) >= length**3 // 6
+    assert most_steps("(?:a|a)*b", length) >= 2**length
+    assert most_steps("(?:a|b)*c", length) < 10 * length
 
 
 def test_a_pattern_has_a_bounded_length() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from plugin_bridge.authme.rules import (
     ANYTHING,
+    DEFAULT_NAMES,
     NameRule,
     NameViolation,
     PasswordRule,
@@ -15,7 +16,7 @@ from plugin_bridge.authme.rules import (
 
 
 def pattern_rule(text: str) -> PasswordRule:
-    return PasswordRule(pattern=compile_java_pattern(text, "allowedPasswordCharacters"))
+    return PasswordRule(pattern=compile_java_pattern(text, "allowedPasswordCharacters", ANYTHING))
 
 
 class TestPasswordRule:
@@ -40,7 +41,7 @@ class TestPasswordRule:
         assert PasswordRule().validate(password, "Alice") == fault
 
     def test_the_first_fault_in_authmes_order_counts(self) -> None:
-        assert PasswordRule().validate("é" * 40, "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
+        assert PasswordRule().validate("é" * 30, "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
         assert PasswordRule().validate("bob", "Bob") == PasswordViolation.SAME_AS_USERNAME
         assert PasswordRule().validate("help", "alice") == PasswordViolation.TOO_SHORT
 
@@ -61,6 +62,12 @@ class TestPasswordRule:
 
     def test_a_huge_password_never_reaches_the_regex(self) -> None:
         assert pattern_rule("(a+)+b").validate("a" * 100_000, "alice") == PasswordViolation.TOO_LONG
+
+    @pytest.mark.parametrize("password", ["é" * 31, "İ" * 100])
+    def test_nothing_that_is_too_long_reaches_the_regex(self, password: str) -> None:
+        """AuthMe would complain about the characters first; the second one gets longer in lower case."""
+        rule = PasswordRule(max_length=30 if "é" in password else 200)
+        assert rule.validate(password, "alice") == PasswordViolation.TOO_LONG
 
     def test_a_lone_surrogate_is_refused_even_where_everything_is_allowed(self) -> None:
         assert PasswordRule(pattern=ANYTHING).validate("abcde\udfff", "alice") == "forbidden_characters"
@@ -110,7 +117,7 @@ class TestJavaPatterns:
         ],
     )
     def test_the_usual_ones_mean_the_same(self, java: str, good: str | None, bad: str | None) -> None:
-        pattern = compile_java_pattern(java, "key")
+        pattern = compile_java_pattern(java, "key", ANYTHING)
         if good is None or bad is None:
             assert pattern is ANYTHING
             return
@@ -126,10 +133,17 @@ class TestJavaPatterns:
     def test_an_unusable_one_allows_everything_with_a_warning(
         self, java: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        pattern = compile_java_pattern(java, "settings.restrictions.allowedPasswordCharacters")
+        pattern = compile_java_pattern(java, "settings.restrictions.allowedPasswordCharacters", ANYTHING)
         assert pattern.matches("any thing\nат all")
         assert len(caplog.records) == 1
         assert "allowedPasswordCharacters" in caplog.text
+
+    @pytest.mark.parametrize("java", ["[a-zA-Z0-9_&&[^z]]*", "(", "(a*)*", r"\p{L}*"])
+    @pytest.mark.parametrize("name", ["Оlivia", "<b>x</b>", "§4Admin", "x;stop", "../../x", "'--", "@e[]"])
+    def test_an_unusable_one_never_opens_the_web_to_any_name(self, java: str, name: str) -> None:
+        rule = NameRule(pattern=compile_java_pattern(java, "allowedNicknameCharacters", DEFAULT_NAMES))
+        assert rule.validate(name) == NameViolation.FORBIDDEN_CHARACTERS
+        assert rule.validate("Alice_99") is None
 
     @pytest.mark.parametrize(
         ("java", "anchored"),

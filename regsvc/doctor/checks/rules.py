@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from plugin_bridge.authme.patterns import compile_pattern
-from plugin_bridge.authme.rules import ANYTHING, JavaPattern, NameRule, compile_java_pattern
+from plugin_bridge.authme.rules import JavaPattern, NameRule, compile_java_pattern
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
@@ -21,14 +21,15 @@ _LONGEST_BEDROCK_NAME: Final = 16  # Floodgate truncates prefix and name to this
     "rules.unusable_pattern",
     Severity.RISKY,
     means="A regular expression in AuthMe's config is invalid, or uses features that only Java supports.",
-    why="The web then allows everything, and so does AuthMe if it is invalid there, too.",
+    why="The web then allows every password, and the names of AuthMe's default; AuthMe allows everything if it is "
+    "invalid there, too.",
     do="Use a simple one: one repeated set of characters.",
     where=FixLocation(Source.AUTHME, ", ".join(f"{key}: '{pattern}'" for key, pattern in _SUGGESTED_PATTERNS.items())),
 )
 def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
     for key, pattern in ((_NAME_KEY, authme.name_rule.pattern), (_PASSWORD_KEY, authme.password_rule.pattern)):
-        if pattern is ANYTHING:
+        if pattern.is_substitute:
             where = facts.describe(FixLocation(Source.AUTHME, f"{key}: '{_SUGGESTED_PATTERNS[key]}'"))
             yield Symptom(f"{key} cannot be used as a regular expression.", where=where)
 
@@ -118,7 +119,7 @@ def _accepted_only_by_us(ours: str, theirs: JavaPattern) -> str:
     """Return the characters that only our expression accepts; "" if there are none, or if we have no expression."""
     if not ours:
         return ""
-    pattern = compile_java_pattern(ours, "ours")
+    pattern = compile_java_pattern(ours, "ours", theirs)
     words = {character: f"abcd12{character}345" for character in _PROBE_CHARACTERS}
     refused = [name for name, word in words.items() if pattern.matches(word) and not theirs.matches(word)]
     return " or ".join("a space" if character == " " else character for character in refused)
