@@ -51,6 +51,17 @@ class _Effort:
     ways: int
 
 
+@dataclass(frozen=True)
+class _Repeat:
+    """A repeat of what matches in one way. `span`: how many turns beyond the least number are possible."""
+
+    steps_per_turn: int
+    least: int
+    span: int
+    is_decided: bool
+    """Whether the next character decides when it ends."""
+
+
 _ENDLESS: Final = _Effort(TOO_MANY, TOO_MANY)
 
 
@@ -68,11 +79,11 @@ class _Expression:
         for number, (name, argument) in enumerate(parts):
             follows = self._first(parts[number + 1 :], after)
             arrivals = ways * self._count(spans)
-            simple = self._simple_repeat(argument, follows) if name in ("MAX_REPEAT", "MIN_REPEAT") else None
-            if simple is not None:
-                turn, least, span, is_decided = simple
-                steps += turn * (arrivals * least + ways * self._count([*spans, span]))
-                spans += [] if is_decided else [span]
+            repeat = self._simple_repeat(argument, follows) if name in ("MAX_REPEAT", "MIN_REPEAT") else None
+            if repeat is not None:
+                turns = arrivals * repeat.least + ways * self._count([*spans, repeat.span])
+                steps += turns * repeat.steps_per_turn
+                spans += [] if repeat.is_decided else [repeat.span]
             else:
                 effort = self._effort(name, argument, follows)
                 steps, ways = steps + arrivals * effort.steps, ways * effort.ways
@@ -83,11 +94,8 @@ class _Expression:
         """Return in how many ways repeats of up to so many turns can divide the text among them."""
         return min(prod(span + 1 for span in spans), comb(self.length + len(spans), len(spans)))
 
-    def _simple_repeat(self, argument: Any, follows: Symbols) -> tuple[int, int, int, bool] | None:
-        """Return the steps of a turn, the least number of turns, how many more are possible, and if their end is decided.
-
-        None for a repeat of what itself matches in several ways, or matches nothing.
-        """
+    def _simple_repeat(self, argument: Any, follows: Symbols) -> _Repeat | None:
+        """Return the repeat, or None if what it repeats matches in several ways or is empty."""
         least, most, body = argument
         first = self._first(_parts(body), _NOTHING)
         once = self.sequence(_parts(body), first | follows if most > 1 else follows)
@@ -95,7 +103,7 @@ class _Expression:
         if once.ways > 1 or (shortest == 0 and most > 1):
             return None
         turns = min(most, self.length // max(1, shortest))
-        return once.steps + _STEPS_OF_A_TURN, min(least, turns), max(0, turns - least), not first & follows
+        return _Repeat(once.steps + _STEPS_OF_A_TURN, min(least, turns), max(0, turns - least), not first & follows)
 
     def _effort(self, name: str, argument: Any, follows: Symbols) -> _Effort:
         """Return the bound of one part that is no simple repeat."""

@@ -1,7 +1,8 @@
-"""Safe compilation of regular expressions from a host's config: those that could run long on a crafted text are refused.
+"""Safe compilation of regular expressions from a host's config: those that a crafted text could keep busy are refused.
 
-Python's `re` has no time-out, and holds the interpreter's lock while it matches: another thread would help nobody. So the
-expression is checked before the first match, for texts of at most `MAX_TEXT` characters; callers refuse longer ones.
+Python's `re` has no time-out, and holds the interpreter's lock while it matches, so that a thread of its own would not
+help. So an expression is checked before the first match, for texts of at most `MAX_TEXT` characters; callers refuse
+longer ones.
 """
 
 import re
@@ -30,8 +31,8 @@ def compile_pattern(text: str) -> re.Pattern[str]:
         raise ValueError(f"this is not a regular expression ({error}); for example ^[a-z0-9_]{{3,16}}$") from None
     if is_endless:
         raise ValueError(
-            "this can take for ever on a crafted text; repeat single sets of characters, at most three in a row that have "
-            "a character in common, and require one with a look-ahead, for example ^(?=.*[0-9])[!-~]{8,30}$"
+            "this can take for ever on a crafted text; repeat single sets of characters, at most three in a row that "
+            "have a character in common, and require one with a look-ahead, for example ^(?=.*[0-9])[!-~]{8,30}$"
         )
     return pattern
 

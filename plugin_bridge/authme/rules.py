@@ -1,7 +1,8 @@
 """AuthMe's own rules for passwords and names, so that what works on the web works in the game.
 
-The order of the checks (but a text that is too long is never matched) and the odd details (the password is matched in
-lower case, lengths count UTF-16 units) are AuthMe's. The regular expressions are Java's; the common ones are translated.
+The order of the checks and the odd details (the password is matched in lower case, lengths count UTF-16 units) are
+AuthMe's, but a text that is too long is never matched. The regular expressions are Java's; the common ones are
+translated.
 """
 
 from __future__ import annotations
