@@ -11,6 +11,7 @@ from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.database.engine import Worker
+from regsvc.database.models import User
 from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.chat_links import find_linked_owner
@@ -74,10 +75,12 @@ class EmailVerification:
 
     def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
         with self.database.atomic():
-            remaining = self.mail_limits.hit(address.key, caller)
+            linked = find_linked_owner(address) if purpose == "unlink" else None
+            is_mailed = linked is not None or purpose != "unlink"
+            remaining = self.mail_limits.hit(address.key, caller, is_mailed=is_mailed)
             row_id = self.codes.issue(address.key, purpose)  # the same writes, whether it is mailed or not
             if purpose == "unlink":
-                self._mail_unlink_code(address, caller, row_id)
+                self._mail_unlink_code(address, caller, row_id, linked)
             elif (holder := find_owner(address)) is None:
                 self.mail_queue.send_verification_code(address, caller.language, row_id)
             else:
@@ -85,8 +88,7 @@ class EmailVerification:
                 self.mail_queue.send_already_registered(proven, caller.language, holder.id)
         return CodeSent(remaining, round(self.codes.valid.total_seconds()))
 
-    def _mail_unlink_code(self, address: EmailAddress, caller: Caller, row_id: int) -> None:
+    def _mail_unlink_code(self, address: EmailAddress, caller: Caller, row_id: int, holder: User | None) -> None:
         """Mail the code only to a user with this verified address and a linked chat account."""
-        holder = find_linked_owner(address)
         proven = address if holder is None else EmailAddress(str(holder.email), address.key)
         self.mail_queue.send_unlink_code(proven, caller.language, row_id, None if holder is None else holder.id)

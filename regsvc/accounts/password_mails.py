@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from peewee import Database
 
 from regsvc.accounts.access import Principal
+from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_store import PasswordStore
 from regsvc.core import errors
@@ -27,6 +28,7 @@ class PasswordMails:
     mail_limits: MailLimits
     store: PasswordStore
     rules: CredentialRules
+    captchas: Captchas
 
     async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """Mail a user a link to choose a password, for an admin.
@@ -39,14 +41,15 @@ class PasswordMails:
         self.mail_queue.wake()
         return result
 
-    async def forgot(self, email: str, caller: Caller) -> None:
+    async def forgot(self, email: str, caller: Caller, captcha: CaptchaProof = NO_PROOF) -> None:
         """Mail a link to the user with this address, if there is one; the reply does not tell.
 
-        Raises `MailUnavailable`, `InvalidEmail` and `RateLimited`.
+        Raises `MailUnavailable`, `InvalidEmail`, `RateLimited` and the captcha's refusals.
         """
         self.mail_queue.require_available()
         address = parse_email(email)
-        await self.worker.run(self._forgot, address, caller)
+        with self.captchas.guard("forgot", captcha, caller):
+            await self.worker.run(self._forgot, address, caller)
         self.mail_queue.wake()
 
     def _mail_link(self, username: str, by: Principal) -> DecisionResult:
@@ -60,11 +63,11 @@ class PasswordMails:
 
     def _forgot(self, address: EmailAddress, caller: Caller) -> None:
         with self.database.atomic():
-            self.mail_limits.hit(address.key, caller)
             user = User.get_or_none(User.email_key == address.key)
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
             user_id = user.id if user and not self._is_unproven_operator(user) else None
+            self.mail_limits.hit(address.key, caller, is_mailed=user_id is not None)
             self.mail_queue.send_reset_password(to, caller.language, user_id)
 
     def _is_unproven_operator(self, user: User) -> bool:

@@ -61,7 +61,9 @@ def wire_accounts(
         checker=checker,
         logins=Logins(database, worker, checker, captchas, access, reconciler, sessions),
         password_changes=PasswordChanges(worker, passwords.hashing, store, checker, mail.links, passwords.rules),
-        password_mails=PasswordMails(database, worker, mail.mail_queue, mail.limits, store, passwords.rules),
+        password_mails=PasswordMails(
+            database, worker, mail.mail_queue, mail.forgot_limits, store, passwords.rules, captchas
+        ),
         password_handover=PasswordHandover(database, store, mail.links, auth.audit, mail.base_url),
         statuses=StatusLookup(database, worker),
     )

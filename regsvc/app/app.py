@@ -48,7 +48,7 @@ class App:
         self.installation = InstallationWatch(context.config.server.state_dir, context.location.file)
         self.auth_parts = auth = wire_auth(context)
         self.events = EventStreams(self.worker, EventLog(), auth.sessions.is_still_admin)
-        self.mail_parts = mail = wire_mail(context, runtime, auth.limits, base_url, self._on_change)
+        self.mail_parts = mail = wire_mail(context, runtime, auth, base_url, self._on_change)
         self.password_parts = passwords = wire_passwords(context, self.live)
         runtime.metrics.register(ProcessCollector(), QueueCollector(self.worker, passwords.pool, runtime.loop_lag))
         self.sync_parts = sync = wire_sync(context, runtime, auth, mail.mail_queue, self._on_sync_finished)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import parse_email
+from regsvc.core.units import RateLimit
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
 from regsvc.notifications.mail.backend import (
@@ -22,7 +23,7 @@ from regsvc.notifications.mail.backend import (
     TemporaryMailFailure,
 )
 from regsvc.notifications.mail.backends import make_mail_backend
-from regsvc.notifications.mail.limits import MailLimits
+from regsvc.notifications.mail.limits import Budget, MailLimits
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
@@ -47,6 +48,7 @@ class MailParts:
     delivery_worker: DeliveryWorker
     mail_queue: MailQueue
     limits: MailLimits
+    forgot_limits: MailLimits
     admin_digest: AdminDigest
 
     async def send_test(self, address: str, language: str) -> str | None:
@@ -66,7 +68,7 @@ class MailParts:
 
 
 def wire_mail(
-    context: AppContext, runtime: RuntimeParts, limits: DurableLimits, base_url: str, wake: Callable[[], None]
+    context: AppContext, runtime: RuntimeParts, auth: AuthParts, base_url: str, wake: Callable[[], None]
 ) -> MailParts:
     """Mails leave with `runtime.delivery_workers`; services call `wake` once a transaction with mails has committed."""
     config, now = context.config, context.now
@@ -101,16 +103,35 @@ def wire_mail(
         wake=wake,
         wake_mails=delivery_worker.wake,
     )
-    mail_limits = MailLimits(
-        limits,
-        config.verification.limits_per_address,
-        config.verification.limits_per_client,
-        config.verification.limits_total,
-    )
     admins = [parse_email(written) for written in config.mail.admins] if backend.is_available else []
     admin_digest = AdminDigest(context.location.database, mail_queue, admins, config.mail.admin_digest, now)
     return MailParts(
-        base_url, backend, outbox, codes, links, renderer, delivery_worker, mail_queue, mail_limits, admin_digest
+        base_url,
+        backend,
+        outbox,
+        codes,
+        links,
+        renderer,
+        delivery_worker,
+        mail_queue,
+        _make_limits("mail", config.verification.limits_total, context, runtime, auth),
+        _make_limits("forgot", config.verification.limits_total_forgot, context, runtime, auth),
+        admin_digest,
+    )
+
+
+def _make_limits(
+    budget: Budget, total: tuple[RateLimit, ...], context: AppContext, runtime: RuntimeParts, auth: AuthParts
+) -> MailLimits:
+    config = context.config.verification
+    return MailLimits(
+        auth.limits,
+        budget,
+        config.limits_per_address,
+        config.limits_per_client,
+        total,
+        is_known=auth.known_clients.is_known,
+        on_used_up=runtime.metrics.count_used_up_budget,
     )
 
 

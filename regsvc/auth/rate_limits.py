@@ -4,43 +4,41 @@ Both count in fixed windows that begin with their first hit. A refused hit is no
 long as the reply says gets through.
 """
 
-import functools
-import math
-import operator
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
 
+from regsvc.auth.limit_windows import (
+    WindowKey,
+    Windows,
+    add_hit,
+    find_windows,
+    is_current,
+    is_open,
+    lock_windows,
+    period_seconds,
+    seconds_until,
+    store_windows,
+)
+from regsvc.auth.shared_limits import SharedHit
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
-from regsvc.database.prepared import PreparedQuery, slot
-from regsvc.database.upsert import upsert_query
 
 LimitCheck = tuple[str, str, Sequence[RateLimit]]
 """The scope (what is limited), the subject (a client, address or account), and the limits that apply."""
 
 MAX_KEYS = 20_000  # about 10 MB in memory
-_CLOCK_SKEW = timedelta(minutes=1)  # between two processes
 
 
 def hash_key(*parts: str) -> bytes:
     """Return a key of fixed size: text typed by clients must neither fill the memory nor stay in it."""
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
-
-
-class _WindowKey(NamedTuple):
-    """Key of a window: every period of a limit has its own."""
-
-    scope: str
-    subject: str
-    period_seconds: int
 
 
 class DurableLimits:
@@ -53,25 +51,30 @@ class DurableLimits:
         """Count one hit in the caller's transaction. Raises `RateLimited`, without counting, if a limit is used up."""
         self.hit_all([(scope, subject, limits)])
 
-    def hit_all(self, checks: Sequence[LimitCheck]) -> list[int]:
-        """Count one hit for several subjects: all are counted, or none.
+    def hit_all(self, checks: Sequence[LimitCheck], shared: SharedHit | None = None) -> list[int]:
+        """Count one hit for several subjects, and on `shared` limits: all are counted, or none.
 
-        Returns for each of them the whole seconds until the next hit would be counted; 0: now.
+        Returns for each subject the whole seconds until the next hit would be counted; 0: now.
         """
-        allowed = _allowed_by_window(checks)
+        allowed = _allowed_by_window([*checks, shared.network_check] if shared else checks)
+        slots = shared.any_slot() if shared else []
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
-            windows = _lock_windows(sorted(allowed), self._now())
+            written = sorted([*allowed, *slots])
+            lock_windows(written, self._now())
+            windows = find_windows(sorted({*written, *shared.all_slots()}) if shared else written)
             now = self._now()  # after waiting for the locks: the previous holder may have started the window
             _refuse_until(_longest_wait(windows, allowed, now))
-            for window in windows.values():
-                _add_hit(window, now)
-            _store_windows(list(windows.values()))
+            if shared:
+                _refuse_until(shared.wait(windows, now))
+            for key in allowed if shared and not shared.is_counted else written:
+                add_hit(windows[key], now)
+            store_windows([windows[key] for key in written])
         return [_longest_wait(windows, _allowed_by_window([check]), now) for check in checks]
 
     def remaining_seconds(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> int:
         """Return the whole seconds until the next hit would be counted; 0: now."""
         allowed = _allowed_by_window([(scope, subject, limits)])
-        return _longest_wait(_find_windows(sorted(allowed)), allowed, self._now())
+        return _longest_wait(find_windows(sorted(allowed)), allowed, self._now())
 
     def purge(self, before: datetime) -> int:
         """Delete windows that ended before this moment; returns their number."""
@@ -79,116 +82,26 @@ class DurableLimits:
         return removed
 
 
-def _allowed_by_window(checks: Iterable[LimitCheck]) -> dict[_WindowKey, int]:
+def _allowed_by_window(checks: Iterable[LimitCheck]) -> dict[WindowKey, int]:
     """Return how many hits each window may hold; of two limits with one period the lower one counts."""
-    allowed: dict[_WindowKey, int] = {}
+    allowed: dict[WindowKey, int] = {}
     for scope, subject, limits in checks:
         for limit in limits:
-            key = _WindowKey(scope, subject, math.ceil(limit.period.total_seconds()))
+            key = WindowKey(scope, subject, period_seconds(limit))
             allowed[key] = min(limit.hits, allowed.get(key, limit.hits))
     return allowed
 
 
-def _find_windows(keys: Sequence[_WindowKey]) -> dict[_WindowKey, RateLimitWindow]:
-    if not keys:
-        return {}
-    rows = _window_queries(len(keys)).find.rows(**_numbered(keys))
-    return {_WindowKey(row.scope, row.subject, row.period_seconds): row for row in rows}
-
-
-def _lock_windows(keys: Sequence[_WindowKey], now: datetime) -> dict[_WindowKey, RateLimitWindow]:
-    """Return the windows, locked until the transaction ends; created, already over, where missing.
-
-    All transactions pass `keys` in order and so lock in one order: they cannot deadlock.
-    """
-    if keys:
-        times = {"started_at": now, "ends_at": now}
-        _window_queries(len(keys)).lock.execute(**_numbered([{**key._asdict(), **times, "hits": 0} for key in keys]))
-    return _find_windows(keys)
-
-
-def _store_windows(windows: Sequence[RateLimitWindow]) -> None:
-    """Store windows that are locked."""
-    if windows:
-        _window_queries(len(windows)).store.execute(**_numbered([window.__data__ for window in windows]))
-
-
-class _WindowQueries(NamedTuple):
-    """Queries on a number of windows: every key has all columns of the unique index."""
-
-    lock: PreparedQuery
-    find: PreparedQuery
-    store: PreparedQuery
-
-
-_KEY_FIELDS: Final = (RateLimitWindow.scope, RateLimitWindow.subject, RateLimitWindow.period_seconds)
-_VALUE_FIELDS: Final = (RateLimitWindow.started_at, RateLimitWindow.ends_at, RateLimitWindow.hits)
-
-
-@functools.cache
-def _window_queries(count: int) -> _WindowQueries:
-    def rows() -> list[dict[Any, Any]]:
-        fields = (*_KEY_FIELDS, *_VALUE_FIELDS)
-        return [{field: slot(field, f"{field.name}_{number}") for field in fields} for number in range(count)]
-
-    def lock() -> Any:
-        # A plain INSERT that meets a concurrent one leaves shared locks, and two holders of those deadlock.
-        hits = RateLimitWindow.hits
-        return upsert_query(RateLimitWindow, rows(), unique=_KEY_FIELDS, changes={hits: hits})
-
-    def find() -> Any:
-        keys = [
-            functools.reduce(operator.and_, [field == slot(field, f"{field.name}_{number}") for field in _KEY_FIELDS])
-            for number in range(count)
-        ]
-        return RateLimitWindow.select(*_KEY_FIELDS, *_VALUE_FIELDS).where(functools.reduce(operator.or_, keys))
-
-    def store() -> Any:
-        return upsert_query(RateLimitWindow, rows(), unique=_KEY_FIELDS, overwrite=_VALUE_FIELDS)
-
-    return _WindowQueries(*(PreparedQuery(RateLimitWindow, build) for build in (lock, find, store)))
-
-
-def _numbered(rows: Iterable[Any]) -> dict[str, Any]:
-    """Return the values of all rows by name and number of the row."""
-    by_row = (row if isinstance(row, Mapping) else row._asdict() for row in rows)
-    return {f"{name}_{number}": value for number, row in enumerate(by_row) for name, value in row.items()}
-
-
-def _add_hit(window: RateLimitWindow, now: datetime) -> None:
-    """Add one hit to a current window; start any other anew with one."""
-    if _is_open(window, now):
-        window.hits += 1
-    else:
-        window.started_at, window.hits = now, 1
-        window.ends_at = now + timedelta(seconds=window.period_seconds)
-
-
-def _longest_wait(
-    windows: Mapping[_WindowKey, RateLimitWindow], allowed: Mapping[_WindowKey, int], now: datetime
-) -> int:
+def _longest_wait(windows: Windows, allowed: Mapping[WindowKey, int], now: datetime) -> int:
     """Return the seconds until all these windows accept the next hit; 0: now. A missing one accepts it."""
     return max((_wait(windows[key], hits, now) for key, hits in allowed.items() if key in windows), default=0)
 
 
-def _is_open(window: RateLimitWindow, now: datetime) -> bool:
-    return _is_current(window.ends_at, timedelta(seconds=window.period_seconds), now)
-
-
 def _wait(window: RateLimitWindow, allowed: int, now: datetime) -> int:
     """Return the seconds until this window accepts the next hit; 0: now."""
-    if window.hits < allowed or not _is_open(window, now):
+    if window.hits < allowed or not is_open(window, now):
         return 0
-    return _whole_seconds(window.ends_at - now)
-
-
-def _is_current(ends_at: datetime, period: timedelta, now: datetime) -> bool:
-    """Return whether a window is current. One that ends too late was started before the clock was set back."""
-    return now < ends_at <= now + period + _CLOCK_SKEW
-
-
-def _whole_seconds(wait: timedelta) -> int:
-    return math.ceil(wait.total_seconds())
+    return seconds_until(window.ends_at, now)
 
 
 def _refuse_until(seconds: int) -> None:
@@ -254,8 +167,8 @@ class MemoryLimits:
         waits = [0]
         for limit in limits:
             window = windows.get(limit.period)
-            if window and window.hits >= limit.hits and _is_current(window.ends_at, limit.period, now):
-                waits.append(_whole_seconds(window.ends_at - now))
+            if window and window.hits >= limit.hits and is_current(window.ends_at, limit.period, now):
+                waits.append(seconds_until(window.ends_at, now))
         return max(waits)
 
     def _count(self, key: bytes, limits: Sequence[RateLimit], now: datetime) -> None:
@@ -263,7 +176,7 @@ class MemoryLimits:
         self._windows.move_to_end(key)
         for period in {limit.period for limit in limits}:
             window = windows.get(period)
-            if window is None or not _is_current(window.ends_at, period, now):
+            if window is None or not is_current(window.ends_at, period, now):
                 windows[period] = _Window(now + period, 1)
             else:
                 window.hits += 1

@@ -312,6 +312,11 @@ class KnownClients:
         since = self._now() - last_login_at
         return PastLogins(since < _KNOWN_CLIENT_PERIOD, timedelta() <= since < _LAST_SEEN_INTERVAL, session_count)
 
+    def is_known(self, client: str) -> bool:
+        """Return whether any user logged in from this client."""
+        is_recent = KnownClient.last_login_at > self._now() - _KNOWN_CLIENT_PERIOD
+        return bool(KnownClient.select().where((KnownClient.client == client) & is_recent).exists())
+
     def record(self, user_id: int, client: str) -> None:
         """Record a successful login, in the caller's transaction."""
         _RECORD_CLIENT.execute(user=user_id, client=client, last_login_at=self._now())

@@ -53,9 +53,7 @@ def config_warnings(config: Config) -> Iterator[str]:
         )
     if mail.backend == "smtp" and mail.security == "none" and mail.username and not is_loopback(mail.host):
         yield f'mail.security is "none": the mail password crosses the network to {mail.host} unencrypted.'
-    if (config.http.legacy_status and config.http.web_root) and (
-        shut := {"login", "verify_send"} & {*config.captcha.also_for}
-    ):
+    if (config.http.legacy_status and config.http.web_root) and (shut := {*config.captcha.also_for}):
         yield (
             f"captcha.also_for has {' and '.join(sorted(shut))}: front ends for http.legacy_status send no "
             "captcha there; remove it, unless yours does."

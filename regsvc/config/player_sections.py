@@ -14,7 +14,7 @@ from regsvc.core.units import RateLimit
 RegistrationMethod = Literal["email", "captcha"]
 PasswordRule = Literal["optional", "required", "off"]
 CaptchaType = Literal["math", "text"]
-CaptchaUse = Literal["verify_send", "login"]
+CaptchaUse = Literal["verify_send", "login", "forgot"]
 ChatPlatform = Literal["", "discord", "custom"]
 TokenAuth = Literal["header", "body"]
 
@@ -116,11 +116,16 @@ class VerificationSection:
         ["1 per minute", "10 per day"], "Limits of codes per e-mail address."
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
-        ["10 per minute", "100 per day"], "Limits of codes per client address."
+        ["10 per minute", "20 per hour", "100 per day"],
+        "Limits of codes per client address; links for forgotten passwords are counted alike, on their own.",
     )
     limits_total: tuple[RateLimit, ...] = key.rate_limits(
         ["60 per hour", "400 per day"],
-        "Limits of codes in total; keep them below what your mail provider allows.",
+        "Limits of codes in total, of which one network gets half; keep them below what your mail provider allows.",
+    )
+    limits_total_forgot: tuple[RateLimit, ...] = key.rate_limits(
+        ["30 per hour", "100 per day"],
+        "Limits of links for forgotten passwords in total, beside limits_total; only those that are mailed count.",
     )
 
 
@@ -132,7 +137,7 @@ class CaptchaSection:
     length: int = key.integer(4, "Characters of a text captcha.", at_least=3, at_most=8)
     valid: timedelta = key.duration("5 minutes", "How long a captcha can be answered.", at_most="1 hour")
     also_for: tuple[CaptchaUse, ...] = key.choices(
-        [], CaptchaUse, "What else requires a captcha: requesting a code, logging in."
+        [], CaptchaUse, "What else requires a captcha: requesting a code, logging in, a forgotten password."
     )
     max_outstanding: int = key.integer(
         10_000,

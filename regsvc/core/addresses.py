@@ -101,6 +101,17 @@ def limit_key(address: str) -> str:
     return address if parsed is None else str(parsed)
 
 
+@lru_cache(maxsize=_KEPT)
+def network_key(address: str) -> str:
+    """Return the key of the network an address belongs to: IPv4 itself, IPv6 its /48, of which one subscriber may have
+    all 65,536 keys of `limit_key`.
+    """
+    parsed = _parse(address)
+    if isinstance(parsed, IPv6Address):
+        return str(IPv6Network((int(parsed), 48), strict=False))
+    return limit_key(address)
+
+
 def _parse_hop(hop: str) -> Address | None:
     """Parse one entry of X-Forwarded-For; some proxies add the port, which needs brackets around IPv6."""
     text = hop.strip()

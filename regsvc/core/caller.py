@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from regsvc.core.addresses import network_key
+
 Audience = Literal["user", "admin"]
 
 
@@ -21,6 +23,11 @@ class Caller:
     limit_key: str
     language: str
     request_id: str
+
+    @property
+    def network_key(self) -> str:
+        """The key of the client's network, where a limit must hold for all its addresses together."""
+        return network_key(self.address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from regsvc import __version__
 from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
+from regsvc.notifications.mail.limits import Budget
 from regsvc.notifications.outbox import Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus
 from regsvc.runtime.loop_lag import LoopLag
@@ -65,6 +66,14 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        self._mail_budgets = Counter(
+            "companion_mail_budget_refusals",
+            'Requests refused because verification.limits_total ("mail") or limits_total_forgot ("forgot") is used up.',
+            ["budget"],
+            registry=registry,
+        )
+        for budget in get_args(Budget):
+            self._mail_budgets.labels(budget)
         for counter in (self._mails, self._webhook_calls, self._console_commands):
             for outcome in get_args(Outcome):
                 counter.labels(outcome)  # from 0, so that the first failure is an increase
@@ -99,6 +108,10 @@ class Metrics:
     def count_mail(self, outcome: Outcome) -> None:
         """Count a mail with a final outcome. Safe from any thread."""
         self._mails.labels(outcome).inc()
+
+    def count_used_up_budget(self, budget: Budget) -> None:
+        """Count a mail that was refused because the total was used up. Safe from any thread."""
+        self._mail_budgets.labels(budget).inc()
 
     def count_webhook_call(self, outcome: Outcome) -> None:
         """Count a webhook call with a final outcome. Safe from any thread."""

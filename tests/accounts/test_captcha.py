@@ -20,7 +20,7 @@ from tests.support.manual_clock import ManualClock
 
 ALICE = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 MALLORY = Caller("203.0.113.9", "203.0.113.9", "en", "request-2")
-EVERYTHING: tuple[Use, ...] = ("register", "verify_send", "login")
+EVERYTHING: tuple[Use, ...] = ("register", "verify_send", "login", "forgot")
 MAX_WAITING = 2
 
 
@@ -135,7 +135,7 @@ def test_five_refusals_end_it(harness: CaptchaHarness) -> None:
         harness.succeed("register", proof)
 
 
-@pytest.mark.parametrize("use", ["login", "verify_send"])
+@pytest.mark.parametrize("use", ["login", "verify_send", "forgot"])
 def test_elsewhere_a_refusal_spends_it(harness: CaptchaHarness, use: Use) -> None:
     proof = harness.proof()
     harness.be_refused(use, proof)

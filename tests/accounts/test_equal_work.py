@@ -20,7 +20,7 @@ from tests.support.services import CALLER, MakeServices, ServiceHarness
 NO_LIMIT = ["100000 per minute"]
 FEW = 2
 """Statements by which the work for two addresses may differ: well below what a network hides."""
-LIMITS = {f"verification__limits_{of}": NO_LIMIT for of in ("per_address", "per_client", "total")}
+LIMITS = {f"verification__limits_{of}": NO_LIMIT for of in ("per_address", "per_client", "total", "total_forgot")}
 
 
 @dataclass

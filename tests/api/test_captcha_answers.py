@@ -59,6 +59,9 @@ class Booth:
     def send(self, name: str, captcha: dict[str, str]) -> Reply:
         return self.post("/api/verify/send", email=f"{name}@example.org", **captcha)
 
+    def forget(self, name: str, captcha: dict[str, str]) -> Reply:
+        return self.post("/api/password/forgot", email=f"{name}@example.org", **captcha)
+
 
 @pytest.fixture
 def booth(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Booth]:
@@ -68,7 +71,7 @@ def booth(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) ->
         ManualClock(),
         tmp_path / "state",
         registration__methods=["email", "captcha"],
-        captcha__also_for=["verify_send", "login"],
+        captcha__also_for=["verify_send", "login", "forgot"],
         captcha__answers_per_client=PLENTY,
         verification__limits_per_client=PLENTY,
         database__busy_timeout="20 seconds",
@@ -136,6 +139,18 @@ def test_a_login_spends_it_whatever_comes_of_it(booth: Booth) -> None:
         captcha = booth.captcha()
         assert outcome(booth.log_in("alice", captcha, password)) == expected
         assert outcome(booth.log_in("alice", captcha)) == (422, "invalid_captcha")
+
+
+# R60
+def test_a_forgotten_password_needs_one_where_the_host_wants_it(booth: Booth) -> None:
+    booth.register("alice", booth.code("alice"), booth.captcha())
+    for name in ("alice", "nobody"):
+        assert outcome(booth.forget(name, {})) == (422, "captcha_required")
+        assert outcome(booth.forget(name, booth.captcha() | {"captchaAnswer": "wrong"})) == (422, "invalid_captcha")
+        captcha = booth.captcha()
+        assert outcome(booth.forget(name, captcha)) == (200, None)
+        assert outcome(booth.forget(name, captcha)) == (422, "invalid_captcha")
+    assert booth.services.mails("alice") == ["reset_password"]
 
 
 def test_fifty_logins_with_one_answer_are_one_session(booth: Booth) -> None:

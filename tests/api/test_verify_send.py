@@ -316,10 +316,10 @@ def test_a_blocked_domain_is_refused_with_all_below_it(strict: Stack, domain: st
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def frugal(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
-    """Two mails a day to one address and ten in all; a proxy in front of it is not trusted."""
+    """Two mails a day to one address and sixteen in all; a proxy in front of it is not trusted."""
     limits = {
         "limits_per_address": ["2 per day"],
-        "limits_total": ["10 per day"],
+        "limits_total": ["16 per day"],
         "limits_per_client": ["7 per minute"],
     }
     return make_stack(request.param, config={"verification": limits, "http": {"trusted_proxies": []}})
@@ -346,6 +346,24 @@ def test_there_is_one_budget_for_everybody(make_stack: MakeStack) -> None:
         assert ask(poor, poor.newcomer().email, f"198.51.100.{client}").status == 200
     payload = assert_refused(ask(poor, poor.newcomer().email, "198.51.100.9"), 429, "rate_limited")
     assert 3500 < payload["remainingSeconds"] <= 3600
+
+
+DEFAULT_TOTAL = {"limits_total": ["60 per hour", "400 per day"], "limits_per_client": ["10 per minute", "20 per hour"]}
+
+
+# R60
+@pytest.mark.parametrize("kind", ["sqlite", "mariadb"])
+def test_a_flood_leaves_mails_to_others(make_stack: MakeStack, kind: str) -> None:
+    """A subscriber with a /48 uses all of its networks, then an attacker with six addresses all of them."""
+    host = make_stack(kind, config={"verification": DEFAULT_TOTAL})
+    subscriber = [ask(host, host.newcomer().email, f"2001:db8:1:{net:x}::1").status for net in range(40)]
+    assert subscriber == [200] * 30 + [429] * 10
+    attacker = [ask(host, host.newcomer().email, f"203.0.113.{number % 6}").status for number in range(40)]
+    assert attacker.count(200) == 10, "all but the reserve"
+    for number in range(5):
+        alice = host.newcomer("alice")
+        assert ask(host, alice.email, f"198.51.100.{number}").status == 200
+        host.smtp.wait_for(alice.email)
 
 
 # --- Other hosts ---

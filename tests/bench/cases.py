@@ -10,7 +10,12 @@ PLENTY = ["100000 per minute", "100000 per day"]
 CONFIG: dict[str, dict[str, Any]] = {
     "log": {"level": "warning"},
     # as many limits as by default, so that as many are counted
-    "verification": {"limits_per_address": PLENTY, "limits_per_client": PLENTY, "limits_total": PLENTY},
+    "verification": {
+        "limits_per_address": PLENTY,
+        "limits_per_client": PLENTY,
+        "limits_total": PLENTY,
+        "limits_total_forgot": PLENTY,
+    },
 }
 
 Act = Callable[[], object]

@@ -34,7 +34,7 @@ def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path)
         ManualClock(),
         tmp_path / "state",
         registration__methods=["email", "captcha"],
-        captcha__also_for=["verify_send", "login"],
+        captcha__also_for=["verify_send", "login", "forgot"],
     )
     yield services
     services.close()
@@ -74,7 +74,7 @@ class Reader:
 
 @pytest.fixture
 def reader(open_page: OpenPage, services: ServiceHarness, address: str) -> Reader:
-    return Reader(open_page("/forgot-password", at=address, may_complain=True), services)
+    return Reader(open_page("/server", at=address, may_complain=True), services)
 
 
 def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, services: ServiceHarness, address: str) -> None:
@@ -117,6 +117,23 @@ def test_the_login_asks_too(reader: Reader, services: ServiceHarness, address: s
     reader.answers()
     reader.press("Log in")
     expect(page.get_by_role("heading", name="bob")).to_be_visible()
+
+
+def test_a_forgotten_password_asks_too(reader: Reader, services: ServiceHarness, address: str) -> None:
+    services.authme.register("Alice", PASSWORD, email="alice@example.org")
+    services.sync()
+    page = reader.page
+    with reader.sees_another():
+        page.goto(f"{address}/forgot-password")
+    page.get_by_label("E-mail address").fill("alice@example.org")
+    reader.answers(wrong=True)
+    with reader.sees_another():
+        reader.press("Send link")
+    expect(page.get_by_text("The captcha answer is wrong")).to_be_visible()
+    reader.answers()
+    reader.press("Send link")
+    expect(page.get_by_role("button", name="Send link")).to_have_count(0)
+    assert services.mails("Alice") == ["reset_password"]
 
 
 def code_for(services: ServiceHarness, email: str) -> str:

@@ -18,6 +18,12 @@ MESSAGE = (
 )
 
 
+HITS = (
+    "INSERT INTO regsvc_rate_limit (scope, subject, period_seconds, started_at, ends_at, hits)"
+    " VALUES (?, ?, 3600, ?, ?, ?)"
+)
+
+
 @pytest.fixture(autouse=True)
 def started(doctor_case: DoctorCase) -> None:
     doctor_case.start_once()
@@ -85,3 +91,15 @@ def test_messages_wait(doctor_case: DoctorCase, minutes: int, is_announced: bool
     assert "no companion is running here" in doctor_case.only_finding("outbox.stuck").title
     serve_status(doctor_case, braked=False)
     assert "no companion" not in doctor_case.only_finding("outbox.stuck").title
+
+
+def test_mails_in_total_are_used_up(doctor_case: DoctorCase) -> None:
+    now = datetime.now(UTC)
+    for subject, (minutes, hits) in {"": (30, 10), "1": (50, 10), "2": (55, 19), "3": (-1, 100)}.items():
+        ends_at = (now + timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000")
+        doctor_case.our_database.execute(HITS, ("mail.total", subject, ends_at, ends_at, hits))
+    assert doctor_case.findings() == []
+    doctor_case.our_database.execute("UPDATE regsvc_rate_limit SET hits = 20 WHERE subject = '2'")
+    finding = doctor_case.only_finding("mail.used_up")
+    assert finding.title.startswith("verification.limits_total (60 per hour) is used up for another ")
+    assert "captcha.also_for" in finding.do

@@ -56,7 +56,7 @@ EACH = -(-REQUESTS // (len(WITH_INPUT) * len(GenerationMode) * len(HOSTS)))
 
 EVERYTHING: dict[str, dict[str, Any]] = {
     "registration": {"methods": ["email", "captcha"], "approval": False},
-    "captcha": {"also_for": ["login", "verify_send"]},
+    "captcha": {"also_for": ["login", "verify_send", "forgot"]},
     "questionnaire": {"file": str(Path(__file__).parents[2] / "conf" / "questionnaire.toml")},
     "chat": {
         "platform": "custom",

@@ -84,7 +84,7 @@ export type ExportedUser = { username: string; email: string | null; isEmailVeri
 
 export type FindingFields = { id: string; severity: "broken" | "risky"; title: string; why: string; do: string; where: string };
 
-export type ForgotPasswordRequest = { language?: string | null; email: string };
+export type ForgotPasswordRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string };
 
 export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null };
 

@@ -22,7 +22,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
 from regsvc.core.units import RateLimit
 
-Use = Literal["register", "verify_send", "login"]
+Use = Literal["register", "verify_send", "login", "forgot"]
 """An action that may require a captcha."""
 
 MAX_USES: Final = 5

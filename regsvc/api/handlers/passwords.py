@@ -6,6 +6,7 @@ from typing import Final
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
+from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
 from regsvc.api.replies import to_reply
 from regsvc.api.types.messages import MessageReply
 from regsvc.api.types.passwords import (
@@ -31,10 +32,10 @@ class ChangePasswordHandler(ApiHandler):
 
 
 class ForgotPasswordHandler(ApiHandler):
-    @endpoint(errors.InvalidEmail, errors.DomainNotAllowed, errors.RateLimited, errors.MailUnavailable)
+    @endpoint(errors.InvalidEmail, errors.DomainNotAllowed, *CAPTCHA_REFUSALS, errors.MailUnavailable)
     async def post(self, request: ForgotPasswordRequest) -> MessageReply:
         """Mail a link to set a new password. The response does not reveal whether the address has an account."""
-        await self.services.password_mails.forgot(request.email, self.caller)
+        await self.services.password_mails.forgot(request.email, self.caller, request.captcha)
         return MessageReply(message=self.message("forgot_sent"))
 
 

@@ -43,7 +43,7 @@ class CaptchaConfigFields(Output, frozen=True, kw_only=True):
     enabled: bool
     email_enabled: bool
     type: Literal["math", "text"]
-    required_for: Annotated[list[str], Meta(examples=[["register", "login", "verify_send"]])]
+    required_for: Annotated[list[str], Meta(examples=[["register", "login", "verify_send", "forgot"]])]
 
 
 class QuestionnaireConfigFields(Output, frozen=True, kw_only=True):

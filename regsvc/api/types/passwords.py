@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from regsvc.api.types.captcha import CaptchaProtectedRequest
 from regsvc.api.types.messages import Email, Password, Reply, Request, Username, Warnings
 from regsvc.api.types.registration import Status
 
@@ -23,7 +24,7 @@ class ChangePasswordReply(Reply, frozen=True, kw_only=True):
     warnings: Warnings
 
 
-class ForgotPasswordRequest(Request, frozen=True, kw_only=True):
+class ForgotPasswordRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     email: Email
 
 

@@ -1,10 +1,14 @@
 """Checks of the mail settings. Delivery itself can be tested with `companion mail-test ADDRESS`."""
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
+from regsvc.auth.shared_limits import find_used_up
+from regsvc.core.units import RateLimit
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
+from regsvc.notifications.mail.limits import Budget, total_scope
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
 _SET_UP: Final = (
@@ -87,8 +91,30 @@ def server_is_unusable(facts: Facts) -> Iterator[str]:
         yield f"No mail can be sent: {facts.mail_problem}."
 
 
+@check(
+    "mail.used_up",
+    Severity.RISKY,
+    means="So many codes or links were requested that the limit in total is used up, but for a reserve.",
+    why="The reserve is for clients that logged in before, and networks that have requested none. Others who ask for a "
+    "second mail are told to wait.",
+    do='Look at the mails in /admin. If they are unwanted, set captcha.also_for = ["verify_send", "forgot"]. If they '
+    "are wanted and your mail provider allows more, raise the limit.",
+    where=FixLocation(Source.OURS, "[verification] limits_total, limits_total_forgot"),
+)
+def totals_are_used_up(facts: Facts) -> Iterator[str]:
+    config, now = facts.config.verification, facts.host.now()
+    totals: tuple[tuple[Budget, str, tuple[RateLimit, ...]], ...] = (
+        ("mail", "limits_total", config.limits_total),
+        ("forgot", "limits_total_forgot", config.limits_total_forgot),
+    )
+    for budget, key, limits in totals:
+        for limit, wait in find_used_up(total_scope(budget), limits, facts.own_tables.mail_totals, now):
+            yield f"verification.{key} ({limit}) is used up for another {math.ceil(wait / 60)} minutes."
+
+
 CHECKS: Final[tuple[Check, ...]] = (
     *(registration_needs_mail, password_links_need_mail, addresses_are_unproven, mails_go_to_files, server_is_unusable),
+    totals_are_used_up,
 )
 
 

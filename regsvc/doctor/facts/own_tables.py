@@ -5,12 +5,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from regsvc.auth.limit_windows import WindowKey, Windows
 from regsvc.database.dates import UnreadableDate, dates_of, unreadable_dates_sql
 from regsvc.database.migrator import list_migrations
-from regsvc.database.models import UtcDateTimeField
+from regsvc.database.models import RateLimitWindow, UtcDateTimeField
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row, StatementTimeout
+from regsvc.notifications.mail.limits import Budget, total_scope
 
 _NO_SUCH_TABLE: Final = 1146
 MAX_NAMES: Final = 3
@@ -48,6 +50,8 @@ class OwnTables:
     """At most one more than are shown."""
     last_run_held_back_changes: bool
     held_back: Mapping[str, Any]
+    mail_totals: Windows
+    """Windows of the limits on mails in total."""
 
 
 def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
@@ -81,6 +85,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         unreadable_dates=_unreadable_dates(database),
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
         held_back=_held_back(database),
+        mail_totals=_mail_totals(database),
     )
 
 
@@ -131,6 +136,17 @@ def _held_back(database: ReadOnlyDatabase) -> Mapping[str, Any]:
     """Return the newest counts of what the sync held back, by name."""
     detail = database.value("SELECT detail FROM regsvc_audit WHERE action = 'sync.braked' ORDER BY id DESC LIMIT 1")
     return json.loads(detail) if detail else {}
+
+
+def _mail_totals(database: ReadOnlyDatabase) -> Windows:
+    scopes = [total_scope(budget) for budget in get_args(Budget)]
+    rows = database.rows(
+        "SELECT scope, subject, period_seconds, ends_at, hits FROM regsvc_rate_limit "  # noqa: S608
+        f"WHERE scope IN ({', '.join('?' * len(scopes))})",
+        *scopes,
+    )
+    windows = [RateLimitWindow(**{**row, "ends_at": _moment(row["ends_at"])}) for row in rows]
+    return {WindowKey(window.scope, window.subject, window.period_seconds): window for window in windows}
 
 
 def _disputed(database: ReadOnlyDatabase) -> PlayerSample:

@@ -2,6 +2,7 @@
 // mailed, the page says whom to ask.
 
 import { Api } from "../shared/api.js";
+import { captchaFor, renewAfter } from "../shared/captcha.js";
 import { link, make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
@@ -18,13 +19,19 @@ async function render(content) {
     replaceContent(content, make("p", {}, t("about_operator")), toAccount);
     return;
   }
+  const captcha = await captchaFor("forgot", api, config);
+  const address = new Field("email", t("email"), { type: "email", autocomplete: "email", inputmode: "email" });
   const form = new Form({
-    fields: [new Field("email", t("email"), { type: "email", autocomplete: "email", inputmode: "email" })],
+    fields: captcha === null ? [address] : [address, captcha],
     submit: t("submit"),
     send: async ({ email }) => {
-      const { message = "" } = await api.post("password/forgot", { email: email.trim() });
+      const { message = "" } = await api.post("password/forgot", { email: email.trim(), ...captcha?.proof });
       replaceContent(content, make("p", {}, t("look")), toAccount);
       notice.announce(message);
+    },
+    onRefusal: (refusal) => {
+      renewAfter(refusal, captcha);
+      return false;
     },
   });
   replaceContent(content, make("p", {}, t("about")), form.element);

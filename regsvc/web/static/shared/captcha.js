@@ -5,7 +5,7 @@ import { Field } from "./form.js";
 import { t } from "./i18n.js";
 import { notice } from "./notice.js";
 
-/** @typedef {"register" | "verify_send" | "login"} CaptchaUse */
+/** @typedef {"register" | "verify_send" | "login" | "forgot"} CaptchaUse */
 
 /** A field with its picture. Load one with `renew()`; `token` names the challenge that the answer is for. */
 export class CaptchaField extends Field {
