@@ -34,6 +34,7 @@ RUNTIME = [
     "aiosmtplib>=5.1",
     "PyYAML>=6.0.3",
     "prometheus-client>=0.26",
+    "segno>=1.6.6",
 ]
 
 DEVELOPMENT = [

@@ -101,7 +101,7 @@ class AccountAccess:
     def require_permission(self, username: str, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where operators would harm themselves, their equals or their superiors.
 
-        `action` is a transition or "password".
+        `action` is a transition, "password" or "session".
         """
         if by.may_do_everything or action in ("approve", "unban"):
             return

@@ -1,4 +1,4 @@
-"""Login: a password, the second factor where the player has one, and the session they bring."""
+"""Login: a password, the second factor where the user has one, and the session they bring."""
 
 import contextlib
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.login_lookup import LoginIdentity
 from regsvc.accounts.password_checker import FAILURES_TOGETHER, PasswordChecker
 from regsvc.auth.hashing import StoredPassword
-from regsvc.auth.sessions import KnownClients, PastLogins, Sessions
-from regsvc.auth.totp import use_time_step
+from regsvc.auth.sessions import KnownClients, Sessions
+from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock, epoch_ms
@@ -49,17 +49,21 @@ class LoginSessions:
         known_clients: KnownClients,
         audit: Audit,
         is_operator: Callable[[str], bool],
+        live: LiveConfig,
         now: Clock,
     ) -> None:
         self._sessions = sessions
         self._known_clients = known_clients
         self._audit = audit
         self._is_operator = is_operator
+        self._live = live
         self._now = now
 
-    def find_refusal(self, user: User, audience: Audience | None, caller: Caller) -> Refusal | None:
-        """Return why this user may not log in (`Banned`, `NotOperator`), or None."""
-        if self._may_log_in(user, audience):
+    def find_refusal(
+        self, user: User, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> Refusal | None:
+        """Return why this user may not log in (`Banned`, `NotOperator`, `TotpSetupRequired`), or None."""
+        if self._may_log_in(user, identity, audience):
             return None
         if user.status == BANNED:
             expires_at = epoch_ms(user.ban_expires_at) if user.ban_expires_at else None
@@ -71,29 +75,31 @@ class LoginSessions:
             client=caller.limit_key,
             per=FAILURES_TOGETHER,
         )
+        if self._is_approved_operator(user):
+            return errors.TotpSetupRequired()
         return errors.NotOperator(is_operator=self._is_operator(user.username))
 
     def open_if_unchanged(
-        self, user: UserRecord, audience: Audience | None, caller: Caller, past_logins: PastLogins
+        self, user: UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
     ) -> LoggedIn | None:
         """Open a session if the user may log in and is still as looked up; None, with nothing done, if not."""
-        if not self._may_log_in(user, audience):
+        if not self._may_log_in(user, identity, audience):
             return None
         same = {"status": user.status, "token_generation": user.token_generation}
         if not _RECORD_LOGIN.execute(id=user.id, username=user.username, **same, last_login_at=self._now()):
             return None
-        return self._open(user, audience, caller, past_logins)
+        return self._open(user, identity, audience, caller)
 
-    def open(self, user: User, audience: Audience | None, caller: Caller, past_logins: PastLogins) -> LoggedIn:
+    def open(self, user: User, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn:
         """Open a session of a user read in this transaction, without refusal."""
         User.update(last_login_at=self._now()).where(User.id == user.id).execute()
-        return self._open(user, audience, caller, past_logins)
+        return self._open(user, identity, audience, caller)
 
     def _open(
-        self, user: User | UserRecord, audience: Audience | None, caller: Caller, past_logins: PastLogins
+        self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
     ) -> LoggedIn:
         """Issue an access token and record the login."""
-        may_administer = self._may_administer(user)
+        may_administer, past_logins = self._may_administer(user, identity), identity.past_logins
         audience = audience or ("admin" if may_administer else "user")
         issued = self._sessions.issue(user, audience, caller, session_count=past_logins.session_count)
         if not past_logins.is_recorded:
@@ -107,10 +113,14 @@ class LoginSessions:
         self._sessions.revoke(session.jti)
         self._audit.record("user.logged_out", session.username, session.username, ip=ip)
 
-    def _may_log_in(self, user: User | UserRecord, audience: Audience | None) -> bool:
-        return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user))
+    def _may_log_in(self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None) -> bool:
+        return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user, identity))
 
-    def _may_administer(self, user: User | UserRecord) -> bool:
+    def _may_administer(self, user: User | UserRecord, identity: LoginIdentity) -> bool:
+        is_required = self._live.current.auth.operators_need_totp
+        return self._is_approved_operator(user) and (identity.has_shown_code or not is_required)
+
+    def _is_approved_operator(self, user: User | UserRecord) -> bool:
         return bool(user.status == APPROVED) and self._is_operator(user.username)
 
 
@@ -159,7 +169,7 @@ class Logins:
         """Log in and return the new session. `audience` None: "admin" for an approved operator, else "user".
 
         Raises the captcha's refusals, `RateLimited` and `BadCredentials`; only after a right password `TotpRequired`,
-        and only after that `Banned` and `NotOperator`.
+        and only after that `Banned`, `NotOperator` and `TotpSetupRequired`.
         """
         with self._captchas.guard("login", captcha, caller):
             identity = await self._checker.check_with_totp(name, password, totp, caller)
@@ -216,8 +226,8 @@ class Logins:
     ) -> LoggedIn | Refusal:
         """Open the session of a user who is still as looked up in one step; else look again, and say why not."""
         opened = None
-        if identity.user is not None and identity.totp_step is None:
-            opened = self._sessions.open_if_unchanged(identity.user, audience, caller, identity.past_logins)
+        if identity.user is not None and not identity.has_shown_code:
+            opened = self._sessions.open_if_unchanged(identity.user, identity, audience, caller)
         return opened or self._open(identity, audience, caller)
 
     def _open(
@@ -227,17 +237,17 @@ class Logins:
         user = locked.user if locked is not None else User.get_or_none(User.username_key == identity.key)
         if user is None or not self._is_same_person(identity, user):
             return errors.BadCredentials()
-        if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
+        if not self._checker.use_second_factor(identity, user.id, caller):
             self._checker.record_failure(identity, caller)  # another login used the same code
             return errors.TotpRequired()
-        refusal = self._sessions.find_refusal(user, audience, caller)
+        refusal = self._sessions.find_refusal(user, identity, audience, caller)
         if refusal is not None:
             return refusal
         if identity.user is not None and user.token_generation != identity.token_generation:
             return errors.BadCredentials()  # the password was changed since it was looked up
         if locked is not None:
             locked.intended = self._reconciler.request_reclaim(locked.account)
-        return self._sessions.open(user, audience, caller, identity.past_logins)
+        return self._sessions.open(user, identity, audience, caller)
 
     def _is_same_person(self, identity: LoginIdentity, user: User) -> bool:
         """Whether the user is the one whose password was checked; a name may change hands meanwhile."""

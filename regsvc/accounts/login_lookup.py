@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.auth.hashing import StoredPassword
+from regsvc.auth.second_factor import SecondFactors
 from regsvc.auth.sessions import NO_LOGINS, KnownClients, PastLogins
 from regsvc.core import errors
 from regsvc.core.caller import Caller
@@ -33,9 +34,11 @@ class LoginIdentity:
     is_returned: bool = False
     """Whether the name's row was registered by another player, and is kept from its owner until it is reclaimed."""
     totp_secret: str | None = field(default=None, repr=False)
-    """The player's second factor; None: the password is enough."""
+    """The second factor; None: the password is enough."""
     totp_step: int | None = None
-    """The time step of the code that was shown, still to be used (`use_time_step`)."""
+    """The time step of the code that was shown, still to be used (`PasswordChecker.use_second_factor`)."""
+    recovery_code: str | None = field(default=None, repr=False)
+    """The hash of the recovery code that was shown in place of it, still to be used."""
     rehashed: StoredPassword | None = field(default=None, repr=False)
     """Replacement in the player's row for `stored`, which uses a legacy algorithm; None: no replacement."""
 
@@ -55,6 +58,11 @@ class LoginIdentity:
         return self.user.token_generation if self.user is not None else 0
 
     @property
+    def has_shown_code(self) -> bool:
+        """Whether a code of the second factor was shown."""
+        return self.totp_step is not None or self.recovery_code is not None
+
+    @property
     def last_totp_step(self) -> int | None:
         """The time step of the last code that was used, or None."""
         return self.user.totp_step if self.user is not None else None
@@ -63,9 +71,10 @@ class LoginIdentity:
 class LoginLookup:
     """Lookup of accounts for logins. Blocking: for a worker thread."""
 
-    def __init__(self, reconciler: Reconciler, known_clients: KnownClients) -> None:
+    def __init__(self, reconciler: Reconciler, known_clients: KnownClients, second_factors: SecondFactors) -> None:
         self._reconciler = reconciler
         self._known_clients = known_clients
+        self._second_factors = second_factors
 
     def find(self, name: str, caller: Caller) -> LoginIdentity:
         """Return the account with this name or verified e-mail address.
@@ -83,7 +92,7 @@ class LoginLookup:
             return LoginIdentity(name.lower(), name, None)
         user = account.user
         if user is None:
-            return LoginIdentity(key, name, _players_password(account), totp_secret=_second_factor(account))
+            return LoginIdentity(key, name, _players_password(account), totp_secret=find_players_totp(account))
         stored, is_own = _password_of(account)
         return LoginIdentity(
             key=key,
@@ -93,8 +102,14 @@ class LoginLookup:
             past_logins=self._known_clients.find_past_logins(user.id, caller.limit_key),
             is_own_password=is_own,
             is_returned=is_own and self._reconciler.is_returned(account),
-            totp_secret=_second_factor(account),
+            totp_secret=self._find_totp_secret(user, account),
         )
+
+    def _find_totp_secret(self, user: UserRecord, account: Account) -> str | None:
+        """Return the secret that was set up on the web, which nothing in the game changes; else the player's."""
+        if user.totp_enabled_at is not None and user.totp_nonce is not None:
+            return self._second_factors.secret_of(user.id, user.totp_nonce)
+        return find_players_totp(account)
 
 
 def _key_of(name: str) -> str | None:
@@ -138,7 +153,7 @@ def _password_of(account: Account) -> tuple[StoredPassword | None, bool]:
     return None, False
 
 
-def _second_factor(account: Account) -> str | None:
+def find_players_totp(account: Account) -> str | None:
     """Return the TOTP secret in the player's row, locked or not, whichever password is checked.
 
     A secret in a row that appeared since the last sync is not the owner's: reclaiming the row empties it.

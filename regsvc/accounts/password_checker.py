@@ -1,4 +1,4 @@
-"""Password check, with the second factor where the player has one; shared by the logins and changes to an account.
+"""Password check, with the second factor where the user has one; shared by the logins and changes to an account.
 
 Looking up (SQL on a worker thread) and verifying (the hash pool) never overlap.
 """
@@ -9,7 +9,8 @@ from datetime import timedelta
 from regsvc.accounts.login_lookup import LoginIdentity, LoginLookup
 from regsvc.auth.hashing import PasswordHashing
 from regsvc.auth.login_limits import LoginLimits
-from regsvc.auth.totp import find_time_step
+from regsvc.auth.second_factor import SecondFactors, is_recovery_code, use_recovery_code
+from regsvc.auth.totp import find_time_step, use_time_step
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
@@ -33,6 +34,7 @@ class PasswordChecker:
         hashing: PasswordHashing,
         limits: LoginLimits,
         audit: Audit,
+        second_factors: SecondFactors,
         now: Clock,
     ) -> None:
         self._worker = worker
@@ -40,6 +42,7 @@ class PasswordChecker:
         self._hashing = hashing
         self._limits = limits
         self._audit = audit
+        self._second_factors = second_factors
         self._now = now
 
     async def check(self, name: str, password: str, caller: Caller) -> LoginIdentity:
@@ -55,9 +58,9 @@ class PasswordChecker:
         return identity
 
     async def check_with_totp(self, name: str, password: str, totp: str | None, caller: Caller) -> LoginIdentity:
-        """Return the account with this name, password and, where the player has one, second factor.
+        """Return the account with this name, password and, where the user has one, second factor.
 
-        The caller has to spend the second factor (`totp_step`). Raises `RateLimited`, `BadCredentials` and
+        The caller has to use up the second factor (`use_second_factor`). Raises `RateLimited`, `BadCredentials` and
         `TotpRequired`: for a missing code, which is no failure, and for a wrong or spent one, which is counted like a
         wrong password.
         """
@@ -66,11 +69,7 @@ class PasswordChecker:
             if not totp or not totp.strip():
                 self._limits.refund(identity.key, caller, is_known_client=identity.is_known_client)
                 raise errors.TotpRequired
-            step = find_time_step(identity.totp_secret, totp, self._now(), after=identity.last_totp_step)
-            if step is None:
-                await self._worker.run(self.record_failure, identity, caller)
-                raise errors.TotpRequired
-            identity = replace(identity, totp_step=step)
+            identity = await self._check_code(identity, identity.totp_secret, totp, caller)
         self._limits.reset(name, identity.key, caller)
         return identity
 
@@ -103,6 +102,29 @@ class PasswordChecker:
         except errors.BadCredentials:
             raise errors.WrongPassword from None
         return _require_owner(identity, session)
+
+    def use_second_factor(self, identity: LoginIdentity, user_id: int, caller: Caller) -> bool:
+        """Use up the code that was shown, if one was, in the caller's transaction. False: another request used it."""
+        if identity.recovery_code is not None:
+            is_used = use_recovery_code(user_id, identity.recovery_code)
+            if is_used:
+                name = identity.username
+                self._audit.record("user.recovery_code_used", name, name, ip=caller.address)
+            return is_used
+        return identity.totp_step is None or use_time_step(user_id, identity.totp_step)
+
+    async def _check_code(self, identity: LoginIdentity, secret: str, code: str, caller: Caller) -> LoginIdentity:
+        """Return the identity with the code of the app, or the recovery code, that was shown."""
+        step = find_time_step(secret, code, self._now(), after=identity.last_totp_step)
+        if step is not None:
+            return replace(identity, totp_step=step)
+        if identity.user_id is not None and is_recovery_code(code):
+            find = self._second_factors.find_recovery_code
+            recovery_code = await self._worker.run(find, identity.user_id, code)
+            if recovery_code is not None:
+                return replace(identity, recovery_code=recovery_code)
+        await self._worker.run(self.record_failure, identity, caller)
+        raise errors.TotpRequired
 
     def record_failure(self, identity: LoginIdentity, caller: Caller) -> None:
         """Add a failed login to the audit log. Blocking."""

@@ -7,7 +7,6 @@ from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.decisions import Accounts, DecisionResult
 from regsvc.accounts.login_lookup import LoginIdentity, require_account_owner
 from regsvc.accounts.password_checker import PasswordChecker
-from regsvc.auth.totp import use_time_step
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
@@ -54,7 +53,7 @@ class SelfDeletion:
             user = locked.user
             require_account_owner(user, identity)
             self._require_deletable(user)
-            if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
+            if not self.checker.use_second_factor(identity, user.id, caller):
                 raise errors.TotpRequired
             self.accounts.delete(locked, Actor(user.username, caller.address), DecisionDetails())
             self._remove_address(user)

@@ -3,14 +3,18 @@
 from dataclasses import dataclass
 
 from regsvc.accounts.email_changes import EmailChanges
+from regsvc.accounts.second_factor_setup import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion
+from regsvc.accounts.session_ending import SessionEnding
 from regsvc.users.export import UserExport
 
 
 @dataclass(frozen=True)
 class SelfService:
-    """Change of the e-mail address, export and deletion."""
+    """Change of the e-mail address, export, deletion, sessions and second factor."""
 
     email_changes: EmailChanges
     export: UserExport
     deletion: SelfDeletion
+    sessions: SessionEnding
+    second_factor: SecondFactorSetup

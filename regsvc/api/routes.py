@@ -33,7 +33,15 @@ from regsvc.api.handlers.mails import MailsHandler, ResendHandler
 from regsvc.api.handlers.passwords import ChangePasswordHandler, ForgotPasswordHandler, ResetPasswordHandler
 from regsvc.api.handlers.questionnaire import QuestionnaireConfigHandler, SubmitQuestionnaireHandler
 from regsvc.api.handlers.registration import RegisterHandler, ReviewStatusHandler, SendCodeHandler, UserStatusHandler
+from regsvc.api.handlers.second_factor import (
+    BeginSecondFactorHandler,
+    ConfirmSecondFactorHandler,
+    RecoveryCodesHandler,
+    SecondFactorHandler,
+    SwitchOffSecondFactorHandler,
+)
 from regsvc.api.handlers.server import DownloadsHandler, ServerStatusHandler, VersionHandler
+from regsvc.api.handlers.sessions import EndSessionHandler, EndUserSessionHandler, SessionsHandler
 from regsvc.api.handlers.users import DeleteUserHandler, ExportUserHandler, UpdateUserHandler
 
 PUBLIC, USER, ADMIN = Access.PUBLIC, Access.USER, Access.ADMIN
@@ -66,6 +74,13 @@ ROUTES = (
     Route("POST", "/api/user/update", UpdateUserHandler, USER),
     Route("POST", "/api/user/delete", DeleteUserHandler, USER),
     Route("GET", "/api/user/export", ExportUserHandler, USER),
+    Route("GET", "/api/user/sessions", SessionsHandler, USER),
+    Route("POST", "/api/user/sessions/end", EndSessionHandler, USER),
+    Route("GET", "/api/user/totp", SecondFactorHandler, USER),
+    Route("POST", "/api/user/totp/begin", BeginSecondFactorHandler, USER),
+    Route("POST", "/api/user/totp/confirm", ConfirmSecondFactorHandler, USER),
+    Route("POST", "/api/user/totp/recovery-codes", RecoveryCodesHandler, USER),
+    Route("POST", "/api/user/totp/off", SwitchOffSecondFactorHandler, USER),
     Route("POST", "/api/password/forgot", ForgotPasswordHandler, PUBLIC),
     Route("POST", "/api/password/reset", ResetPasswordHandler, PUBLIC),
     Route("GET", "/api/chat/auth", BeginChatLinkHandler, PUBLIC),
@@ -91,6 +106,7 @@ ROUTES = (
     Route("POST", "/api/admin/user/delete", DeleteHandler, ADMIN),
     Route("POST", "/api/admin/user/password", SetPasswordHandler, ADMIN),
     Route("POST", "/api/admin/user/password-link", PasswordLinkHandler, ADMIN),
+    Route("POST", "/api/admin/user/sessions/end", EndUserSessionHandler, ADMIN),
     Route("GET", "/api/admin/audits", AuditsHandler, ADMIN),
     Route("POST", "/api/admin/sync", SyncHandler, ADMIN),
     Route("GET", "/events", EventsHandler, ADMIN),

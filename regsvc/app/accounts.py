@@ -51,9 +51,9 @@ def wire_accounts(
     access = AccountAccess(database, reconciler, context.level_of)
     warnings = PlayerWarnings(context.location.players.is_enabled, sync.console, runtime.live)
     limits = LoginLimits(MemoryLimits(now), LoginDelays(now), runtime.live)
-    lookup = LoginLookup(reconciler, auth.known_clients)
-    checker = PasswordChecker(worker, lookup, passwords.hashing, limits, auth.audit, now)
-    sessions = LoginSessions(auth.sessions, auth.known_clients, auth.audit, context.is_operator, now)
+    lookup = LoginLookup(reconciler, auth.known_clients, auth.second_factors)
+    checker = PasswordChecker(worker, lookup, passwords.hashing, limits, auth.audit, auth.second_factors, now)
+    sessions = LoginSessions(auth.sessions, auth.known_clients, auth.audit, context.is_operator, runtime.live, now)
     store = PasswordStore(access, reconciler, auth.sessions, mail.links, warnings, auth.audit, now)
     return AccountParts(
         access=access,

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from regsvc.app.context import AppContext
+from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import DurableLimits
+from regsvc.auth.second_factor import SecondFactors
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.database.audit import Audit
 from regsvc.users.retention import Retention
@@ -11,11 +13,12 @@ from regsvc.users.retention import Retention
 
 @dataclass(frozen=True)
 class AuthParts:
-    """Sessions, durable limits, the audit log and its retention."""
+    """Sessions, second factors, durable limits, the audit log and its retention."""
 
     audit: Audit
     sessions: Sessions
     known_clients: KnownClients
+    second_factors: SecondFactors
     limits: DurableLimits
     retention: Retention
 
@@ -32,5 +35,6 @@ def wire_auth(context: AppContext) -> AuthParts:
         is_operator=context.is_operator,
         audit=audit,
     )
+    second_factors = SecondFactors(DerivedSecrets(context.keys.installation_key), now)
     retention = Retention(context.location.database, config.retention, audit, now)
-    return AuthParts(audit, sessions, KnownClients(now), DurableLimits(now), retention)
+    return AuthParts(audit, sessions, KnownClients(now), second_factors, DurableLimits(now), retention)

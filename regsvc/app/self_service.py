@@ -2,8 +2,12 @@
 
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
+from regsvc.accounts.player_totp import PlayerTotp
+from regsvc.accounts.second_factor_setup import SecondFactorSetup
+from regsvc.accounts.second_factor_store import SecondFactorStore
 from regsvc.accounts.self_deletion import SelfDeletion
 from regsvc.accounts.self_service import SelfService
+from regsvc.accounts.session_ending import SessionEnding
 from regsvc.app.accounts import AccountParts
 from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
@@ -46,4 +50,27 @@ def wire_self_service(
             live=runtime.live,
             now=context.now,
         ),
+        sessions=SessionEnding(context.location.database, auth.sessions, accounts.access, auth.audit, context.now),
+        second_factor=SecondFactorSetup(
+            worker=worker,
+            checker=accounts.checker,
+            store=_wire_second_factors(context, auth, accounts, reconciler),
+            is_operator=context.is_operator,
+            live=runtime.live,
+        ),
+    )
+
+
+def _wire_second_factors(
+    context: AppContext, auth: AuthParts, accounts: AccountParts, reconciler: Reconciler
+) -> SecondFactorStore:
+    return SecondFactorStore(
+        database=context.location.database,
+        accounts=reconciler.accounts,
+        checker=accounts.checker,
+        second_factors=auth.second_factors,
+        sessions=auth.sessions,
+        player_totp=PlayerTotp(context.location.players, reconciler),
+        audit=auth.audit,
+        now=context.now,
     )

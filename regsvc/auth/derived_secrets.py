@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 _KEY_LENGTH: Final = 32
 _NONCE_BYTES: Final = 16
+_TOTP_BYTES: Final = 20
 _MAX_ROW_ID_DIGITS: Final = 19  # of a BIGINT
 
 
@@ -25,13 +26,14 @@ def new_nonce() -> str:
 
 
 class DerivedSecrets:
-    """Derivation of verification codes and link tokens. `installation_key`: at least 32 random bytes."""
+    """Derivation of codes, link tokens and secrets of second factors. `installation_key`: at least 32 random bytes."""
 
     def __init__(self, installation_key: bytes) -> None:
         self._code_key = _derive_key(installation_key, "verification code")
         self._link_key = _derive_key(installation_key, "mailed link")
         self._digest_key = _derive_key(installation_key, "digest of a secret")
         self._verifier_key = _derive_key(installation_key, "PKCE verifier")
+        self._totp_key = _derive_key(installation_key, "TOTP secret")
 
     def code(self, purpose: str, row_id: int, nonce: str, email_key: str, digits: int) -> str:
         """Return the decimal digits of one verification code; leading zeros are kept.
@@ -45,6 +47,10 @@ class DerivedSecrets:
         """Return `<row id>.<43 characters of base64url>`, the fragment (after `#`) of a mailed link."""
         mac = base64.urlsafe_b64encode(_mac(self._link_key, purpose, row_id, nonce)).rstrip(b"=")
         return f"{row_id}.{mac.decode('ascii')}"
+
+    def totp_secret(self, user_id: int, nonce: str) -> str:
+        """Return 160 bits in Base32: 32 characters, as many as AuthMe's column takes."""
+        return base64.b32encode(_mac(self._totp_key, user_id, nonce)[:_TOTP_BYTES]).decode("ascii")
 
     def digest(self, purpose: str, secret: str) -> str:
         """Return 64 hexadecimal digits that identify a random secret; safe to store in its place."""

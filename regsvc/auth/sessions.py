@@ -4,6 +4,7 @@ JWT with HS256 only. A token carries no rights: it names a session; the session,
 Everything here is synchronous SQL.
 """
 
+import hashlib
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -39,6 +40,7 @@ _LAST_SEEN_INTERVAL: Final = timedelta(minutes=1)
 _DENIAL_TALLY_PERIOD: Final = timedelta(hours=1)
 # A successful login resets the login limits, so they do not bound how many sessions one user can open.
 _MAX_SESSIONS_PER_USER: Final = 200
+_PUBLIC_ID_LENGTH: Final = 24
 
 
 class IssuedToken(NamedTuple):
@@ -49,6 +51,11 @@ class IssuedToken(NamedTuple):
 
     def __repr__(self) -> str:
         return f"IssuedToken(expires_at={self.expires_at!r})"
+
+
+def public_id(jti: str) -> str:
+    """Return what a session is called in replies: its `jti` stays in the token, for those who might get our key."""
+    return hashlib.sha256(f"session {jti}".encode()).hexdigest()[:_PUBLIC_ID_LENGTH]
 
 
 class SessionOwner(Protocol):
@@ -169,6 +176,12 @@ class Sessions:
     def revoke(self, jti: str) -> None:
         """Revoke one session, if it exists."""
         models.Session.delete().where(models.Session.jti == jti).execute()
+
+    def revoke_of(self, user_id: int, session_id: str) -> bool:
+        """Revoke the session of this user with this `public_id`; return whether there was one."""
+        rows = models.Session.select(models.Session.jti).where(models.Session.user == user_id)
+        jti = next((row.jti for row in rows if public_id(row.jti) == session_id), None)
+        return jti is not None and bool(models.Session.delete().where(models.Session.jti == jti).execute())
 
     def revoke_all(
         self, user_id: int, changes: Mapping[Any, Any] = MappingProxyType({}), *, kept: str | None = None

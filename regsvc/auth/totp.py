@@ -1,7 +1,7 @@
-"""TOTP second factor (RFC 6238) of players who enabled it in the game (`/2fa`), with AuthMe's parameters.
+"""TOTP second factor (RFC 6238) with AuthMe's parameters, so that one app entry serves the game (`/2fa`) and the web.
 
-SHA-1, time steps of 30 seconds, six digits, one step of tolerance either side. AuthMe keeps the secret in its own
-table; ours holds only the last step used, so that a code works once.
+SHA-1, time steps of 30 seconds, six digits, one step of tolerance either side. The last step used is stored, so that a
+code works once.
 """
 
 import re
@@ -42,6 +42,13 @@ def find_time_step(secret: str, code: str, moment: datetime, *, after: int | Non
     except TokenError:
         return None
     return int(match.counter)
+
+
+def provisioning_uri(secret: str, username: str, issuer: str) -> str:
+    """Return the `otpauth:` URI that authenticator apps read from a QR code."""
+    totp = _AuthMeTotp(key=secret, format="base32", digits=6, alg="sha1", period=_PERIOD)
+    uri: str = totp.to_uri(label=username, issuer=issuer.replace(":", " ").strip() or None)
+    return uri
 
 
 def use_time_step(user_id: int, step: int) -> bool:

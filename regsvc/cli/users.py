@@ -61,6 +61,8 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
     source.add_argument(
         "--link", action="store_true", help="print a link with which the user sets it, once and within an hour"
     )
+    reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
+    reset.add_argument("username")
 
 
 def _add_password_source(parser: argparse._ActionsContainer) -> None:
@@ -86,6 +88,8 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
         return _make_link(args, app, Principal(Actor(actor), may_do_everything=True))
     if args.action in ("create", "password"):
         return _set_password(args, app, Actor(actor))
+    if args.action == "reset-totp":
+        return _reset_totp(args, app, Principal(Actor(actor), may_do_everything=True))
     return _decide(args, app, Principal(Actor(actor), may_do_everything=True))
 
 
@@ -146,6 +150,12 @@ def _make_link(args: argparse.Namespace, app: App, by: Principal) -> int:
     created = app.worker.run_here(app.services.password_handover.create_link, args.username, by)
     print(created.link)
     print(f"give it to {created.username} only: it works once, until {created.expires_at:%H:%M} UTC", file=sys.stderr)
+    return 0
+
+
+def _reset_totp(args: argparse.Namespace, app: App, by: Principal) -> int:
+    had_one = app.worker.run_here(app.self_service.second_factor.store.reset, args.username, by)
+    print(f"{args.username}: {'the second factor was removed' if had_one else 'had no second factor'}")
     return 0
 
 

@@ -41,6 +41,11 @@ class AuthSection:
     min_operator_level: int = key.integer(
         1, "Lowest level in ops.json with which an operator may log in as admin.", at_least=1, at_most=4
     )
+    operators_need_totp: bool = key.flag(
+        False,
+        "Whether operators need a second factor to log in as admin. They set it up on the account page, where they "
+        "can always log in.",
+    )
     login_limits: tuple[RateLimit, ...] = key.rate_limits(
         ["5 per minute"], "Limits of logins per client address, and per account and client address."
     )

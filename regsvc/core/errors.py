@@ -143,7 +143,7 @@ class BadCredentials(Refusal, code="bad_credentials", category=Category.UNAUTHEN
 
 
 class TotpRequired(Refusal, code="totp_required", category=Category.UNAUTHENTICATED, field="totp", is_business=True):
-    """The password was right; the player's second factor is missing, wrong or used already."""
+    """The password was right; the user's second factor is missing, wrong or used already."""
 
 
 class NotOperator(Refusal, code="not_operator", category=Category.FORBIDDEN, is_business=True):
@@ -156,6 +156,10 @@ class NotOperator(Refusal, code="not_operator", category=Category.FORBIDDEN, is_
         super().__init__(fault="not_approved" if is_operator else None)
 
 
+class TotpSetupRequired(Refusal, code="totp_setup_required", category=Category.FORBIDDEN, is_business=True):
+    """An operator's credentials were right, but the host requires a second factor, and there is none yet."""
+
+
 class Banned(Refusal, code="banned", category=Category.FORBIDDEN, is_business=True):
     """The user is banned; sent only after the right password. A permanent ban has no `banExpiresAt`.
 
@@ -164,6 +168,12 @@ class Banned(Refusal, code="banned", category=Category.FORBIDDEN, is_business=Tr
 
     def __init__(self, reason: str | None = None, expires_at: int | None = None) -> None:
         super().__init__(fault="for_a_reason" if reason else None, reason=reason, ban_expires_at=expires_at)
+
+
+class SessionNotFound(
+    Refusal, code="session_not_found", category=Category.NOT_FOUND, field="session", is_business=True
+):
+    """The user has no such session, or no longer."""
 
 
 class UserNotFound(Refusal, code="user_not_found", category=Category.NOT_FOUND, field="username", is_business=True):
@@ -193,6 +203,10 @@ class InvalidUsername(Refusal, code="invalid_username", category=Category.INVALI
 
 class ReservedUsername(Refusal, code="reserved_username", category=Category.INVALID, field="username"):
     """The host keeps this name for itself."""
+
+
+class InvalidTotp(Refusal, code="invalid_totp", category=Category.INVALID, field="totp"):
+    """The code is not one of the authenticator app that is being set up."""
 
 
 class InvalidEmail(Refusal, code="invalid_email", category=Category.INVALID, field="email"):
@@ -321,6 +335,14 @@ class EmailTaken(Refusal, code="email_taken", category=Category.CONFLICT, field=
 
 class RegistrationClosed(Refusal, code="registration_closed", category=Category.CONFLICT):
     """The host does not accept registrations."""
+
+
+class TotpAlreadyOn(Refusal, code="totp_already_on", category=Category.CONFLICT):
+    """The user has a second factor, set up here or in the game."""
+
+
+class TotpNotOn(Refusal, code="totp_not_on", category=Category.CONFLICT):
+    """The user has no second factor, or has not begun to set one up."""
 
 
 class WrongStatus(Refusal, code="wrong_status", category=Category.CONFLICT):

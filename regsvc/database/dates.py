@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from peewee import SQL, Database, SqliteDatabase
 
-from regsvc.database.models import User, UtcDateTimeField
+from regsvc.database.fields import UtcDateTimeField
+from regsvc.database.models import User
 
 _MAX_LENGTH: Final = 40
 DATE_COLUMNS: Final = tuple(

@@ -24,6 +24,7 @@ RELOADABLE: Final = frozenset(
         "http.allowed_origins",
         "http.max_body",
         "auth.login_limits",
+        "auth.operators_need_totp",
         "registration.open",
         "metrics.enabled",
         "metrics.token",

@@ -33,6 +33,8 @@ class UserRecord:
     platform: str = "java"
     token_generation: int = 0
     totp_step: int | None = None
+    totp_nonce: str | None = field(default=None, repr=False)
+    totp_enabled_at: datetime | None = None
     password_hash: str | None = field(default=None, repr=False)
     password_salt: str | None = field(default=None, repr=False)
     password_algorithm: str | None = None

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from plugin_bridge.authme.players import in_milliseconds, known_email
+from regsvc.auth.sessions import public_id
 from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, UserNotFound
@@ -18,6 +19,8 @@ from regsvc.users.user_list import UserList, UserListItem
 class SessionRecord:
     """An active session. `audience` is "user" or "admin"."""
 
+    id: str
+    """`regsvc.auth.sessions.public_id` of it."""
     audience: str
     ip: str | None
     started_at: datetime
@@ -77,6 +80,7 @@ def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str 
     rows = _newest(Session.select().where(Session.user == user.id, stands), Session.created_at, limit)
     return [
         SessionRecord(
+            id=public_id(row.jti),
             audience=row.audience,
             ip=row.ip,
             started_at=row.created_at,

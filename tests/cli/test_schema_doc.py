@@ -12,7 +12,8 @@ from peewee import Database
 from regsvc.cli.docs.example_queries import EXAMPLE_QUERIES
 from regsvc.cli.docs.schema import SCHEMA_FILE, main, schema_doc
 from regsvc.core.errors import BadCredentials, Unauthorized
-from regsvc.database.models import MODELS, User, UtcDateTimeField
+from regsvc.database.fields import UtcDateTimeField
+from regsvc.database.models import MODELS, User
 from regsvc.database.schema import list_tables, list_views
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme.authme_database import Row

@@ -18,6 +18,10 @@ export type BeginChatLinkQuery = { language?: string | null; username?: string |
 
 export type BeginChatLinkReply = { success: true; message?: string; authUrl: string; linkToken: string };
 
+export type BeginSecondFactorReply = { success: true; message?: string; secret: string; uri: string; image: string };
+
+export type BeginSecondFactorRequest = { language?: string | null; currentPassword: string };
+
 export type BulkDecisionReply = { success: true; message?: string; results: Array<BulkDecisionResult> };
 
 export type BulkDecisionResult = { success: boolean; message: string; username: string; status?: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string>; code?: string; field?: string };
@@ -54,6 +58,10 @@ export type ClientFields = { client: string; lastLoginAt: number };
 
 export type ConfigReply = { success: true; message?: string; config: PublicConfigFields };
 
+export type ConfirmSecondFactorReply = { success: true; message?: string; recoveryCodes: Array<string>; inGame: boolean };
+
+export type ConfirmSecondFactorRequest = { language?: string | null; currentPassword: string; totp: string };
+
 export type DecisionReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
 
 export type DeleteUserReply = { success: true; message?: string; username: string; warnings: Array<string> };
@@ -65,6 +73,10 @@ export type DoctorQuery = { language?: string | null; fresh?: boolean };
 export type DownloadFields = { id: string; name: string; description: string; version: string; size: string; url: string; icon: string };
 
 export type DownloadsReply = { success: true; message?: string; resources: Array<DownloadFields> };
+
+export type EndSessionRequest = { language?: string | null; session: string };
+
+export type EndUserSessionRequest = { language?: string | null; username: string; session: string };
 
 export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; truncated: Array<string> };
 
@@ -140,6 +152,8 @@ export type QuestionnaireQuery = { language?: string | null };
 
 export type QuestionnaireResultFields = { score: number; maxScore: number; passScore: number; isPassed: boolean; requiresReview: boolean; summary: string; submittedAt: number; answers: Array<ScoredAnswerFields> };
 
+export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
+
 export type Refusal = { success: false; code: string; message: string; field?: string; fault?: string; remainingSeconds?: number };
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned" };
@@ -164,13 +178,19 @@ export type ReviewStatusReply = { success: true; message?: string; username: str
 
 export type ScoredAnswerFields = { questionId: number; type: "single_choice" | "multiple_choice" | "text"; question: string; answers: Array<string>; points: number | null; maxPoints: number; note: string };
 
+export type SecondFactorReply = { success: true; message?: string; enabled: boolean; inGame: boolean; required: boolean; recoveryCodesLeft: number };
+
+export type SecondFactorRequest = { language?: string | null; currentPassword: string; totp?: string | null };
+
 export type SendCodeReply = { success: true; message?: string; remainingSeconds: number; expiresInSeconds: number };
 
 export type SendCodeRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string; purpose?: "change_email" | "register" | "unlink" };
 
 export type ServerStatusReply = { success: true; message?: string; data: GameServerFields };
 
-export type SessionFields = { audience: "user" | "admin"; ip: string | null; startedAt: number; lastSeenAt: number; expiresAt: number; isCurrent: boolean };
+export type SessionFields = { id: string; audience: "user" | "admin"; ip: string | null; startedAt: number; lastSeenAt: number; expiresAt: number; isCurrent: boolean };
+
+export type SessionsReply = { success: true; message?: string; sessions: Array<SessionFields> };
 
 export type SetPasswordRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: string | null };
 
@@ -179,6 +199,8 @@ export type StatusQuery = { language?: string | null; username: string };
 export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number };
 
 export type SubmitQuestionnaireRequest = { language?: string | null; answers: Record<string, AnswerFields> };
+
+export type SwitchOffSecondFactorReply = { success: true; message?: string; inGame: boolean };
 
 export type SyncConflictFields = { username: string; field: string; kept: string };
 
@@ -227,6 +249,8 @@ export interface GetRoutes {
   "review/status": { reply: ReviewStatusReply; body: {} };
   "user/status": { reply: UserStatusReply; body: {} };
   "user/export": { reply: ExportUserReply; body: {} };
+  "user/sessions": { reply: SessionsReply; body: {} };
+  "user/totp": { reply: SecondFactorReply; body: {} };
   "chat/auth": { reply: BeginChatLinkReply; body: {} };
   "chat/callback": { reply: ChatCallbackReply; body: {} };
   "chat/status": { reply: ChatStatusReply; body: {} };
@@ -253,6 +277,11 @@ export interface PostRoutes {
   "user/password": { reply: ChangePasswordReply; body: ChangePasswordRequest };
   "user/update": { reply: UpdateUserReply; body: UpdateUserRequest };
   "user/delete": { reply: DeleteUserReply; body: DeleteUserRequest };
+  "user/sessions/end": { reply: MessageReply; body: EndSessionRequest };
+  "user/totp/begin": { reply: BeginSecondFactorReply; body: BeginSecondFactorRequest };
+  "user/totp/confirm": { reply: ConfirmSecondFactorReply; body: ConfirmSecondFactorRequest };
+  "user/totp/recovery-codes": { reply: RecoveryCodesReply; body: SecondFactorRequest };
+  "user/totp/off": { reply: SwitchOffSecondFactorReply; body: SecondFactorRequest };
   "password/forgot": { reply: MessageReply; body: ForgotPasswordRequest };
   "password/reset": { reply: ResetPasswordReply; body: ResetPasswordRequest };
   "chat/unlink": { reply: MessageReply; body: UnlinkChatRequest };
@@ -266,6 +295,7 @@ export interface PostRoutes {
   "admin/user/delete": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
   "admin/user/password": { reply: DecisionReply | BulkDecisionReply; body: SetPasswordRequest };
   "admin/user/password-link": { reply: PasswordLinkReply; body: PasswordLinkRequest };
+  "admin/user/sessions/end": { reply: MessageReply; body: EndUserSessionRequest };
   "admin/sync": { reply: SyncReply; body: SyncRequest };
   "admin/mails/resend": { reply: ResendReply | BulkResendReply; body: ResendRequest };
 }

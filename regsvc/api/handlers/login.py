@@ -39,7 +39,7 @@ class LoginHandler(ApiHandler):
 
 
 class AdminLoginHandler(LoginHandler):
-    @endpoint(*LOGIN_REFUSALS, errors.NotOperator)
+    @endpoint(*LOGIN_REFUSALS, errors.NotOperator, errors.TotpSetupRequired)
     async def post(self, request: LoginRequest) -> LoginReply:
         """Log in as an admin, an approved user who is an operator of the game server."""
         return await self.log_in(request, "admin")

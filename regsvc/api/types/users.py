@@ -25,6 +25,9 @@ Totp = Annotated[
     Meta(description="The code of an authenticator app, if the player has enabled one.", examples=["123456"]),
 ]
 Address = Annotated[str, Meta(description="An IP address.", examples=["203.0.113.7"])]
+SessionId = Annotated[
+    str, Meta(description="Names the session, for a request to end it.", examples=["3f2a9c1be07d4586a1c20b9e"])
+]
 Transition = Annotated[
     str, Meta(extra_json_schema={"enum": ["approve", "reject", "ban", "unban", "delete"]}, examples=["approve"])
 ]
@@ -126,6 +129,7 @@ class ExportedReview(Output, frozen=True, kw_only=True):
 class SessionFields(Output, frozen=True, kw_only=True):
     """An active session."""
 
+    id: SessionId
     audience: Annotated[str, Meta(extra_json_schema={"enum": ["user", "admin"]}, examples=["user"])]
     ip: Address | None
     started_at: EpochMilliseconds

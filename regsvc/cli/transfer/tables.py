@@ -20,7 +20,8 @@ from peewee import (
     IntegerField,
 )
 
-from regsvc.database.models import MODELS, UNKNOWN, DigestBucket, Lease, Migration, SyncState, UtcDateTimeField
+from regsvc.database.fields import UNKNOWN, UtcDateTimeField
+from regsvc.database.models import MODELS, DigestBucket, Lease, Migration, SyncState
 
 log = logging.getLogger(__name__)
 

@@ -17,4 +17,5 @@ MIGRATIONS: Final = (
     "m0009_adoption_marks",
     "m0010_dates",
     "m0011_earlier_hashes",
+    "m0012_second_factor",
 )

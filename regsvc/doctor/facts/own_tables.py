@@ -9,8 +9,9 @@ from typing import Any, Final, get_args
 
 from regsvc.auth.limit_windows import WindowKey, Windows
 from regsvc.database.dates import UnreadableDate, dates_of, unreadable_dates_sql
+from regsvc.database.fields import UtcDateTimeField
 from regsvc.database.migrator import list_migrations
-from regsvc.database.models import RateLimitWindow, UtcDateTimeField
+from regsvc.database.models import RateLimitWindow
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row, StatementTimeout
 from regsvc.notifications.mail.limits import Budget, total_scope
 

@@ -6,7 +6,6 @@ from peewee import Database
 
 from regsvc.accounts.login_lookup import LoginIdentity
 from regsvc.accounts.password_checker import PasswordChecker
-from regsvc.auth.totp import use_time_step
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import epoch_ms
@@ -91,7 +90,7 @@ class ChatUnlinking:
                 raise ChatNotLinked
             if user.token_generation != identity.token_generation:  # the password was changed since it was looked up
                 raise BadCredentials
-            if identity.totp_step is not None and not use_time_step(user.id, identity.totp_step):
+            if not self._checker.use_second_factor(identity, user.id, caller):
                 raise TotpRequired
             self._unlink_own(user, caller)
 

@@ -1,0 +1,72 @@
+"""Second factors that users set up on the web: their secrets, and recovery codes for a lost authenticator app."""
+
+import re
+import secrets as random
+from typing import Final
+
+from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.core.clock import Clock
+from regsvc.database.models import RecoveryCode
+
+RECOVERY_CODES: Final = 10
+_DIGITS: Final = 12  # digits only, for the keyboard that phones show for codes
+_GROUP: Final = 4
+_CODE: Final = re.compile(rf"[0-9]{{{_DIGITS}}}")
+_SEPARATOR: Final = re.compile(r"[\s-]+")
+_MAX_TYPED: Final = 40
+
+
+class SecondFactors:
+    """Secrets and recovery codes. Plain SQL inside the caller's transaction.
+
+    Neither is stored: a secret is derived from the installation key and a nonce in the user's row, of recovery codes
+    there are keyed hashes.
+    """
+
+    def __init__(self, secrets: DerivedSecrets, now: Clock) -> None:
+        self._secrets = secrets
+        self._now = now
+
+    def secret_of(self, user_id: int, nonce: str) -> str:
+        """Return the secret of a user's second factor in Base32."""
+        return self._secrets.totp_secret(user_id, nonce)
+
+    def replace_recovery_codes(self, user_id: int) -> list[str]:
+        """Return new recovery codes, to be shown once; earlier ones are no longer valid."""
+        self.delete_recovery_codes(user_id)
+        codes = set[str]()
+        while len(codes) < RECOVERY_CODES:
+            codes.add(f"{random.randbelow(10**_DIGITS):0{_DIGITS}}")
+        now = self._now()
+        rows = [{"user": user_id, "code_hash": self._hash(user_id, code), "created_at": now} for code in codes]
+        RecoveryCode.insert_many(rows).execute()
+        return [" ".join(re.findall(rf".{{{_GROUP}}}", code)) for code in codes]
+
+    def delete_recovery_codes(self, user_id: int) -> None:
+        """Make all recovery codes of the user invalid."""
+        RecoveryCode.delete().where(RecoveryCode.user == user_id).execute()
+
+    def find_recovery_code(self, user_id: int, typed: str) -> str | None:
+        """Return the keyed hash of a valid recovery code, to be used with `use_recovery_code`; else None."""
+        hash_ = self._hash(user_id, _SEPARATOR.sub("", typed))
+        found = RecoveryCode.select().where(RecoveryCode.user == user_id, RecoveryCode.code_hash == hash_).exists()
+        return hash_ if found else None
+
+    def _hash(self, user_id: int, code: str) -> str:
+        return self._secrets.digest("recovery code", f"{user_id} {code}")
+
+
+def is_recovery_code(typed: str) -> bool:
+    """Return whether the text has the form of a recovery code."""
+    return len(typed) <= _MAX_TYPED and _CODE.fullmatch(_SEPARATOR.sub("", typed)) is not None
+
+
+def count_recovery_codes(user_id: int) -> int:
+    """Return how many recovery codes of the user are left."""
+    return int(RecoveryCode.select().where(RecoveryCode.user == user_id).count())
+
+
+def use_recovery_code(user_id: int, code_hash: str) -> bool:
+    """Delete the code in the caller's transaction. False: another request used it."""
+    is_code = (RecoveryCode.user == user_id) & (RecoveryCode.code_hash == code_hash)
+    return bool(RecoveryCode.delete().where(is_code).execute())
