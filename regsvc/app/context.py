@@ -13,7 +13,8 @@ from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
-from regsvc.database.engine import OwnSqlite, error_sentence, is_unreachable
+from regsvc.database.engine import OwnSqlite, error_sentence, is_retryable, is_unreachable
+from regsvc.database.lease import instance_id
 from regsvc.database.location import (
     DatabaseLocation,
     bind_installation,
@@ -60,20 +61,20 @@ class AppContext:
         """Migrate the database and bind this installation to it. Blocking.
 
         Returns the names of the applied migrations. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and
-        peewee's exceptions while the database is unreachable.
+        what a repetition may mend: peewee's exceptions while the database is unreachable, and `MigrationRunning`.
         """
         database = self.location.database
         try:
             require_own_tables(self.config.server.state_dir, self.location)
             database.connect(reuse_if_open=True)
-            applied = migrate(database, self.now)
+            applied = migrate(database, self.now, instance_id(self.config.server.state_dir))
             bind_installation(
                 self.config.server.state_dir, self.location, fingerprint(self.keys.installation_key), self.now
             )
             if isinstance(database, OwnSqlite):
                 database.may_create = False
         except PeeweeException as error:
-            if is_unreachable(error):
+            if is_unreachable(error) or is_retryable(error):
                 raise
             raise DatabaseUnusable(
                 f"The database ({self.location.shown}) cannot be used: {error_sentence(error)}. "

@@ -9,9 +9,10 @@ from regsvc.app.context import AppContext
 from regsvc.app.rcon import wire_rcon
 from regsvc.app.runtime import RuntimeParts
 from regsvc.app.webhook import wire_webhook
+from regsvc.database.lease import instance_id
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.rcon.queue import RconQueue
-from regsvc.sync.lease import SyncLease, instance_id
+from regsvc.sync.lease import SyncLease
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync

@@ -24,7 +24,8 @@ from regsvc.cli.users import add_user_commands, run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
 from regsvc.core.errors import Refusal
-from regsvc.database.engine import error_sentence, is_unreachable
+from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
+from regsvc.database.migrator import MigrationRunning
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
 
 OpenContext = Callable[[Config, LoadKeys], AppContext]
@@ -144,11 +145,11 @@ def run(
         return status
     except Refusal as refusal:
         return _print_refusal(refusal, app)
-    except (PlayersUnavailable, StateInUse) as error:
+    except (PlayersUnavailable, StateInUse, MigrationRunning) as error:
         print(f"companion: {error}", file=sys.stderr)
         return 1
     except PeeweeException as error:
-        if not is_unreachable(error):
+        if not is_unreachable(error) and not is_retryable(error):
             raise
         print(
             f"companion: the database ({context.location.shown}) cannot be used: {error_sentence(error)}",

@@ -19,6 +19,7 @@ from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.config.sections import Config
 from regsvc.core import clock
 from regsvc.core.progress import Progress
+from regsvc.database.migrator import MigrationRunning
 from regsvc.runtime.state_lock import StateInUse
 
 DATA_COMMANDS: Final = {
@@ -70,7 +71,7 @@ def run_offline_command(args: argparse.Namespace, config: Config) -> int:
     """Run `migrate --to` or `restore`; return the exit status. Raises the errors of `STARTUP_ERRORS`."""
     try:
         return _restore(args, config) if args.command == "restore" else _move(args, config)
-    except (TransferProblem, StateInUse) as problem:
+    except (TransferProblem, StateInUse, MigrationRunning) as problem:
         return _print_error(problem)
 
 

@@ -27,7 +27,7 @@ from regsvc.core.i18n import BrokenTranslation
 from regsvc.core.units import format_duration
 from regsvc.database.engine import cannot_write, error_sentence
 from regsvc.database.location import WrongDatabase
-from regsvc.database.migrator import SchemaTooNew
+from regsvc.database.migrator import MigrationRunning, SchemaTooNew
 from regsvc.doctor.report import log_summary
 from regsvc.notifications.mail.templates import BrokenTemplate
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
@@ -133,7 +133,7 @@ class Daemon:
         """Migrate and open the database; returns False while it is unavailable."""
         try:
             await asyncio.to_thread(self._prepare)
-        except PeeweeException as error:
+        except (PeeweeException, MigrationRunning) as error:
             reason = f"{self._app.context.location.shown}: {error_sentence(error)}"
             if cannot_write(error):
                 reason = f"its disk is full or read-only; {reason}"

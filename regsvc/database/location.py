@@ -237,16 +237,12 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
     Runs after the migrations. Raises `WrongDatabase`.
     """
     recorded = read_recorded_location(state_dir)
-    with location.database.atomic():
-        row = Installation.get_or_none(Installation.id == 1)
-        if row is None:
-            row = Installation.create(
-                id=1,
-                installation_id=recorded["installation_id"] if recorded else str(uuid.uuid4()),
-                home=location.name,
-                key_fingerprint=key_fingerprint,
-                first_started_at=now(),
-            )
+    row = Installation.get_or_none(Installation.id == 1) or _create_installation(
+        installation_id=recorded["installation_id"] if recorded else str(uuid.uuid4()),
+        home=location.name,
+        key_fingerprint=key_fingerprint,
+        first_started_at=now(),
+    )
     _check_mark(row, location, recorded)
     if row.key_fingerprint != key_fingerprint:
         raise WrongDatabase(
@@ -261,6 +257,13 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         )
     if recorded is None or recorded["home"] != location.name:
         record_location(state_dir, row.installation_id, location.name)
+
+
+def _create_installation(**columns: object) -> Installation:
+    """Create the row of the installation, unless another process has just created it; return the one that is there."""
+    Installation.insert(id=1, **columns).on_conflict_ignore().execute()
+    row: Installation = Installation.get_by_id(1)
+    return row
 
 
 def _check_mark(row: Installation, location: DatabaseLocation, recorded: dict[str, str] | None) -> None:
@@ -308,6 +311,7 @@ def find_installation_fingerprint(state_dir: Path) -> str | None:
 def record_location(state_dir: Path, installation_id: str, name: str) -> None:
     """Record atomically that this installation uses the location of this name."""
     path = state_dir / LOCATION_FILE
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # with both keys in the config nothing was written yet
     new = path.with_suffix(".new")
     with new.open("w", encoding="utf-8") as file:
         json.dump({"installation_id": installation_id, "home": name}, file, indent=2)

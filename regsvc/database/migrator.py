@@ -9,10 +9,12 @@ import importlib
 import logging
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+import time
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -21,6 +23,9 @@ from peewee import Database, DatabaseError, InternalError, OperationalError, Sql
 
 from regsvc.core.clock import Clock
 from regsvc.database import migrations
+from regsvc.database.engine import is_retryable
+from regsvc.database.lease import TaskLease, instance_id
+from regsvc.database.migrations import m0001_first_tables
 from regsvc.database.models import Migration
 
 log = logging.getLogger(__name__)
@@ -49,6 +54,13 @@ _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359, 1091}
 _MYSQL_DENIED = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
+_LEASE: Final = timedelta(minutes=5)
+"""How long a migration may take before another process may try to apply it, too."""
+_PATIENCE: Final = timedelta(seconds=10)
+_POLL_INTERVAL: Final = 0.25
+_MACHINE: Final = Path("/")
+_RUNNING: Final = "another process is migrating the database"
+
 MIGRATION_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS regsvc_migration (
   number     INTEGER PRIMARY KEY, -- of the migration
@@ -61,6 +73,10 @@ CREATE TABLE IF NOT EXISTS regsvc_migration (
 
 class SchemaTooNew(Exception):
     """The database was migrated by a newer version of this program. `str()` says what to do."""
+
+
+class MigrationRunning(Exception):
+    """Another process is migrating the database and has not come to an end yet; `str()` says so."""
 
 
 @dataclass(frozen=True)
@@ -82,42 +98,78 @@ def list_migrations() -> list[NumberedMigration]:
     return found
 
 
-def migrate(database: Database, now: Clock) -> list[str]:
+def migrate(database: Database, now: Clock, instance: str | None = None, patience: timedelta = _PATIENCE) -> list[str]:
     """Apply the missing migrations and return their names, which may be none.
 
-    Raises `SchemaTooNew` before anything is changed, and the database's own errors.
+    One process at a time does so; others wait for it, but no longer than `patience`. `instance` (`instance_id`) tells
+    that a process that was killed was ours; None: any process of this machine was. Raises `SchemaTooNew` before
+    anything is changed, `MigrationRunning`, and the database's own errors.
     """
-    with _migration_lock(database):
-        applied = _applied_numbers(database)
-        known = list_migrations()
-        newest = known[-1].number
-        if applied and max(applied) > newest:
-            raise SchemaTooNew(
-                f"The database has migration {max(applied)}, but this version knows only {newest} of them. "
-                "Install the newer version again, or restore the backup made before it was installed."
-            )
-        missing = [migration for migration in known if migration.number not in applied]
-        if missing and applied and isinstance(database, SqliteDatabase):
-            _copy_file(Path(database.database), missing[0].number)
-        for migration in missing:
-            _apply(database, migration, now())
-        return [f"{migration.number:04} {migration.name}" for migration in missing]
-
-
-@contextmanager
-def _migration_lock(database: Database) -> Iterator[None]:
+    if not _list_missing(database):
+        return []
     if isinstance(database, SqliteDatabase):
-        yield  # each migration takes the write lock
-        return
-    database.execute_sql("SELECT GET_LOCK('regsvc_migrate', 60)")
+        return _apply_missing(database, now, lambda: None)  # each migration takes the write lock
+    lease = TaskLease(database, "migration", _LEASE, instance or instance_id(_MACHINE))
+    _wait_for(database, lease, patience)
     try:
-        yield
+        return _apply_missing(database, now, partial(_require, lease))
     finally:
-        database.execute_sql("SELECT RELEASE_LOCK('regsvc_migrate')")
+        lease.remove()
+
+
+def _list_missing(database: Database) -> list[NumberedMigration]:
+    """Return the migrations that the database lacks. Raises `SchemaTooNew`."""
+    applied = _applied_numbers(database)
+    known = list_migrations()
+    newest = known[-1].number
+    if applied and max(applied) > newest:
+        raise SchemaTooNew(
+            f"The database has migration {max(applied)}, but this version knows only {newest} of them. "
+            "Install the newer version again, or restore the backup made before it was installed."
+        )
+    return [migration for migration in known if migration.number not in applied]
+
+
+def _apply_missing(database: Database, now: Clock, renew: Callable[[], None]) -> list[str]:
+    missing = _list_missing(database)
+    if missing and missing[0].number > 1 and isinstance(database, SqliteDatabase):
+        _copy_file(Path(database.database), missing[0].number)
+    database.execute_sql(_in_dialect(database, MIGRATION_TABLE.strip()))
+    for migration in missing:
+        renew()
+        _apply(database, migration, now())
+    return [f"{migration.number:04} {migration.name}" for migration in missing]
+
+
+def _wait_for(database: Database, lease: TaskLease, patience: timedelta) -> None:
+    """Acquire the lease, in a table that may have to be created first. Raises `MigrationRunning`."""
+    [table] = [text for text in split_statements(m0001_first_tables.TABLES) if "CREATE TABLE regsvc_lease" in text]
+    database.execute_sql(_in_dialect(database, table).replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    deadline = time.monotonic() + patience.total_seconds()
+    while not _acquire(lease):
+        if time.monotonic() > deadline:
+            raise MigrationRunning(_RUNNING)
+        time.sleep(_POLL_INTERVAL)
+
+
+def _acquire(lease: TaskLease) -> bool:
+    try:
+        return lease.acquire()
+    except (OperationalError, InternalError) as error:
+        if not is_retryable(error):
+            raise
+        return False  # another process was first, on this node of a cluster or on another one
+
+
+def _require(lease: TaskLease) -> None:
+    """Extend the lease. Raises `MigrationRunning` if a statement took so long that another process has it now."""
+    if not _acquire(lease):
+        raise MigrationRunning(_RUNNING)
 
 
 def _applied_numbers(database: Database) -> set[int]:
-    database.execute_sql(_in_dialect(database, MIGRATION_TABLE.strip()))
+    if not database.table_exists("regsvc_migration"):
+        return set()
     return {row.number for row in Migration.select(Migration.number)}
 
 
@@ -128,7 +180,8 @@ def _apply(database: Database, migration: NumberedMigration, moment: datetime) -
             _execute_once(database, _in_dialect(database, statement))
         _create_triggers(database, getattr(migration.module, "TRIGGERS", {}))
         _create_views(database, getattr(migration.module, "VIEWS", ""), migration.name)
-        Migration.create(number=migration.number, name=migration.name, applied_at=moment)
+        applied = {"number": migration.number, "name": migration.name, "applied_at": moment}
+        Migration.insert(applied).on_conflict_ignore().execute()
 
 
 def split_statements(text: str) -> list[str]:

@@ -10,12 +10,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from peewee import Database, ForeignKeyField, IntegrityError, OperationalError, SqliteDatabase
+from peewee import SQL, Database, ForeignKeyField, IntegrityError, OperationalError, SqliteDatabase
 
 from regsvc.database import migrator
 from regsvc.database.engine import open_database
-from regsvc.database.migrator import NumberedMigration, SchemaTooNew, list_migrations, migrate
-from regsvc.database.models import MODELS, AuditEntry, Migration, OutboxEntry, Review, User, bind_models
+from regsvc.database.lease import TaskLease
+from regsvc.database.migrator import MigrationRunning, NumberedMigration, SchemaTooNew, list_migrations, migrate
+from regsvc.database.models import MODELS, AuditEntry, Lease, Migration, OutboxEntry, Review, User, bind_models
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable, dump_table, insert_player
 from tests.support.manual_clock import ManualClock
@@ -164,6 +165,21 @@ def test_a_second_time_changes_nothing(empty_database: Database, clock: ManualCl
     assert migrate(empty_database, clock) == []
     assert schema_of(empty_database) == made
     assert list(Migration.select().dicts()) == first
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_one_process_at_a_time_migrates(our_database: Database, clock: ManualClock) -> None:
+    """A lock of the server would not do: each node of a cluster has its own."""
+    [task, elsewhere] = [TaskLease(our_database, "migration", timedelta(minutes=5), "elsewhere", pid) for pid in (1, 2)]
+    assert task.acquire()
+    assert migrate(our_database, clock, patience=timedelta()) == [], "there is nothing to wait for"
+    Migration.delete().where(Migration.number == 2).execute()
+    with pytest.raises(MigrationRunning):
+        migrate(our_database, clock, patience=timedelta())
+    assert Migration.get_or_none(Migration.number == 2) is None
+    Lease.update(expires_at=SQL("UTC_TIMESTAMP(3)")).execute()  # the process was killed
+    assert migrate(our_database, clock) == ["0002 views"]
+    assert elsewhere.acquire(), "nothing is left of the lease"
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])

@@ -4,8 +4,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from regsvc.database.lease import instance_id
 from regsvc.database.models import Lease
-from regsvc.sync.lease import SyncLease, instance_id
+from regsvc.sync.lease import SyncLease
 from tests.support.services import ServiceHarness
 
 

@@ -33,6 +33,8 @@ from regsvc.database.schema import list_views
 
 _INSTALLATION: Final = "regsvc_installation"
 _MAX_LOCATION_LENGTH: Final = 255
+_OF_MIGRATIONS: Final = ("regsvc_migration", "regsvc_lease")
+"""Tables in which an interrupted migration leaves rows."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class CopyTarget:
         existing = self._existing_tables()
         if self._is_unfinished_copy(existing):
             self._clear(existing)
-        elif filled := [table for table in existing if table != "regsvc_migration" and self._has_rows(table)]:
+        elif filled := [table for table in existing if table not in _OF_MIGRATIONS and self._has_rows(table)]:
             raise TransferProblem(
                 f"{self._name} is not empty: {self._describe(filled)}. Nothing is ever overwritten: {self._advise()}"
             )

@@ -22,6 +22,7 @@ from regsvc.cli.transfer.tables import TransferProblem, list_tables
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.clock import Clock
 from regsvc.database.engine import error_sentence, open_database, open_sqlite
+from regsvc.database.lease import instance_id
 from regsvc.database.location import (
     COPIED,
     MOVED,
@@ -36,7 +37,6 @@ from regsvc.database.location import (
 from regsvc.database.migrator import list_migrations, migrate
 from regsvc.database.models import MODELS
 from regsvc.runtime.state_lock import exclusive_state_lock
-from regsvc.sync.lease import instance_id
 
 AUTO: Final = "auto"
 
