@@ -36,7 +36,7 @@ class Daemons:
 
     def make(self, name: str, config: Mapping[str, Mapping[str, Any]] | None = None) -> Daemon:
         given = config or {}
-        sections = {
+        sections: dict[str, Mapping[str, Any]] = {
             "game": {"directory": str(self._game_dir)},
             "mail": {"backend": "off"},
             "registration": {"methods": ["captcha"]},
