@@ -56,7 +56,7 @@ _MYSQL_DENIED = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids 
 
 _LEASE: Final = timedelta(minutes=5)
 """How long a migration may take before another process may try to apply it, too."""
-_PATIENCE: Final = timedelta(seconds=10)
+_MAX_WAIT: Final = timedelta(seconds=10)
 _POLL_INTERVAL: Final = 0.25
 _MACHINE: Final = Path("/")
 _RUNNING: Final = "another process is migrating the database"
@@ -98,10 +98,10 @@ def list_migrations() -> list[NumberedMigration]:
     return found
 
 
-def migrate(database: Database, now: Clock, instance: str | None = None, patience: timedelta = _PATIENCE) -> list[str]:
+def migrate(database: Database, now: Clock, instance: str | None = None, max_wait: timedelta = _MAX_WAIT) -> list[str]:
     """Apply the missing migrations and return their names, which may be none.
 
-    One process at a time does so; others wait for it, but no longer than `patience`. `instance` (`instance_id`) tells
+    One process at a time does so; others wait for it, but no longer than `max_wait`. `instance` (`instance_id`) tells
     that a process that was killed was ours; None: any process of this machine was. Raises `SchemaTooNew` before
     anything is changed, `MigrationRunning`, and the database's own errors.
     """
@@ -110,7 +110,7 @@ def migrate(database: Database, now: Clock, instance: str | None = None, patienc
     if isinstance(database, SqliteDatabase):
         return _apply_missing(database, now, lambda: None)  # each migration takes the write lock
     lease = TaskLease(database, "migration", _LEASE, instance or instance_id(_MACHINE))
-    _wait_for(database, lease, patience)
+    _wait_for(database, lease, max_wait)
     try:
         return _apply_missing(database, now, partial(_require, lease))
     finally:
@@ -141,11 +141,11 @@ def _apply_missing(database: Database, now: Clock, renew: Callable[[], None]) ->
     return [f"{migration.number:04} {migration.name}" for migration in missing]
 
 
-def _wait_for(database: Database, lease: TaskLease, patience: timedelta) -> None:
+def _wait_for(database: Database, lease: TaskLease, max_wait: timedelta) -> None:
     """Acquire the lease, in a table that may have to be created first. Raises `MigrationRunning`."""
     [table] = [text for text in split_statements(m0001_first_tables.TABLES) if "CREATE TABLE regsvc_lease" in text]
     database.execute_sql(_in_dialect(database, table).replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
-    deadline = time.monotonic() + patience.total_seconds()
+    deadline = time.monotonic() + max_wait.total_seconds()
     while not _acquire(lease):
         if time.monotonic() > deadline:
             raise MigrationRunning(_RUNNING)

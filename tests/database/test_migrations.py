@@ -172,10 +172,10 @@ def test_one_process_at_a_time_migrates(our_database: Database, clock: ManualClo
     """A lock of the server would not do: each node of a cluster has its own."""
     [task, elsewhere] = [TaskLease(our_database, "migration", timedelta(minutes=5), "elsewhere", pid) for pid in (1, 2)]
     assert task.acquire()
-    assert migrate(our_database, clock, patience=timedelta()) == [], "there is nothing to wait for"
+    assert migrate(our_database, clock, max_wait=timedelta()) == [], "there is nothing to wait for"
     Migration.delete().where(Migration.number == 2).execute()
     with pytest.raises(MigrationRunning):
-        migrate(our_database, clock, patience=timedelta())
+        migrate(our_database, clock, max_wait=timedelta())
     assert Migration.get_or_none(Migration.number == 2) is None
     Lease.update(expires_at=SQL("UTC_TIMESTAMP(3)")).execute()  # the process was killed
     assert migrate(our_database, clock) == ["0002 views"]
