@@ -171,8 +171,8 @@ class Logins:
         Raises the captcha's refusals, `RateLimited` and `BadCredentials`; only after a right password `TotpRequired`,
         and only after that `Banned`, `NotOperator` and `TotpSetupRequired`.
         """
-        with self._captchas.guard("login", captcha, caller):
-            identity = await self._checker.check_with_totp(name, password, totp, caller)
+        with self._captchas.guard("login", captcha, caller) as is_solved:
+            identity = await self._checker.check_with_totp(name, password, totp, caller, captcha_solved=is_solved)
             outcome = await self._worker.run(self._complete, identity, audience, caller)
             if isinstance(outcome, Refusal):
                 raise outcome

@@ -39,6 +39,8 @@ class LoginIdentity:
     """The time step of the code that was shown, still to be used (`PasswordChecker.use_second_factor`)."""
     recovery_code: str | None = field(default=None, repr=False)
     """The hash of the recovery code that was shown in place of it, still to be used."""
+    counter: str | None = None
+    """Counter of failures that the attempt was counted in (`LoginDelays`)."""
     rehashed: StoredPassword | None = field(default=None, repr=False)
     """Replacement in the player's row for `stored`, which uses a legacy algorithm; None: no replacement."""
 

@@ -8,6 +8,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.password_store import PasswordOwner, PasswordStore
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.password_links import PasswordLinks, proves_address
+from regsvc.auth.sessions import KnownClients
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.database.audit import Actor
@@ -25,6 +26,7 @@ class PasswordChanges:
     store: PasswordStore
     checker: PasswordChecker
     links: PasswordLinks
+    known_clients: KnownClients
     rules: CredentialRules
 
     async def change_own(
@@ -56,14 +58,16 @@ class PasswordChanges:
         return await self.worker.run(self.store.set, owner, stored, by.actor)
 
     async def reset(self, token: str, new: str, caller: Caller) -> DecisionResult:
-        """Set the password with the token of a link.
+        """Set the password with the token of a link. Failed logins of others no longer delay this client.
 
         Raises `ResetTokenInvalid`, and `InvalidPassword`, which does not spend the link.
         """
         owner = await self.worker.run(self._get_link_owner, token)
         self.rules.check_password(new, owner.username, "newPassword")
         stored = await self.hashing.hash_in_pool(new, owner.username)
-        return await self.worker.run(self._reset, token, owner, stored, caller)
+        done = await self.worker.run(self._reset, token, owner, stored, caller)
+        self.checker.forget_failures(owner.username, caller)
+        return done
 
     def set_here(self, username: str, password: str, by: Actor) -> DecisionResult:
         """Set a password from the command line, on the calling thread."""
@@ -81,6 +85,7 @@ class PasswordChanges:
     def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> DecisionResult:
         def redeem(user: User) -> None:
             link = self.links.redeem(token)
+            self.known_clients.record(user.id, caller.limit_key)
             if user.email_key is not None and proves_address(link):
                 user.is_email_verified = True
 

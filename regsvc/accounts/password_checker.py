@@ -54,20 +54,22 @@ class PasswordChecker:
         if identity.totp_secret is None:
             self._limits.reset(name, identity.key, caller)
         else:  # failures stay counted until a code is right: a password must not make room to guess codes
-            self._limits.refund(identity.key, caller, is_known_client=identity.is_known_client)
+            self._limits.refund(identity.key, identity.counter)
         return identity
 
-    async def check_with_totp(self, name: str, password: str, totp: str | None, caller: Caller) -> LoginIdentity:
+    async def check_with_totp(
+        self, name: str, password: str, totp: str | None, caller: Caller, *, captcha_solved: bool | None = None
+    ) -> LoginIdentity:
         """Return the account with this name, password and, where the user has one, second factor.
 
         The caller has to use up the second factor (`use_second_factor`). Raises `RateLimited`, `BadCredentials` and
         `TotpRequired`: for a missing code, which is no failure, and for a wrong or spent one, which is counted like a
-        wrong password.
+        wrong password. `captcha_solved` None: the request cannot have a captcha.
         """
-        identity = await self._check_password(name, password, caller)
+        identity = await self._check_password(name, password, caller, captcha_solved)
         if identity.totp_secret is not None:
             if not totp or not totp.strip():
-                self._limits.refund(identity.key, caller, is_known_client=identity.is_known_client)
+                self._limits.refund(identity.key, identity.counter)
                 raise errors.TotpRequired
             identity = await self._check_code(identity, identity.totp_secret, totp, caller)
         self._limits.reset(name, identity.key, caller)
@@ -126,24 +128,32 @@ class PasswordChecker:
         await self._worker.run(self.record_failure, identity, caller)
         raise errors.TotpRequired
 
+    def forget_failures(self, username: str, caller: Caller) -> None:
+        """Forget failed logins to this account, after its user set a new password with a link."""
+        self._limits.reset(username, username.lower(), caller)
+
     def record_failure(self, identity: LoginIdentity, caller: Caller) -> None:
         """Add a failed login to the audit log. Blocking."""
         # a name without a user is not kept: people type passwords into the wrong field
         name = identity.username if identity.user_id is not None else None
         self._audit.tally("user.login_failed", "", name, caller.address, client=caller.limit_key, per=FAILURES_TOGETHER)
 
-    async def _check_password(self, name: str, password: str, caller: Caller) -> LoginIdentity:
+    async def _check_password(
+        self, name: str, password: str, caller: Caller, captcha_solved: bool | None = None
+    ) -> LoginIdentity:
         """Check the password alone. The attempt is counted as a failure first; the caller takes that back."""
         name = name.strip()
         self._limits.hit(name, caller)
         identity = await self._worker.run(self._lookup.find, name, caller)
         with self._hashing.reserve():
-            self._limits.start_attempt(identity.key, caller, is_known_client=identity.is_known_client)
+            counter = self._limits.start_attempt(
+                identity.key, caller, is_known_client=identity.is_known_client, captcha_solved=captcha_solved
+            )
             verdict = await self._hashing.verify_in_pool(password, identity.stored, identity.username)
         if not verdict:
             await self._worker.run(self.record_failure, identity, caller)
             raise errors.BadCredentials
-        return replace(identity, rehashed=verdict.rehashed)
+        return replace(identity, counter=counter, rehashed=verdict.rehashed)
 
 
 def _require_owner(identity: LoginIdentity, session: VerifiedSession) -> LoginIdentity:

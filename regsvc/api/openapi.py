@@ -55,6 +55,10 @@ _REFUSAL: Final[Schema] = {
         "field": {"type": "string", "description": "The field of the request that was refused."},
         "fault": {"type": "string", "description": "The exact rule that was broken."},
         "remainingSeconds": {"type": "integer", "description": "Seconds until the next attempt is allowed."},
+        "captchaHelps": {
+            "type": "boolean",
+            "description": "Whether the next attempt is allowed at once, with a solved captcha.",
+        },
     },
     "required": ["success", "code", "message"],
 }

@@ -60,7 +60,9 @@ def wire_accounts(
         accounts=Accounts(access, reconciler, sync.transitions, warnings, now),
         checker=checker,
         logins=Logins(database, worker, checker, captchas, access, reconciler, sessions),
-        password_changes=PasswordChanges(worker, passwords.hashing, store, checker, mail.links, passwords.rules),
+        password_changes=PasswordChanges(
+            worker, passwords.hashing, store, checker, mail.links, auth.known_clients, passwords.rules
+        ),
         password_mails=PasswordMails(
             database, worker, mail.mail_queue, mail.forgot_limits, store, passwords.rules, captchas
         ),

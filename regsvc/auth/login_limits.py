@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
+from typing import Final
 
 from regsvc.auth.rate_limits import MAX_KEYS, LimitCheck, MemoryLimits, hash_key
 from regsvc.config.live import LiveConfig
@@ -19,6 +20,9 @@ _FREE_FAILURES = 5
 _LONGEST_DELAY = timedelta(seconds=60)
 
 _RETENTION = timedelta(days=1)
+
+SOLVED_CAPTCHA: Final = "a solved captcha"
+"""Counter of the attempts that came with a solved captcha, from any client."""
 
 
 @dataclass(slots=True)
@@ -33,9 +37,10 @@ class _Failures:
 class LoginDelays:
     """Delays for logins to an account after failures from any address; an account is never locked out.
 
-    The 6th consecutive failure delays by one second, each further one by twice as much, up to 60 seconds. A known
-    client (see `KnownClients`) has a counter of its own, so other clients' failures do not delay it. Accounts are names
-    as typed, in lower case, whether or not they exist. Not thread-safe: for the event loop only.
+    The 6th consecutive failure delays by one second, each further one by twice as much, up to 60 seconds. Some attempts
+    have a `counter` of their own, so that failures without it do not delay them: a known client (see `KnownClients`),
+    and all who solved a captcha. Accounts are names as typed, in lower case, whether or not they exist. Not
+    thread-safe: for the event loop only.
     """
 
     def __init__(self, now: Clock, max_keys: int = MAX_KEYS) -> None:
@@ -43,9 +48,9 @@ class LoginDelays:
         self._max_keys = max_keys
         self._failures: OrderedDict[bytes, _Failures] = OrderedDict()
 
-    def check(self, account: str, known_client: str | None = None) -> None:
-        """Raise `RateLimited` while the account (for this client, if it is a known one) is delayed."""
-        failures = self._failures.get(_account_key(account, known_client))
+    def check(self, account: str, counter: str | None = None) -> None:
+        """Raise `RateLimited` while the account is delayed."""
+        failures = self._failures.get(_account_key(account, counter))
         if failures is None:
             return
         wait = failures.delayed_until - self._now()
@@ -53,10 +58,10 @@ class LoginDelays:
             # never longer than the longest delay: the clock may have been set back
             raise RateLimited(remaining_seconds=ceil(min(wait, _LONGEST_DELAY).total_seconds()))
 
-    def record_failure(self, account: str, known_client: str | None = None) -> None:
+    def record_failure(self, account: str, counter: str | None = None) -> None:
         """Count a failed login. Called before the password is verified, so that parallel guesses count too."""
         now = self._now()
-        key = _account_key(account, known_client)
+        key = _account_key(account, counter)
         failures = self._failures.setdefault(key, _Failures(0, now, now))
         self._failures.move_to_end(key)
         failures.count += 1
@@ -64,17 +69,17 @@ class LoginDelays:
         failures.delayed_until = now + _delay_after(failures.count)
         self._evict(now)
 
-    def refund(self, account: str, known_client: str | None = None) -> None:
+    def refund(self, account: str, counter: str | None = None) -> None:
         """Take back one counted attempt that was no failure; the delay for the others stays."""
-        failures = self._failures.get(_account_key(account, known_client))
+        failures = self._failures.get(_account_key(account, counter))
         if failures is not None:
             failures.count = max(0, failures.count - 1)
             failures.delayed_until = failures.last_at + _delay_after(failures.count)
 
     def reset(self, account: str, known_client: str | None = None) -> None:
         """Forget the failures of the account and of this client, after a correct password."""
-        self._failures.pop(_account_key(account, None), None)
-        self._failures.pop(_account_key(account, known_client), None)
+        for counter in (None, SOLVED_CAPTCHA, known_client):
+            self._failures.pop(_account_key(account, counter), None)
 
     def __len__(self) -> int:
         """The number of counters in memory."""
@@ -96,8 +101,8 @@ def _delay_after(failures: int) -> timedelta:
     return min(timedelta(seconds=2**doublings), _LONGEST_DELAY)
 
 
-def _account_key(account: str, known_client: str | None) -> bytes:
-    return hash_key(account, known_client or "")
+def _account_key(account: str, counter: str | None) -> bytes:
+    return hash_key(account, counter or "")
 
 
 class LoginLimits:
@@ -112,14 +117,23 @@ class LoginLimits:
         """Count one attempt with a name as typed. Raises `RateLimited`."""
         self._limits.hit_all(self._checks(name, caller))
 
-    def start_attempt(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
+    def start_attempt(
+        self, account: str, caller: Caller, *, is_known_client: bool, captcha_solved: bool | None = None
+    ) -> str | None:
         """Count the attempt as failed before the password is verified. Raises `RateLimited` during a delay.
 
-        `is_known_client`: the account logged in from there lately; failures of other clients do not delay it.
+        `is_known_client`: the account logged in from there lately; failures of other clients do not delay it, nor those
+        without a captcha an attempt with one. `captcha_solved` None: the request cannot have one. Returns the counter,
+        for `refund`.
         """
-        known_client = caller.limit_key if is_known_client else None
-        self._delays.check(account, known_client)
-        self._delays.record_failure(account, known_client)
+        counter = caller.limit_key if is_known_client else SOLVED_CAPTCHA if captcha_solved else None
+        try:
+            self._delays.check(account, counter)
+        except RateLimited as refusal:
+            captcha_helps = counter is None and captcha_solved is not None
+            raise RateLimited(refusal.retry_after or 1, captcha_helps=captcha_helps) from None
+        self._delays.record_failure(account, counter)
+        return counter
 
     def reset(self, name: str, account: str, caller: Caller) -> None:
         """Forget what was counted for this name, also against the client, after a correct password.
@@ -132,9 +146,9 @@ class LoginLimits:
         self._limits.clear(name_scope, named)
         self._delays.reset(account, caller.limit_key)
 
-    def refund(self, account: str, caller: Caller, *, is_known_client: bool) -> None:
+    def refund(self, account: str, counter: str | None) -> None:
         """Take back the attempt under way, which was no failure; earlier failures stay."""
-        self._delays.refund(account, caller.limit_key if is_known_client else None)
+        self._delays.refund(account, counter)
 
     def _checks(self, name: str, caller: Caller) -> list[LimitCheck]:
         login_limits = self._live.current.auth.login_limits

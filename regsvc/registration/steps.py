@@ -54,7 +54,7 @@ class CaptchaStep(RegistrationStep):
     def __init__(self, captchas: Captchas) -> None:
         self._captchas = captchas
 
-    def guard(self, application: Application, caller: Caller) -> AbstractContextManager[None]:
+    def guard(self, application: Application, caller: Caller) -> AbstractContextManager[object]:
         return self._captchas.guard("register", application.captcha, caller)
 
 

@@ -136,6 +136,30 @@ def test_a_forgotten_password_asks_too(reader: Reader, services: ServiceHarness,
     assert services.mails("Alice") == ["reset_password"]
 
 
+# R63
+def test_a_captcha_saves_the_wait_while_others_guess(
+    game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path, open_page: OpenPage
+) -> None:
+    given = {"auth__login_limits": ["100 per minute"]}
+    services = open_services(game_server, authme_table, ManualClock(), tmp_path / "state", **given)
+    services.authme.register("bob", PASSWORD)
+    with LiveApi(services.app.services, pages=OWN_PAGES) as api:
+        for _guess in range(6):
+            api.request("POST", "/api/login", {"username": "bob", "password": "a guess"})
+        page = open_page("/account", at=f"http://127.0.0.1:{api.port}", may_complain=True)
+        reader = Reader(page, services)
+        page.get_by_label("Name or e-mail address").fill("bob")
+        page.get_by_label("Password").fill(PASSWORD)
+        expect(page.get_by_label("Your answer")).to_be_hidden()
+        with reader.sees_another():
+            reader.press("Log in")
+        expect(page.get_by_text("To log in without waiting, solve the captcha")).to_be_visible()
+        reader.answers()
+        reader.press("Log in")
+        expect(page.get_by_role("heading", name="bob")).to_be_visible()
+    services.close()
+
+
 def code_for(services: ServiceHarness, email: str) -> str:
     """The digits on their way to this address."""
     codes = services.app.mail_parts.codes

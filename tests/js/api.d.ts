@@ -154,7 +154,7 @@ export type QuestionnaireResultFields = { score: number; maxScore: number; passS
 
 export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
 
-export type Refusal = { success: false; code: string; message: string; field?: string; fault?: string; remainingSeconds?: number };
+export type Refusal = { success: false; code: string; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned" };
 

@@ -96,18 +96,20 @@ class Captchas:
         return CaptchaChallenge(token, picture, expires_at)
 
     @contextmanager
-    def guard(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[None]:
-        """Return a context manager around an action that may require a captcha; a no-op where it does not.
+    def guard(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[bool]:
+        """Return a context manager around an action that may require a captcha; its value is whether one was solved.
 
+        A no-op where none is required; a login may answer one all the same, to be allowed earlier than without.
         Entering raises `CaptchaRequired`, `InvalidCaptcha` and `RateLimited`. No other request can use the challenge
         meanwhile. It is spent at the end, except that a refused registration may try again, `MAX_USES` times in all.
         """
-        if use not in self._policy.required_for:
-            yield
+        is_voluntary = use == "login" and proof.token and proof.answer
+        if use not in self._policy.required_for and not is_voluntary:
+            yield False
             return
         token, challenge = self._verify(proof, caller)
         try:
-            yield
+            yield True
         except Refusal:  # after any other exception it is unknown what was done: the challenge is spent
             if use == "register" and challenge.uses < MAX_USES:
                 self._challenges.put(token, challenge)

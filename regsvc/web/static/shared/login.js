@@ -1,6 +1,6 @@
 // The login form of players and operators: name and password, and a second factor and a captcha where required.
 
-import { captchaFor, renewAfter } from "./captcha.js";
+import { CaptchaField, captchaFor, renewAfter } from "./captcha.js";
 import { Field, Form } from "./form.js";
 import { formatTime, t } from "./i18n.js";
 import { notice } from "./notice.js";
@@ -16,7 +16,8 @@ import { notice } from "./notice.js";
  * @param {string} [options.username]
  */
 export async function loginForm({ api, config, path, onLogin, username = "" }) {
-  const captcha = await captchaFor("login", api, config);
+  const required = await captchaFor("login", api, config);
+  const captcha = required ?? hiddenCaptcha(api, config);
   const name = new Field("username", t("login_name"), { autocomplete: "username", value: username });
   const password = new Field("password", t("login_password"), {
     type: "password",
@@ -24,15 +25,26 @@ export async function loginForm({ api, config, path, onLogin, username = "" }) {
   });
   const totp = totpField();
   return new Form({
-    fields: captcha === null ? [name, password, totp] : [name, password, totp, captcha],
+    fields: [name, password, totp, captcha],
     submit: t("log_in"),
     send: async (values) => {
       const secondFactor = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
       const { username, password } = values;
-      await onLogin(await api.post(path, { username, password, ...secondFactor, ...captcha?.proof }));
+      const proof = captcha.element.hidden ? {} : captcha.proof;
+      await onLogin(await api.post(path, { username, password, ...secondFactor, ...proof }));
     },
     onRefusal: (refusal) => {
-      renewAfter(refusal, captcha);
+      if (refusal.body.captchaHelps && captcha.element.hidden) {
+        captcha.element.hidden = false;
+        captcha.isOptional = false;
+        notice.show(t("login_captcha_helps"));
+        captcha.renew().then(
+          () => captcha.focus(),
+          (failure) => notice.showRefusal(failure),
+        );
+        return true;
+      }
+      renewAfter(refusal, captcha.element.hidden ? null : captcha);
       if (refusal.code === "totp_required" && totp.element.hidden) {
         totp.element.hidden = false;
         notice.show(refusal.message);
@@ -46,6 +58,19 @@ export async function loginForm({ api, config, path, onLogin, username = "" }) {
       return false;
     },
   });
+}
+
+/**
+ * Make a captcha that is shown only where it saves a wait: while others guess the password of an account.
+ *
+ * @param {import("./api.js").Api} api
+ * @param {Config} config
+ */
+function hiddenCaptcha(api, config) {
+  const captcha = new CaptchaField(api, config.captcha);
+  captcha.element.hidden = true;
+  captcha.isOptional = true;
+  return captcha;
 }
 
 /** Make the field for the code of an authenticator app, hidden until it is required. */

@@ -1,0 +1,122 @@
+"""Mallory guesses Olivia's password without pause, from ever new addresses; Olivia is on a journey and wants in."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from regsvc.accounts.access import Principal
+from regsvc.database.audit import Actor
+from tests.support.authme.authme_like import long_ago
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
+from tests.support.captchas import answer_to
+from tests.support.live_api import LiveApi, Reply
+from tests.support.manual_clock import ManualClock
+from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.stack import OPERATOR
+
+pytestmark = pytest.mark.one_database("mariadb")
+
+HOTEL = "203.0.113.80"
+NEW = "a-new-secret-1"
+
+
+class Siege:
+    """An API, Mallory's guesses and Olivia's logins. Nothing but the login delays limits them."""
+
+    def __init__(self, services: ServiceHarness, api: LiveApi) -> None:
+        self.services = services
+        self._api = api
+        self._guesses = 0
+
+    def post(self, path: str, client: str, **body: object) -> Reply:
+        return self._api.request("POST", path, body, headers={"X-Forwarded-For": client})
+
+    def log_in(self, client: str, password: str = PASSWORD, **captcha: str) -> Reply:
+        return self.post("/api/admin/login", client, username=OPERATOR, password=password, **captcha)
+
+    def guess(self, times: int, *, with_captcha: bool = False) -> list[int]:
+        """Guess this often, as soon as a delay allows; return the statuses."""
+        statuses = []
+        for _guess in range(times):
+            self._guesses += 1
+            client = f"198.51.{self._guesses // 250}.{self._guesses % 250}"
+            statuses.append(self.log_in(client, "a wrong one", **(self.captcha() if with_captcha else {})).status)
+            self.services.clock.advance(seconds=1)
+        return statuses
+
+    def captcha(self) -> dict[str, str]:
+        token = self._api.request("GET", "/api/captcha/generate").json["token"]
+        return {"captchaToken": token, "captchaAnswer": answer_to(self.services.app, token)}
+
+    def link(self) -> str:
+        """Return the token of a link that the host hands over."""
+        handover, worker = self.services.app.account_parts.password_handover, self.services.app.worker
+        link = worker.run_here(handover.create_link, OPERATOR, Principal(Actor("cli"), may_do_everything=True))
+        return link.link.partition("#token=")[2]
+
+
+@pytest.fixture
+def siege(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Siege]:
+    services = open_services(
+        game_server,
+        authme_table,
+        ManualClock(),
+        tmp_path / "state",
+        auth__login_limits=["100000 per minute"],
+        captcha__answers_per_client=["100000 per minute"],
+    )
+    long_ago(services.table).register(OPERATOR, PASSWORD)
+    with LiveApi(services.app.services) as api:
+        yield Siege(services, api)
+    services.close()
+
+
+def outcome(reply: Reply) -> tuple[int, object]:
+    return reply.status, reply.json.get("code")
+
+
+# R63
+def test_a_solved_captcha_gets_her_in(siege: Siege) -> None:
+    siege.guess(60)
+    refused = siege.log_in(HOTEL)
+    assert (outcome(refused), refused.json["captchaHelps"]) == ((429, "rate_limited"), True)
+    assert outcome(siege.log_in(HOTEL, **siege.captcha() | {"captchaAnswer": "wrong"})) == (422, "invalid_captcha")
+    assert siege.log_in(HOTEL, **siege.captcha()).status == 200
+
+
+def test_captchas_give_no_room_to_guess(siege: Siege) -> None:
+    """Who solves them has one more counter per account, which delays as the other does."""
+    assert siege.guess(5) + siege.guess(5, with_captcha=True) == [401] * 10
+    assert siege.guess(60, with_captcha=True).count(401) <= 7
+    refused = siege.log_in(HOTEL, **siege.captcha())
+    assert outcome(refused) == (429, "rate_limited")
+    assert "captchaHelps" not in refused.json
+
+
+# R63
+def test_a_link_gets_her_in_for_good(siege: Siege) -> None:
+    siege.guess(60)
+    reset = {"token": siege.link(), "newPassword": NEW}
+    assert siege.log_in(HOTEL).status == 429
+    assert siege.post("/api/password/reset", HOTEL, **reset).status == 200
+    siege.guess(60, with_captcha=True)
+    assert siege.log_in(HOTEL, NEW).status == 200
+    siege.guess(60)
+    assert siege.log_in(HOTEL, NEW).status == 200
+
+
+def test_a_link_ends_the_delay_of_her_own_mistakes(siege: Siege) -> None:
+    assert siege.log_in(HOTEL).status == 200
+    assert [siege.log_in(HOTEL, "forgotten").status for _try in range(7)] == [401] * 6 + [429]
+    assert siege.post("/api/password/reset", HOTEL, token=siege.link(), newPassword=NEW).status == 200
+    assert siege.log_in(HOTEL, NEW).status == 200
+
+
+@pytest.mark.parametrize("name", [OPERATOR, "nobody"])
+def test_the_reply_is_the_same_for_a_name_that_nobody_has(siege: Siege, name: str) -> None:
+    replies = [siege.post("/api/login", HOTEL, username=name, password="a wrong one") for _try in range(7)]
+    assert [reply.status for reply in replies] == [401] * 6 + [429]
+    assert replies[-1].json["captchaHelps"] is True
+    assert siege.post("/api/login", HOTEL, username=name, password="no", **siege.captcha()).status == 401
