@@ -30,7 +30,7 @@ class Application:
 class RegistrationStep:
     """One condition of a registration. Each method by default asks for nothing."""
 
-    def guard(self, application: Application, caller: Caller) -> AbstractContextManager[None]:
+    def guard(self, application: Application, caller: Caller) -> AbstractContextManager[object]:
         """Return a context manager around the rest of the registration; entering it may raise a refusal.
 
         Used on the event loop.
