@@ -1,15 +1,13 @@
-"""The Tornado application and HTTP server: from an incoming connection to a handler."""
+"""The Tornado application: from an incoming request to a handler."""
 
 from __future__ import annotations
 
 import logging
 import re
-import ssl
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, cast
 
-from tornado.http1connection import is_transfer_encoding_chunked
-from tornado.httpserver import HTTPServer
+from tornado.http1connection import HTTP1Connection, is_transfer_encoding_chunked
 from tornado.httputil import (
     HTTPConnection,
     HTTPHeaders,
@@ -22,21 +20,20 @@ from tornado.httputil import (
 from tornado.web import RequestHandler
 
 from regsvc.api.base import Access, ApiHandler, BaseHandler, ServingApplication, printable_path
-from regsvc.api.handlers.early_refusals import BodyTooLargeHandler, MalformedRequestHandler
+from regsvc.api.connections import Connections
+from regsvc.api.handlers.early_refusals import EarlyRefusalHandler, MalformedRequestHandler
 from regsvc.api.in_flight import InFlight
 from regsvc.api.legacy.event_socket import EventSocketHandler, is_socket_request
 from regsvc.api.legacy.routes import legacy_routes
-from regsvc.api.routes import ROUTES, Route
+from regsvc.api.routes import ROUTES, SMALL_BODY, Route
 from regsvc.api.services import Services
-from regsvc.config.sections import Config
 from regsvc.core.addresses import client_address, trusted_networks
+from regsvc.core.errors import BodyTooLarge, HeadersTooLarge, Overloaded, Refusal
 
 access_log = logging.getLogger("regsvc.access")
 
 MAX_HEADER_BYTES = 16 * 1024
-MAX_BUFFER_BYTES = 1024 * 1024
-# Above its own limit Tornado disconnects without an answer; the limit that is answered is `http.max_body`.
-TORNADO_MAX_BODY = 10**30
+"""Of a request's line and headers together."""
 
 Rule = tuple[Any, ...]
 Target = tuple[type[ApiHandler], dict[str, Any]]
@@ -50,26 +47,6 @@ def make_application(
     return ApiApplication(services, table, pages)
 
 
-def make_server(application: ApiApplication, config: Config) -> HTTPServer:
-    """Return a server that does not listen yet.
-
-    It closes a connection when a body or the headers (of the first request or, kept alive, of the next one) take too
-    long. Raises OSError (ssl.SSLError included) for a certificate or key that cannot be used.
-    """
-    # Tornado's log lines about malformed requests quote their headers, which may hold a token.
-    logging.getLogger("tornado.general").setLevel(logging.WARNING)
-    return HTTPServer(
-        application,
-        xheaders=False,
-        idle_connection_timeout=config.http.header_timeout.total_seconds(),
-        body_timeout=config.http.body_timeout.total_seconds(),
-        max_header_size=MAX_HEADER_BYTES,
-        max_body_size=TORNADO_MAX_BODY,
-        max_buffer_size=MAX_BUFFER_BYTES,
-        ssl_options=_tls(config),
-    )
-
-
 class ApiApplication(ServingApplication):
     """Tornado application with our services and our own handling of incoming requests."""
 
@@ -79,6 +56,7 @@ class ApiApplication(ServingApplication):
         self._tables = {False: RouteTable(routes), True: RouteTable(legacy_routes(routes))}
         self._paths = _literal_paths(pages).union(*(table.targets for table in self._tables.values()))
         self.in_flight = InFlight()
+        self.connections = Connections(lambda: services.config, services.metrics)
         self.is_stopping = False
 
     @property
@@ -97,6 +75,11 @@ class ApiApplication(ServingApplication):
         if target is None:
             return super().find_handler(request, **kwargs)
         return self.get_handler_delegate(request, *target)
+
+    def max_body(self, path: str) -> int:
+        """Return the size of the largest body that a path takes."""
+        config = self.services.config.http
+        return min(self._tables[config.legacy_status].max_bodies.get(path, SMALL_BODY), config.max_body)
 
     def log_request(self, handler: RequestHandler) -> None:
         """Log one line per request, without the query: it may name users. Count it."""
@@ -118,18 +101,22 @@ class RouteTable:
         """Raise ValueError for a table that contradicts itself."""
         self.routes = routes
         self.targets = _targets(routes)
+        self.max_bodies: dict[str, int] = {}
+        for route in routes:
+            self.max_bodies[route.path] = max(route.max_body, self.max_bodies.get(route.path, 0))
 
 
 class IncomingRequest(HTTPMessageDelegate):
-    """Delegate for one request: sets the client's address and enforces the body limit before any handler runs."""
+    """Delegate for one request: sets the client's address and enforces limits before any handler runs."""
 
     def __init__(self, application: ApiApplication, server_connection: object, connection: HTTPConnection) -> None:
         self._application = application
         self._server_connection = server_connection
         self._connection = connection
-        self._max_body = application.services.config.http.max_body
+        self._stream = cast(HTTP1Connection, connection).stream
         self._received_bytes = 0
         self._is_refused = False
+        application.connections.await_request(self._stream)
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
@@ -141,15 +128,24 @@ class IncomingRequest(HTTPMessageDelegate):
             self._request = self._make_request(self._start_line)
         except HTTPInputError:
             return self._refuse_malformed()
+        self._max_body = self._application.max_body(self._request.path)
+        if not self._application.connections.begin_request(self._stream, str(self._request.remote_ip)):
+            return self._refuse(Overloaded())
+        if _size_of_head(self._start_line, headers) > MAX_HEADER_BYTES:
+            return self._refuse(HeadersTooLarge(MAX_HEADER_BYTES))
         if length > self._max_body:
-            return self._refuse(BodyTooLargeHandler)
+            return self._refuse(BodyTooLarge(self._max_body))
         self._delegate = cast(HTTPMessageDelegate, self._application.find_handler(self._request))
         return self._delegate.headers_received(start_line, headers)
 
     async def data_received(self, chunk: bytes) -> None:
         self._received_bytes += len(chunk)
-        if self._received_bytes > self._max_body and not self._is_refused:
-            await self._refuse(BodyTooLargeHandler)
+        if not self._is_refused:
+            is_kept = self._application.connections.buffer_body(self._stream, len(chunk))
+            if self._received_bytes > self._max_body:
+                await self._refuse(BodyTooLarge(self._max_body))
+            elif not is_kept:
+                await self._refuse(Overloaded())
         received = self._delegate.data_received(chunk)
         if received is not None:
             await received
@@ -177,13 +173,23 @@ class IncomingRequest(HTTPMessageDelegate):
         """Refuse a malformed request; the parts that may be at fault are dropped so that it can be answered."""
         self._headers["Host"] = "invalid"
         self._request = self._make_request(self._start_line._replace(path=self._start_line.path.partition("?")[0]))
-        return self._refuse(MalformedRequestHandler)
+        return self._pass_on(MalformedRequestHandler, {"access": {}})
 
-    def _refuse(self, handler: type[ApiHandler]) -> Awaitable[None]:
-        """Pass the rest of the request to a handler that answers without reading the body."""
+    def _refuse(self, refusal: Refusal) -> Awaitable[None]:
+        """Pass the rest of the request to a handler that answers without keeping the body."""
+        self._application.connections.release_body(self._stream)
+        return self._pass_on(EarlyRefusalHandler, {"access": {}, "refusal": refusal})
+
+    def _pass_on(self, handler: type[ApiHandler], arguments: dict[str, Any]) -> Awaitable[None]:
         self._is_refused = True
-        self._delegate = self._application.get_handler_delegate(self._request, handler, {"access": {}})
+        self._delegate = self._application.get_handler_delegate(self._request, handler, arguments)
         return cast(Awaitable[None], self._delegate.headers_received(self._start_line, self._headers))
+
+
+def _size_of_head(start_line: RequestStartLine, headers: HTTPHeaders) -> int:
+    """Return the length of a request's line and headers as they were sent, but for spaces."""
+    lines = sum(len(name) + len(value) + 4 for name, value in headers.get_all())
+    return lines + len(start_line.method) + len(start_line.path) + len(start_line.version) + 6
 
 
 def declared_length(headers: HTTPHeaders) -> int:
@@ -219,12 +225,3 @@ def _literal_paths(rules: Sequence[Rule]) -> frozenset[str]:
     """Return the paths of the rules that match exactly one path each, as opposed to a pattern."""
     patterns = {re.sub(r"\\(.)", r"\1", rule[0]): rule[0] for rule in rules}
     return frozenset(path for path, pattern in patterns.items() if re.escape(path) == pattern)
-
-
-def _tls(config: Config) -> ssl.SSLContext | None:
-    """Return the TLS context, or None if TLS is left to a proxy."""
-    if config.server.tls_cert_file is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(config.server.tls_cert_file, config.server.tls_key_file)
-    return context

@@ -62,6 +62,9 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
+STRICT_TRANSPORT_SECURITY = "max-age=31536000"
+"""Sent where players reach us by https; browsers ignore it elsewhere."""
+
 PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Link-Token, X-Request-ID",
     "Access-Control-Max-Age": "600",
@@ -132,8 +135,16 @@ class BaseHandler(RequestHandler):
         for name, value in SECURITY_HEADERS.items():
             self.set_header(name, value)
         self.set_header("X-Request-ID", self.request_id)
+        if self.services.config.server.base_url.startswith("https:"):
+            self.set_header("Strict-Transport-Security", STRICT_TRANSPORT_SECURITY)
         if self.application.is_stopping:
             self.set_header("Connection", "close")
+
+    def finish_with(self, content: bytes) -> None:
+        """Finish with a body that many replies share; no copy of it waits for a client that reads slowly."""
+        self.set_header("Content-Length", str(len(content)))
+        self.flush()  # the headers, to which Tornado would join the body
+        self.finish(content)
 
     def compute_etag(self) -> None:
         """Disable Tornado's ETags: replies are `no-store`, so there is nothing to compare."""

@@ -21,6 +21,11 @@ T = TypeVar("T")
 Query = TypeVar("Query", bound=msgspec.Struct)
 
 MAX_DEPTH = 20
+MAX_VALUES = 5000
+"""Most values in a body: texts, numbers, objects, lists and their members. Each costs the event loop time."""
+
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 _LARGEST_INTEGER = 2**63 - 1
 _INTEGER = re.compile("-?[0-9]{1,19}")
 _PATH_OF_ERROR = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`\Z")
@@ -31,6 +36,8 @@ def parse_object(body: bytes) -> dict[str, object]:
     """Parse the JSON object in a body; an empty body counts as `{}`. Raises MalformedBody."""
     if not body:
         return {}
+    if _has_too_many_values(body):
+        raise MalformedBody
     try:
         value = json.loads(
             body.decode("utf-8"),
@@ -85,6 +92,15 @@ def _is_integer(kind: msgspec.inspect.Type) -> bool:
     return isinstance(kind, msgspec.inspect.IntType)
 
 
+def _has_too_many_values(body: bytes) -> bool:
+    """Return whether there are more than `MAX_VALUES`, before they are parsed; texts are only taken out if needed."""
+    return _separators(body) >= MAX_VALUES and _separators(_TEXT.sub(b"", body)) >= MAX_VALUES
+
+
+def _separators(body: bytes) -> int:
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
 def _object_without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -125,7 +141,7 @@ def _check_texts_and_depth(value: object, depth: int) -> None:
 
 def _check_text(text: str) -> None:
     """Refuse lone surrogates, which cannot be stored, and NUL, which ends a text early in some places only."""
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if _NOT_STORABLE.search(text):
         raise MalformedBody
 
 

@@ -24,6 +24,7 @@ GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.MalformedBody,
     errors.Unauthorized,
     errors.BodyTooLarge,
+    errors.HeadersTooLarge,
     errors.UnsupportedMediaType,
     errors.InternalServerError,
     errors.DatabaseUnavailable,

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from regsvc.api.base import Access, ApiHandler
 from regsvc.api.handlers.admin import (
@@ -44,6 +45,11 @@ from regsvc.api.handlers.server import DownloadsHandler, ServerStatusHandler, Ve
 from regsvc.api.handlers.sessions import EndSessionHandler, EndUserSessionHandler, SessionsHandler
 from regsvc.api.handlers.users import DeleteUserHandler, ExportUserHandler, UpdateUserHandler
 
+SMALL_BODY: Final = 8 * 1024
+"""Largest body in bytes where a few short fields are sent."""
+LARGE_BODY: Final = sys.maxsize
+"""No limit of its own: `http.max_body` applies."""
+
 PUBLIC, USER, ADMIN = Access.PUBLIC, Access.USER, Access.ADMIN
 
 
@@ -55,6 +61,12 @@ class Route:
     path: str
     handler: type[ApiHandler]
     access: Access
+    has_large_body: bool = False
+
+    @property
+    def max_body(self) -> int:
+        """Size of the largest body in bytes; `http.max_body` applies, too."""
+        return LARGE_BODY if self.has_large_body or self.access is Access.ADMIN else SMALL_BODY
 
 
 ROUTES = (
@@ -64,7 +76,7 @@ ROUTES = (
     Route("GET", "/api/captcha", CaptchaHandler, PUBLIC),
     Route("POST", "/api/verify/send", SendCodeHandler, PUBLIC),
     Route("GET", "/api/questionnaire/config", QuestionnaireConfigHandler, PUBLIC),
-    Route("POST", "/api/questionnaire/submit", SubmitQuestionnaireHandler, PUBLIC),
+    Route("POST", "/api/questionnaire/submit", SubmitQuestionnaireHandler, PUBLIC, has_large_body=True),
     Route("POST", "/api/register", RegisterHandler, PUBLIC),
     Route("GET", "/api/review/status", ReviewStatusHandler, PUBLIC),
     Route("GET", "/api/user/status", UserStatusHandler, PUBLIC),

@@ -1,9 +1,7 @@
-"""Responses sent in chunks, no faster than the client reads them and with a timeout per chunk."""
+"""Responses sent in chunks, no faster than the client reads them."""
 
 from __future__ import annotations
 
-import asyncio
-from datetime import timedelta
 from typing import cast
 
 from tornado.http1connection import HTTP1Connection
@@ -12,20 +10,17 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
 
-async def write_chunk(handler: RequestHandler, chunk: bytes, write_timeout: timedelta) -> bool:
+async def write_chunk(handler: RequestHandler, chunk: bytes) -> bool:
     """Send a chunk (and the headers before the first one); return whether the client has taken it.
 
-    A client that does not read it within `write_timeout` is disconnected.
+    A client that does not read is disconnected after `http.write_timeout` (`regsvc.api.connections`).
     """
     handler.write(chunk)
     try:
-        await asyncio.wait_for(handler.flush(), write_timeout.total_seconds())
+        await handler.flush()
     except StreamClosedError:
         return False
-    except TimeoutError:
-        disconnect(handler.request)
-        return False
-    return True
+    return not cast(HTTP1Connection, handler.request.connection).stream.closed()
 
 
 def disconnect(request: HTTPServerRequest) -> None:

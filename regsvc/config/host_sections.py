@@ -95,12 +95,32 @@ class HttpSection:
     allowed_origins: tuple[str, ...] = key.names(
         [], 'Origins of front ends on other hosts (CORS), such as "https://play.example.org".', check=check.origin
     )
-    max_body: int = key.size("64 KiB", "Largest request body.", at_least="1 KiB", at_most="64 MiB")
+    max_body: int = key.size(
+        "64 KiB", "Largest request body; most routes take 8 KiB at most.", at_least="1 KiB", at_most="64 MiB"
+    )
+    max_buffered_bodies: int = key.size(
+        "32 MiB", "Largest sum of the bodies of requests not yet answered.", at_least="1 MiB", at_most="4 GiB"
+    )
+    max_connections: int = key.integer(
+        0,
+        "Open connections at a time, 0 for 1000; never more than four fifths of the process's limit of open files.",
+        at_least=0,
+        at_most=1_000_000,
+    )
+    max_connections_per_client: int = key.integer(
+        64,
+        "Connections of one client address (IPv6: /64) at a time; of a trusted proxy, requests for one client.",
+        at_least=4,
+        at_most=1_000_000,
+    )
     header_timeout: timedelta = key.duration(
         "10 seconds", "How long a client may take to send its headers.", at_least="100 ms", at_most="1 hour"
     )
     body_timeout: timedelta = key.duration(
         "20 seconds", "How long a client may take to send its body.", at_least="100 ms", at_most="1 hour"
+    )
+    write_timeout: timedelta = key.duration(
+        "20 seconds", "How long a client may read nothing of an answer.", at_least="100 ms", at_most="1 hour"
     )
 
 

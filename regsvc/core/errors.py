@@ -24,6 +24,7 @@ class Category(IntEnum):
     UNSUPPORTED = 415
     INVALID = 422
     LIMITED = 429
+    HEADERS = 431
     INTERNAL = 500
     UNAVAILABLE = 503
 
@@ -110,6 +111,13 @@ class UnsupportedMediaType(Refusal, code="unsupported_media_type", category=Cate
 
 class BodyTooLarge(Refusal, code="body_too_large", category=Category.TOO_LARGE):
     """The body has more than `maxBytes`."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(max_bytes=max_bytes)
+
+
+class HeadersTooLarge(Refusal, code="headers_too_large", category=Category.HEADERS):
+    """The headers have more than `maxBytes`, as they do when too many cookies were set."""
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(max_bytes=max_bytes)
@@ -432,7 +440,7 @@ class ProviderUnavailable(Refusal, code="provider_away", category=Category.UNAVA
 
 
 class Overloaded(Refusal, code="overloaded", category=Category.UNAVAILABLE, retry_after=2):
-    """A bounded queue is full, such as that of passwords to hash."""
+    """A bounded queue is full, such as that of passwords to hash, or too many requests are sent at a time."""
 
 
 class Busy(Refusal, code="busy", category=Category.UNAVAILABLE, retry_after=1):

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, Summary
@@ -51,6 +51,23 @@ class Metrics:
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._refusals = Counter("companion_http_refusals", "Requests refused, by code.", ["code"], registry=registry)
+        self._connections = Gauge("companion_http_connections", "Open connections.", registry=registry)
+        self._refused_connections = Counter(
+            "companion_http_connections_refused",
+            "Connections refused, by the limit that was reached.",
+            ["limit"],
+            registry=registry,
+        )
+        self._cut_connections = Counter(
+            "companion_http_connections_cut",
+            "Connections closed to make room (idle), or because the client did not read its answer (unread).",
+            ["reason"],
+            registry=registry,
+        )
+        for limit in ("all", "client"):
+            self._refused_connections.labels(limit)
+        for reason in ("idle", "unread"):
+            self._cut_connections.labels(reason)
         self._mails = Counter(
             "companion_mails", "Mails that reached a final outcome, by outcome.", ["outcome"], registry=registry
         )
@@ -104,6 +121,18 @@ class Metrics:
     def count_refusal(self, code: str) -> None:
         """Count a refused request by its code."""
         self._refusals.labels(code).inc()
+
+    def set_connections(self, count: int) -> None:
+        """Set the number of open connections."""
+        self._connections.set(count)
+
+    def count_refused_connection(self, limit: Literal["all", "client"]) -> None:
+        """Count a connection refused at the limit for all, or for one client."""
+        self._refused_connections.labels(limit).inc()
+
+    def count_cut_connection(self, reason: Literal["idle", "unread"]) -> None:
+        """Count a connection closed because others needed room, or because its client did not read."""
+        self._cut_connections.labels(reason).inc()
 
     def count_mail(self, outcome: Outcome) -> None:
         """Count a mail with a final outcome. Safe from any thread."""

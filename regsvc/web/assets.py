@@ -107,7 +107,7 @@ class AssetHandler(ReadOnlyHandler):
         self.set_header("Content-Type", self._asset.media_type)
         if is_compressed:
             self.set_header("Content-Encoding", "gzip")
-        self.finish(self._asset.compressed if is_compressed else self._asset.content)
+        self.finish_with(self._asset.compressed if is_compressed else self._asset.content)
 
 
 def asset_rules(*assets: Asset) -> list[tuple[Any, ...]]:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
 from email.utils import formatdate, parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
@@ -30,7 +29,6 @@ MAX_TRANSFERS: Final = 200
 """Maximum number of files in transfer at a time; each keeps one chunk in memory."""
 
 _THREADS: Final = 2
-_CHUNK_TIMEOUT: Final = timedelta(minutes=1)  # for a client to read one chunk
 _OUTSIDE_API: Final = r"/(?!api(?:/|$)).*"
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _REVALIDATE: Final = "no-cache"
@@ -142,7 +140,7 @@ class FrontEndHandler(BaseHandler):
             if not chunk:  # the file was truncated meanwhile
                 disconnect(self.request)
                 return
-            if not await write_chunk(self, chunk, _CHUNK_TIMEOUT):
+            if not await write_chunk(self, chunk):
                 return
             offset += len(chunk)
 

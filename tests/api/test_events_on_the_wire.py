@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.api.handlers import events
-from regsvc.config.sections import Config
+from regsvc.config.sections import Config, HttpSection
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import Tail
 from regsvc.sync.report import SyncReport
@@ -20,6 +19,8 @@ from tests.support.live_api import InlineRunner, LiveApi, make_services
 from tests.support.watching import ask_until
 
 REQUEST = b"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer olivia\r\n\r\n"
+
+HEARTBEAT = timedelta(milliseconds=20)
 
 
 class EmptyLog:
@@ -35,11 +36,11 @@ class EmptyLog:
 class Stage:
     """The API with streams of its own."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, http: HttpSection | None = None, **options: Any) -> None:
         worker: Any = InlineRunner()
         log: Any = EmptyLog()
         self.streams = EventStreams(worker, log, lambda session: True, **options)
-        self.api = LiveApi(replace(make_services(Config()), events=self.streams))
+        self.api = LiveApi(replace(make_services(Config(http=http or HttpSection())), events=self.streams))
 
     @property
     def listeners(self) -> int:
@@ -69,7 +70,7 @@ class Stage:
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    made = Stage(heartbeat_interval=timedelta(milliseconds=20))
+    made = Stage(heartbeat_interval=HEARTBEAT)
     with made.api:
         yield made
 
@@ -106,9 +107,9 @@ def fill(stage: Stage) -> None:
         stage.tell(200)
 
 
-def test_who_takes_nothing_is_cut_off(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_CHUNK_TIMEOUT", timedelta(milliseconds=100))
-    with stage.listen(window=2048):
+def test_who_takes_nothing_is_cut_off() -> None:
+    stage = Stage(HttpSection(write_timeout=timedelta(milliseconds=100)), heartbeat_interval=HEARTBEAT)
+    with stage.api, stage.listen(window=2048):
         fill(stage)
         ask_until(lambda: stage.listeners, lambda count: count == 0)
 

@@ -15,8 +15,9 @@ from typing import Any, ParamSpec, Self, TypeVar
 from tornado.netutil import bind_sockets
 
 from plugin_bridge.authme.config import AuthMeConfig
-from regsvc.api.application import Rule, make_application, make_server
+from regsvc.api.application import Rule, make_application
 from regsvc.api.routes import ROUTES, Route
+from regsvc.api.server import make_server
 from regsvc.api.services import Services
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config

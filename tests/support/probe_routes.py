@@ -118,7 +118,7 @@ class AdminHandler(ApiHandler):
 
 ROUTES = (
     Route("GET", "/api/open", OpenHandler, Access.PUBLIC),
-    Route("POST", "/api/open", OpenHandler, Access.PUBLIC),
+    Route("POST", "/api/open", OpenHandler, Access.PUBLIC, has_large_body=True),
     Route("POST", "/api/refuse", RefusingHandler, Access.PUBLIC),
     Route("GET", "/api/bug", BuggyHandler, Access.PUBLIC),
     Route("GET", "/api/slow", SlowHandler, Access.PUBLIC),

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 from tornado.netutil import bind_sockets
 
-from regsvc.api.application import make_application, make_server
-from regsvc.config.sections import Config
+from regsvc.api.application import make_application
+from regsvc.api.server import make_server
+from regsvc.config.sections import Config, HttpSection
 from regsvc.web import host_front_end
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import PAGES
@@ -280,9 +282,9 @@ def test_a_client_that_does_not_read_keeps_nobody_waiting(site: LiveFrontEnd) ->
     ask_until(lambda: site.transfers, lambda transfers: transfers == 0)
 
 
-def test_a_client_that_does_not_read_is_cut_off(site: LiveFrontEnd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_front_end, "_CHUNK_TIMEOUT", host_front_end._CHUNK_TIMEOUT / 1000)
-    with begin_download(site) as client:
+def test_a_client_that_does_not_read_is_cut_off(folder: Path) -> None:
+    impatient = Config(http=HttpSection(write_timeout=timedelta(milliseconds=100)))
+    with LiveFrontEnd(folder, impatient) as site, begin_download(site) as client:
         ask_until(lambda: site.transfers, lambda transfers: transfers == 0)
         assert bytes_left(client) < 12 * MIB
 

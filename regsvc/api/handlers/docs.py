@@ -23,7 +23,7 @@ class OpenApiHandler(ApiHandler):
         text = await asyncio.to_thread(
             _document, self.application.routes, translations, server_url, config.http.legacy_status
         )
-        self.finish(text)
+        self.finish_with(text)
 
 
 @lru_cache(maxsize=1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tornado.web import stream_request_body
 
-from regsvc.api.base import ApiHandler
-from regsvc.core.errors import BodyTooLarge, MalformedRequest
+from regsvc.api.base import Access, ApiHandler
+from regsvc.core.errors import MalformedRequest, Refusal
 
 MAX_DISCARDED_BYTES = 1024 * 1024
 
@@ -19,16 +21,20 @@ class MalformedRequestHandler(ApiHandler):
 
 
 @stream_request_body
-class BodyTooLargeHandler(ApiHandler):
-    """Handler that replies at once, and discards up to `MAX_DISCARDED_BYTES` of the body before it disconnects.
+class EarlyRefusalHandler(ApiHandler):
+    """Handler that refuses at once, and discards up to `MAX_DISCARDED_BYTES` of the body before it disconnects.
 
     Closing a connection while the client is still sending resets it, and the client may never see the answer.
     """
 
     _discarded_bytes = 0
 
+    def initialize(self, access: Mapping[str, Access], refusal: Refusal) -> None:  # type: ignore[override]
+        super().initialize(access)
+        self._refusal = refusal
+
     async def prepare(self) -> None:
-        self.write_refusal(BodyTooLarge(self.services.config.http.max_body))
+        self.write_refusal(self._refusal)
         if self.request.method == "HEAD" or "Expect" in self.request.headers:
             self.finish()  # a client that expects a 100 Continue has sent no body yet
             return

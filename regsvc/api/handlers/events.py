@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Final
 
 from regsvc.api.base import Access, ApiHandler
@@ -15,7 +14,6 @@ from regsvc.runtime.event_streams import EventStream
 
 EVENT_STREAM: Final = "text/event-stream"
 
-_CHUNK_TIMEOUT: Final = timedelta(seconds=20)  # for a listener to read one chunk
 _ID: Final = re.compile("[0-9]{1,18}")
 
 
@@ -54,7 +52,7 @@ class EventsHandler(ApiHandler):
 
     async def _send(self, chunk: bytes) -> bool:
         self._is_sending = True
-        is_sent = await write_chunk(self, chunk, _CHUNK_TIMEOUT)
+        is_sent = await write_chunk(self, chunk)
         self._is_sending = False
         return is_sent
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -31,7 +30,6 @@ _INTERNAL_ERROR: Final = 1011
 _TRY_AGAIN_LATER: Final = 1013
 
 _CONNECTED: Final = '{"type":"connected"}'
-_WRITE_TIMEOUT: Final = timedelta(seconds=20)  # for a client to read one message
 _MAX_MESSAGE: Final = 4096  # nothing is expected from clients
 
 
@@ -85,7 +83,7 @@ class EventSocketHandler(BaseHandler, WebSocketHandler):
         except Refusal as refusal:
             has_no_right = refusal.category in (Category.UNAUTHENTICATED, Category.FORBIDDEN)
             self.close(_POLICY_VIOLATION if has_no_right else _TRY_AGAIN_LATER, refusal.code)
-        except (WebSocketClosedError, TimeoutError):
+        except WebSocketClosedError:
             self.close()
         except Exception:
             self.log_exception(*sys.exc_info())
@@ -105,7 +103,7 @@ class EventSocketHandler(BaseHandler, WebSocketHandler):
         async with events.listen(session, None) as stream:
             await self.write_message(_CONNECTED)
             async for batch in events.batches(stream):
-                await asyncio.wait_for(self._send(batch), _WRITE_TIMEOUT.total_seconds())
+                await self._send(batch)
             return _GOING_AWAY if stream.is_closed else _POLICY_VIOLATION
 
     async def _send(self, batch: Iterable[Event]) -> None:

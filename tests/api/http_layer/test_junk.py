@@ -39,7 +39,7 @@ BROKEN_BODIES: dict[str, bytes] = {
     "UTF-16": '{"username": "alice"}'.encode("utf-16"),
     "a byte order mark": b'\xef\xbb\xbf{"username": "alice"}',
     "too deep": b'{"a": ' * 21 + b"1" + b"}" * 21,
-    "far too deep": b"[" * 30_000,
+    "far too deep": b"[" * 6_000,
 }
 BROKEN_TYPES = {
     "none": {},
@@ -115,7 +115,8 @@ def test_a_body_of_another_type_is_not_supported(stack: Stack, token: str, path:
 @any_path
 def test_an_oversized_body_is_refused(stack: Stack, token: str, path: str) -> None:
     reply = send(stack, path, json.dumps({"username": "x" * 64 * 1024}).encode(), token)
-    assert assert_refused(reply, 413, "body_too_large")["maxBytes"] == 64 * 1024
+    limit = 64 * 1024 if path == "/api/questionnaire/submit" else 8 * 1024
+    assert assert_refused(reply, 413, "body_too_large")["maxBytes"] == limit
 
 
 def wrong_values(path: str) -> list[tuple[str, object]]:

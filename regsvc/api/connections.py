@@ -1,0 +1,221 @@
+"""Open connections: limits on their number and on buffered bodies, and an end for those whose client does not read.
+
+A connection counts towards the limit of its client; one from a trusted proxy, towards that of the client whose request
+it carries. Where a limit is reached, the connection that has waited longest for a request makes room.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import resource
+import struct
+import termios
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from tornado.iostream import IOStream
+
+from regsvc.config.sections import Config
+from regsvc.core.addresses import limit_key, network_matcher, site_key, trusted_networks
+from regsvc.runtime.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+MOST_CONNECTIONS: Final = 1000
+"""Connections at a time unless the config names a number; with their buffers they fit into the unit's memory."""
+SITE_FACTOR: Final = 4
+"""Connections of an IPv6 site (/48), as a multiple of those of a client (/64)."""
+
+_ALL: Final = ""  # the group of all connections; other groups have the key of a client or a site
+_SHARE_OF_FILES: Final = 0.8  # the other files are those of databases, mails and logs
+_LEAST_TAKEN: Final = 8 * 1024  # bytes that a client has to take of an answer in `http.write_timeout`
+_WARNING_INTERVAL: Final = 60.0  # seconds
+
+
+@dataclass(eq=False, slots=True)
+class Connection:
+    """An open connection, and the keys of the groups that count it; `request_keys` during a proxy's request."""
+
+    stream: IOStream
+    is_from_proxy: bool
+    keys: tuple[str, ...]
+    request_keys: tuple[str, ...] = ()
+    buffered_bytes: int = 0
+    taken_bytes: int = 0
+    taken_at: float | None = None
+    """Time at which the client had taken `taken_bytes`; None if no answer is being sent."""
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Connections with a common limit. Of those that wait for a request, the one that has waited longest is first."""
+
+    members: set[Connection] = field(default_factory=set)
+    waiting: dict[Connection, None] = field(default_factory=dict)
+
+
+class Connections:
+    """The open connections of this process. Use on the event loop only."""
+
+    def __init__(
+        self, read_config: Callable[[], Config], metrics: Metrics, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`read_config` returns the config in force."""
+        self._read_config = read_config
+        self._metrics = metrics
+        self._clock = clock
+        self._groups: dict[str, Group] = {}
+        self._open: dict[IOStream, Connection] = {}
+        self._buffered_bytes = 0
+        self._warned_at: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def make_room(self, peer: str) -> bool:
+        """Return whether a peer may open a connection; a connection that waits for a request may be closed for it."""
+        limits = {} if self._is_proxy(peer) else self._client_limits(peer)
+        for key, limit in limits.items():
+            if self._is_full(key, limit) and not self._close_waiting(key):
+                self._refuse("client", f"{key} has {limit} (http.max_connections_per_client)")
+                return False
+        most = self._max_connections()
+        if self._is_full(_ALL, most) and not self._close_waiting(_ALL):
+            self._refuse("all", f"there are {most} (http.max_connections)")
+            return False
+        return True
+
+    def add(self, stream: IOStream, peer: str) -> None:
+        """Count a new connection, which waits for a request."""
+        is_from_proxy = self._is_proxy(peer)
+        clients = () if is_from_proxy else self._client_limits(peer)
+        connection = self._open[stream] = Connection(stream, is_from_proxy, (_ALL, *clients))
+        for key in connection.keys:
+            group = self._groups.setdefault(key, Group())
+            group.members.add(connection)
+            group.waiting[connection] = None
+        self._metrics.set_connections(len(self._open))
+
+    def remove(self, stream: IOStream) -> None:
+        """Stop counting a connection; it may have been removed before."""
+        connection = self._open.pop(stream, None)
+        if connection is not None:
+            self._buffered_bytes -= connection.buffered_bytes
+            self._leave(connection, {*connection.keys, *connection.request_keys})
+            self._metrics.set_connections(len(self._open))
+
+    def await_request(self, stream: IOStream) -> None:
+        """Note that a connection waits for its next request, because the last one is answered."""
+        connection = self._open.get(stream)
+        if connection is None:
+            return
+        self.release_body(stream)
+        self._leave(connection, connection.request_keys)
+        connection.request_keys = ()
+        for key in connection.keys:
+            waiting = self._groups[key].waiting
+            waiting.pop(connection, None)
+            waiting[connection] = None
+
+    def begin_request(self, stream: IOStream, client: str) -> bool:
+        """Note a request; return False if a proxy passes on too many of this client at a time."""
+        connection = self._open.get(stream)
+        if connection is None:
+            return True
+        for key in connection.keys:
+            self._groups[key].waiting.pop(connection, None)
+        if not connection.is_from_proxy or self._is_proxy(client):
+            return True
+        limits = self._client_limits(client)
+        is_allowed = not any(self._is_full(key, limit) for key, limit in limits.items())
+        connection.request_keys = tuple(limits)
+        for key in limits:
+            self._groups.setdefault(key, Group()).members.add(connection)
+        return is_allowed
+
+    def buffer_body(self, stream: IOStream, size: int) -> bool:
+        """Count bytes of a body that is kept until its request is answered; return False if all are too many."""
+        connection = self._open.get(stream)
+        if connection is None:
+            return True
+        connection.buffered_bytes += size
+        self._buffered_bytes += size
+        return self._buffered_bytes <= self._read_config().http.max_buffered_bodies
+
+    def release_body(self, stream: IOStream) -> None:
+        """Stop counting the body of a connection's request."""
+        connection = self._open.get(stream)
+        if connection is not None:
+            self._buffered_bytes -= connection.buffered_bytes
+            connection.buffered_bytes = 0
+
+    def cut_unread(self) -> None:
+        """Close the connections whose client took less than `_LEAST_TAKEN` of an answer in `http.write_timeout`."""
+        now, patience = self._clock(), self._read_config().http.write_timeout.total_seconds()
+        for stream, connection in list(self._open.items()):
+            if stream.closed():  # that of a WebSocket, which the server does not follow
+                self.remove(stream)
+            elif not stream.writing():
+                connection.taken_at = None
+            elif connection.taken_at is None or _taken_bytes(stream) >= connection.taken_bytes + _LEAST_TAKEN:
+                connection.taken_at, connection.taken_bytes = now, _taken_bytes(stream)
+            elif now - connection.taken_at >= patience:
+                self._close(connection, "unread")
+
+    def _is_proxy(self, address: str) -> bool:
+        config = self._read_config()
+        return network_matcher(trusted_networks(config.http.trusted_proxies, config.server.host))(address)
+
+    def _client_limits(self, address: str) -> Mapping[str, int]:
+        """Return the limits that hold for a client, by the keys of their groups."""
+        limit = self._read_config().http.max_connections_per_client
+        site = site_key(address)
+        return {limit_key(address): limit} | ({site: SITE_FACTOR * limit} if site else {})
+
+    def _max_connections(self) -> int:
+        soft_limit, _hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        configured = self._read_config().http.max_connections or MOST_CONNECTIONS
+        if soft_limit == resource.RLIM_INFINITY:
+            return configured
+        return min(configured, int(soft_limit * _SHARE_OF_FILES))
+
+    def _is_full(self, key: str, limit: int) -> bool:
+        group = self._groups.get(key)
+        return group is not None and len(group.members) >= limit
+
+    def _close_waiting(self, key: str) -> bool:
+        """Close the connection of a group that has waited longest for a request; return False if none waits."""
+        for connection in self._groups[key].waiting:
+            self._close(connection, "idle")
+            return True
+        return False
+
+    def _close(self, connection: Connection, reason: Literal["idle", "unread"]) -> None:
+        self._metrics.count_cut_connection(reason)
+        self.remove(connection.stream)
+        connection.stream.close()
+
+    def _leave(self, connection: Connection, keys: Iterable[str]) -> None:
+        for key in keys:
+            group = self._groups[key]
+            group.members.discard(connection)
+            group.waiting.pop(connection, None)
+            if not group.members:
+                del self._groups[key]
+
+    def _refuse(self, limit: Literal["all", "client"], reason: str) -> None:
+        self._metrics.count_refused_connection(limit)
+        now = self._clock()
+        if self._warned_at is None or now - self._warned_at >= _WARNING_INTERVAL:
+            self._warned_at = now
+            log.warning("refusing connections: %s; this is logged once a minute", reason)
+
+
+def _taken_bytes(stream: IOStream) -> int:
+    """Return how many bytes the client's machine has acknowledged, so that the kernel's buffer hides no slow client."""
+    unacknowledged = struct.unpack("i", fcntl.ioctl(stream.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+    written: int = stream._total_write_done_index  # Tornado has no public counter
+    return written - int(unacknowledged)

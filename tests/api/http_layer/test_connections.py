@@ -1,0 +1,293 @@
+"""Limits on connections: of one client, of all, of buffered bodies; and clients that do not read their answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from regsvc.api import connections as module
+from regsvc.api.application import MAX_HEADER_BYTES
+from regsvc.api.connections import Connections
+from regsvc.api.server import MAX_HEADER_BYTES as MAX_READ_HEADER_BYTES
+from regsvc.config.sections import Config, HttpSection, ServerSection
+from regsvc.runtime.metrics import Metrics
+from tests.support.live_api import LiveApi, make_services
+from tests.support.probe_routes import LOGIN, ROUTES, assert_refused, begun, serve
+from tests.support.watching import ask_until
+
+SLOW = b"GET /api/slow HTTP/1.1\r\nHost: x\r\n\r\n"
+OPEN = b"GET /api/open HTTP/1.1\r\nHost: x\r\n\r\n"
+MOST_OF_A_BODY = (
+    b"POST /api/open HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n"
+    + json.dumps(LOGIN).encode().ljust(65535)
+)
+
+
+def forwarded(request: bytes, client: str) -> bytes:
+    return request.replace(b"\r\n\r\n", f"\r\nX-Forwarded-For: {client}\r\n\r\n".encode())
+
+
+def begin(connection: socket.socket, request: bytes) -> None:
+    """Send a request to `/api/slow`, and wait until it is being answered."""
+    begun.clear()
+    connection.sendall(request)
+    assert begun.wait(10)
+
+
+def is_answered(api: LiveApi) -> bool:
+    with api.connect() as connection:
+        connection.sendall(OPEN)
+        return not is_closed(connection)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.fixture
+def strict_api() -> Iterator[LiveApi]:
+    """An API that trusts no proxy, with four connections per client."""
+    with serve(trusted_proxies=(), max_connections_per_client=4) as api:
+        yield api
+
+
+@pytest.fixture
+def proxied_api() -> Iterator[LiveApi]:
+    """An API behind a proxy on loopback, with four requests per client."""
+    with serve(max_connections_per_client=4) as api:
+        yield api
+
+
+# --- Real sockets ---
+
+
+def test_an_idle_connection_makes_room_for_a_new_one_of_its_client(strict_api: LiveApi) -> None:
+    with ExitStack() as opened:
+        first, *others = [opened.enter_context(strict_api.connect()) for _number in range(5)]
+        assert is_closed(first)
+        for connection in others:
+            connection.sendall(OPEN)
+            assert connection.recv(12) == b"HTTP/1.1 200"
+
+
+def test_a_client_with_too_many_busy_connections_is_refused(
+    strict_api: LiveApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as opened:
+        for _number in range(4):
+            begin(opened.enter_context(strict_api.connect()), SLOW)
+        neighbour = opened.enter_context(socket.socket())
+        neighbour.bind(("127.0.0.9", 0))
+        neighbour.connect(("127.0.0.1", strict_api.port))
+        for _number in range(8):
+            assert is_closed(opened.enter_context(strict_api.connect()))
+        neighbour.sendall(OPEN)
+        assert neighbour.recv(12) == b"HTTP/1.1 200"
+    ask_until(lambda: is_answered(strict_api), bool)
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == [
+        "refusing connections: 127.0.0.1 has 4 (http.max_connections_per_client); this is logged once a minute"
+    ]
+
+
+def test_the_requests_of_one_client_behind_a_proxy_are_limited(proxied_api: LiveApi) -> None:
+    with ExitStack() as opened:
+        for _number in range(4):
+            begin(opened.enter_context(proxied_api.connect()), forwarded(SLOW, "203.0.113.7"))
+        proxy = opened.enter_context(proxied_api.connect())
+
+        def ask(client: str) -> bytes:
+            proxy.sendall(forwarded(OPEN, client))
+            return proxy.recv(65536).split()[1]
+
+        assert ask("203.0.113.7") == b"503"
+        assert ask("203.0.113.8") == b"200"
+    reply = ask_until(
+        lambda: proxied_api.request("GET", "/api/open", headers={"X-Forwarded-For": "203.0.113.7"}),
+        lambda reply: reply.status == 200,
+    )
+    assert reply.json["address"] == "203.0.113.7"
+
+
+def test_the_bodies_of_all_requests_together_are_limited() -> None:
+    with serve(max_buffered_bodies=1024 * 1024) as api, ExitStack() as opened:
+        halves = []
+        for _number in range(17):
+            halves.append(opened.enter_context(api.connect()))
+            halves[-1].sendall(MOST_OF_A_BODY)
+        refused = ask_until(lambda: first_that_answers(halves), bool)
+        assert refused is not None
+        head, _, body = refused.recv(65536).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: " in head
+        assert json.loads(body)["code"] == "overloaded"
+        for connection in halves:
+            if connection is not refused:
+                connection.sendall(b" ")
+                assert connection.recv(12) == b"HTTP/1.1 201"
+
+
+def first_that_answers(connections: list[socket.socket]) -> socket.socket | None:
+    for connection in connections:
+        connection.setblocking(False)
+        try:
+            if connection.recv(1, socket.MSG_PEEK):
+                return connection
+        except BlockingIOError:
+            continue
+        finally:
+            connection.settimeout(10)
+    return None
+
+
+@pytest.mark.parametrize("size", [MAX_HEADER_BYTES, MAX_READ_HEADER_BYTES - 1024])
+def test_headers_that_are_too_large_are_431(size: int) -> None:
+    with serve() as api:
+        reply = api.request("GET", "/api/open", headers={"Cookie": "x" * size})
+        assert_refused(reply, 431, "headers_too_large")
+        assert reply.json["maxBytes"] == MAX_HEADER_BYTES
+        assert api.request("GET", "/api/open", headers={"Cookie": "x" * (MAX_HEADER_BYTES - 512)}).status == 200
+
+
+def test_a_client_with_a_small_window_gets_its_whole_answer() -> None:
+    config = Config(http=HttpSection(write_timeout=timedelta(milliseconds=400)))
+    with LiveApi(make_services(config)) as api, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(20)
+        client.connect(("127.0.0.1", api.port))
+        client.sendall(b"GET /api/openapi.json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert len(body) == int(head.partition(b"Content-Length: ")[2].split()[0])
+
+
+def test_strict_transport_security_is_for_https_alone() -> None:
+    for address, is_sent in (("https://play.example.org", True), ("http://play.example.org", False), ("", False)):
+        with LiveApi(make_services(Config(server=ServerSection(base_url=address))), ROUTES) as api:
+            headers = api.request("GET", "/api/open").headers
+            assert headers.get("Strict-Transport-Security") == ("max-age=31536000" if is_sent else None)
+
+
+# --- The rules alone ---
+
+
+@dataclass(eq=False)
+class Stream:
+    """A connection's stream, as far as the limits know it."""
+
+    is_closed: bool = False
+    is_writing: bool = False
+    taken: int = 0
+
+    def closed(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def writing(self) -> bool:
+        return self.is_writing
+
+
+@dataclass
+class Rules:
+    """Connections at a time that stands still."""
+
+    http: HttpSection
+    now: float = 0.0
+    connections: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.connections = Connections(lambda: Config(http=self.http), Metrics(), lambda: self.now)
+
+    def open(self, peer: str, *, is_busy: bool = True) -> Stream | None:
+        """Open a connection; None if it was refused."""
+        if not self.connections.make_room(peer):
+            return None
+        stream = Stream()
+        self.connections.add(stream, peer)
+        if is_busy:
+            self.connections.begin_request(stream, peer)
+        return stream
+
+
+def count_opened(rules: Rules, peers: Callable[[int], str], tries: int = 100) -> int:
+    return sum(rules.open(peers(number)) is not None for number in range(tries))
+
+
+def test_one_ipv6_site_has_four_times_the_connections_of_a_client() -> None:
+    rules = Rules(HttpSection(trusted_proxies=(), max_connections_per_client=4))
+    assert count_opened(rules, lambda number: f"2001:db8:1:7::{number:x}") == 4
+    assert count_opened(rules, lambda number: f"2001:db8:1:{number + 100:x}::1") == 12
+    assert count_opened(rules, lambda number: f"2001:db8:{number + 2:x}::1") == 100
+
+
+def test_all_connections_together_are_limited_and_idle_ones_make_room_in_their_order() -> None:
+    rules = Rules(HttpSection(trusted_proxies=(), max_connections=8))
+    idle = [rules.open(f"198.51.100.{number}", is_busy=False) for number in range(8)]
+    assert idle[0] is not None
+    rules.connections.begin_request(idle[0], "198.51.100.0")
+    rules.connections.await_request(idle[0])
+    assert rules.open("203.0.113.1") is not None
+    assert [stream is not None and stream.is_closed for stream in idle] == [False, True, *[False] * 6]
+    assert count_opened(rules, lambda number: f"203.0.113.{number + 2}") == 7
+    assert len(rules.connections) == 8
+    assert rules.open("203.0.113.1") is None
+
+
+def test_few_open_files_lower_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = Rules(HttpSection(trusted_proxies=()))
+    monkeypatch.setattr(module.resource, "getrlimit", lambda _which: (20, 20))
+    assert count_opened(rules, lambda number: f"203.0.113.{number}") == 16
+
+
+def test_what_is_closed_is_counted_no_more() -> None:
+    rules = Rules(HttpSection(trusted_proxies=()))
+    streams = [rules.open("203.0.113.1") for _number in range(64)]
+    assert rules.open("203.0.113.1") is None
+    for stream in streams:
+        rules.connections.buffer_body(stream, 1000)
+        rules.connections.remove(stream)
+        rules.connections.remove(stream)
+    assert len(rules.connections) == 0
+    assert rules.connections._buffered_bytes == 0
+    assert rules.connections._groups == {}
+
+
+def test_a_socket_that_left_the_server_is_noticed_when_it_is_closed() -> None:
+    rules = Rules(HttpSection(trusted_proxies=()))
+    stream = rules.open("203.0.113.1")
+    assert stream is not None
+    stream.close()
+    rules.connections.cut_unread()
+    assert len(rules.connections) == 0
+
+
+def test_an_answer_has_to_be_taken_at_a_least_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_taken_bytes", lambda stream: stream.taken)
+    rules = Rules(HttpSection(trusted_proxies=()))
+    slow, trickling, unread, done = [rules.open("203.0.113.1") for _number in range(4)]
+    assert slow is not None
+    assert trickling is not None
+    assert unread is not None
+    assert done is not None
+    for stream in (slow, trickling, unread, done):
+        stream.is_writing = True
+    for step in range(9):
+        rules.now = 5.0 * step
+        slow.taken += 2048
+        trickling.taken += 1
+        done.is_writing = step % 2 == 0
+        rules.connections.cut_unread()
+    assert [stream.is_closed for stream in (slow, trickling, unread, done)] == [False, True, True, False]
