@@ -154,7 +154,7 @@ class Connections:
 
     def cut_unread(self) -> None:
         """Close the connections whose client took less than `_LEAST_TAKEN` of an answer in `http.write_timeout`."""
-        now, patience = self._clock(), self._read_config().http.write_timeout.total_seconds()
+        now, timeout = self._clock(), self._read_config().http.write_timeout.total_seconds()
         for stream, connection in list(self._open.items()):
             if stream.closed():  # that of a WebSocket, which the server does not follow
                 self.remove(stream)
@@ -162,7 +162,7 @@ class Connections:
                 connection.taken_at = None
             elif connection.taken_at is None or _taken_bytes(stream) >= connection.taken_bytes + _LEAST_TAKEN:
                 connection.taken_at, connection.taken_bytes = now, _taken_bytes(stream)
-            elif now - connection.taken_at >= patience:
+            elif now - connection.taken_at >= timeout:
                 self._close(connection, "unread")
 
     def _is_proxy(self, address: str) -> bool:

@@ -66,8 +66,8 @@ class LimitedServer(HTTPServer):
 
     def add_sockets(self, sockets: Iterable[socket.socket]) -> None:
         for listening in sockets:
-            # inherited by the connections
-            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)
+            if listening.family != socket.AF_UNIX:  # inherited by the connections
+                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)
             self._sockets[listening.fileno()] = listening
             self._handlers[listening.fileno()] = Acceptor(listening, self._on_accepted).stop
 
@@ -139,7 +139,8 @@ class Acceptor:
 
 
 def _host(address: tuple[Any, ...]) -> str:
-    return str(address[0])
+    """Return the peer's IP address; that of no machine for a UNIX socket, as Tornado has it."""
+    return str(address[0]) if address else "0.0.0.0"  # noqa: S104 - nothing listens there
 
 
 def _tls(config: Config) -> ssl.SSLContext | None:
