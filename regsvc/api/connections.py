@@ -19,17 +19,17 @@ from typing import Final, Literal
 from tornado.iostream import IOStream
 
 from regsvc.config.sections import Config
-from regsvc.core.addresses import limit_key, network_matcher, site_key, trusted_networks
+from regsvc.core.addresses import limit_key, network_key, network_matcher, trusted_networks
 from regsvc.runtime.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 1000
 """Connections at a time unless the config names a number; with their buffers they fit into the unit's memory."""
-SITE_FACTOR: Final = 4
-"""Connections of an IPv6 site (/48), as a multiple of those of a client (/64)."""
+NETWORK_FACTOR: Final = 4
+"""Connections of an IPv6 network (/48), as a multiple of those of a client (/64)."""
 
-_ALL: Final = ""  # the group of all connections; other groups have the key of a client or a site
+_ALL: Final = ""  # the group of all connections; other groups have the key of a client or its network
 _SHARE_OF_FILES: Final = 0.8  # the other files are those of databases, mails and logs
 _LEAST_TAKEN: Final = 8 * 1024  # bytes that a client has to take of an answer in `http.write_timeout`
 _WARNING_INTERVAL: Final = 60.0  # seconds
@@ -172,8 +172,7 @@ class Connections:
     def _client_limits(self, address: str) -> Mapping[str, int]:
         """Return the limits that hold for a client, by the keys of their groups."""
         limit = self._read_config().http.max_connections_per_client
-        site = site_key(address)
-        return {limit_key(address): limit} | ({site: SITE_FACTOR * limit} if site else {})
+        return {network_key(address): NETWORK_FACTOR * limit} | {limit_key(address): limit}  # IPv4: one key
 
     def _max_connections(self) -> int:
         soft_limit, _hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)

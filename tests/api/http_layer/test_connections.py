@@ -226,7 +226,7 @@ def count_opened(rules: Rules, peers: Callable[[int], str], tries: int = 100) ->
     return sum(rules.open(peers(number)) is not None for number in range(tries))
 
 
-def test_one_ipv6_site_has_four_times_the_connections_of_a_client() -> None:
+def test_one_ipv6_network_has_four_times_the_connections_of_a_client() -> None:
     rules = Rules(HttpSection(trusted_proxies=(), max_connections_per_client=4))
     assert count_opened(rules, lambda number: f"2001:db8:1:7::{number:x}") == 4
     assert count_opened(rules, lambda number: f"2001:db8:1:{number + 100:x}::1") == 12
