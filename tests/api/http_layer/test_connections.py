@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import resource
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -248,7 +249,7 @@ def test_all_connections_together_are_limited_and_idle_ones_make_room_in_their_o
 
 def test_few_open_files_lower_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = Rules(HttpSection(trusted_proxies=()))
-    monkeypatch.setattr(module.resource, "getrlimit", lambda _which: (20, 20))
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (20, 20))
     assert count_opened(rules, lambda number: f"203.0.113.{number}") == 16
 
 
