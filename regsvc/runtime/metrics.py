@@ -51,23 +51,7 @@ class Metrics:
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._refusals = Counter("companion_http_refusals", "Requests refused, by code.", ["code"], registry=registry)
-        self._connections = Gauge("companion_http_connections", "Open connections.", registry=registry)
-        self._refused_connections = Counter(
-            "companion_http_connections_refused",
-            "Connections refused, by the limit that was reached.",
-            ["limit"],
-            registry=registry,
-        )
-        self._cut_connections = Counter(
-            "companion_http_connections_cut",
-            "Connections closed to make room (idle), or because the client did not read its answer (unread).",
-            ["reason"],
-            registry=registry,
-        )
-        for limit in ("all", "client"):
-            self._refused_connections.labels(limit)
-        for reason in ("idle", "unread"):
-            self._cut_connections.labels(reason)
+        self._connections = _ConnectionMetrics(registry)
         self._mails = Counter(
             "companion_mails", "Mails that reached a final outcome, by outcome.", ["outcome"], registry=registry
         )
@@ -124,15 +108,15 @@ class Metrics:
 
     def set_connections(self, count: int) -> None:
         """Set the number of open connections."""
-        self._connections.set(count)
+        self._connections.open.set(count)
 
     def count_refused_connection(self, limit: Literal["all", "client"]) -> None:
         """Count a connection refused at the limit for all, or for one client."""
-        self._refused_connections.labels(limit).inc()
+        self._connections.refused.labels(limit).inc()
 
     def count_cut_connection(self, reason: Literal["idle", "unread"]) -> None:
         """Count a connection closed because others needed room, or because its client did not read."""
-        self._cut_connections.labels(reason).inc()
+        self._connections.cut.labels(reason).inc()
 
     def count_mail(self, outcome: Outcome) -> None:
         """Count a mail with a final outcome. Safe from any thread."""
@@ -160,6 +144,29 @@ class Metrics:
         self._pending_users.set(waiting.pending_users if waiting else _UNKNOWN)
         self._disputed_players.set(waiting.disputed_players if waiting else _UNKNOWN)
         return generate_latest(self._registry)
+
+
+class _ConnectionMetrics:
+    """Connections of clients."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.open = Gauge("companion_http_connections", "Open connections.", registry=registry)
+        self.refused = Counter(
+            "companion_http_connections_refused",
+            "Connections refused, by the limit that was reached.",
+            ["limit"],
+            registry=registry,
+        )
+        self.cut = Counter(
+            "companion_http_connections_cut",
+            "Connections closed to make room (idle), or because the client did not read its answer (unread).",
+            ["reason"],
+            registry=registry,
+        )
+        for limit in ("all", "client"):
+            self.refused.labels(limit)
+        for reason in ("idle", "unread"):
+            self.cut.labels(reason)
 
 
 class _SyncMetrics:
