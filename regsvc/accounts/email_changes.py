@@ -67,7 +67,7 @@ class EmailChanges:
             identity = await self.checker.recognize_owner(session, caller)
         else:
             identity = await self.checker.check_owner(session, request.current_password, caller)
-        if not await self.worker.run(self.verification.is_right, address, "change_email", request.code):
+        if not await self.worker.run(self.verification.is_right, address, "change_email", request.code, caller):
             raise errors.InvalidCode
         changed = await self.worker.run(self._change, identity, address, request.code, caller)
         self.mail_queue.wake()
@@ -89,7 +89,7 @@ class EmailChanges:
     def _change_in_transaction(
         self, locked: LockedAccount, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller
     ) -> None:
-        self.verification.redeem(address, "change_email", code)
+        self.verification.redeem(address, "change_email", code, caller)
         user = locked.user
         require_account_owner(user, identity)
         claim(address, self.audit, claimant_id=user.id)

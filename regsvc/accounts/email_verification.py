@@ -64,21 +64,24 @@ class EmailVerification:
         self.email_policy.check(address)
         return address
 
-    def is_right(self, address: EmailAddress, purpose: Purpose, code: str) -> bool:
-        """Return whether the code may be redeemed now; a wrong one is counted, in its own transaction. Blocking."""
-        with self.database.atomic():
-            return self.codes.verify(address.key, purpose, code)
+    def is_right(self, address: EmailAddress, purpose: Purpose, code: str, caller: Caller) -> bool:
+        """Return whether the code may be redeemed now; a wrong one is counted, in its own transaction. Blocking.
 
-    def redeem(self, address: EmailAddress, purpose: Purpose, code: str) -> None:
+        Raises `RateLimited` after too many wrong codes of the caller's network.
+        """
+        with self.database.atomic():
+            return self.codes.verify(address.key, purpose, code, caller)
+
+    def redeem(self, address: EmailAddress, purpose: Purpose, code: str, caller: Caller) -> None:
         """Spend the code inside the caller's transaction; `is_right` must come first. Raises `InvalidCode`."""
-        self.codes.redeem(address.key, purpose, code)
+        self.codes.redeem(address.key, purpose, code, caller)
 
     def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
         with self.database.atomic():
             linked = find_linked_owner(address) if purpose == "unlink" else None
             is_mailed = linked is not None or purpose != "unlink"
             remaining = self.mail_limits.hit(address.key, caller, is_mailed=is_mailed)
-            row_id = self.codes.issue(address.key, purpose)  # the same writes, whether it is mailed or not
+            row_id = self.codes.issue(address.key, purpose, caller)  # the same writes, whether it is mailed or not
             if purpose == "unlink":
                 self._mail_unlink_code(address, caller, row_id, linked)
             elif (holder := find_owner(address)) is None:

@@ -10,7 +10,9 @@ from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.guess_limits import GuessLimits
 from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import parse_email
 from regsvc.core.units import RateLimit
@@ -79,6 +81,7 @@ def wire_mail(
     codes = VerificationCodes(
         secrets,
         now,
+        GuessLimits(MemoryLimits(now), config.verification.tries_per_client),
         valid=config.verification.code_valid,
         max_tries=config.verification.max_tries,
         digits=config.verification.code_digits,

@@ -141,6 +141,10 @@ class MemoryLimits:
                 self._count(hash_key(scope, subject), limits, now)
         self._evict(now)
 
+    def check(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> None:
+        """Raise `RateLimited` if a limit is used up, without counting."""
+        _refuse_until(self._wait((scope, subject, limits), self._now()))
+
     def clear(self, scope: str, subject: str) -> None:
         """Forget the hits of this subject, if there are any."""
         self._windows.pop(hash_key(scope, subject), None)

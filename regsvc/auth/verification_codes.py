@@ -1,7 +1,8 @@
 """Verification codes: proof that a user reads the mailbox of an e-mail address.
 
 A code is bound to one address and one purpose and is not stored (`regsvc.auth.derived_secrets`). Of several rows for
-one address and purpose only the newest counts: issuing a new code revokes the earlier one.
+one address and purpose only the newest counts: issuing a new code revokes the earlier one. The client that requested it
+last has attempts of its own, so that no other client can use them up; all others share as many.
 """
 
 from datetime import datetime, timedelta
@@ -10,6 +11,8 @@ from typing import Final, Literal
 from peewee import Field
 
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce
+from regsvc.auth.guess_limits import GuessLimits
+from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode
 from regsvc.database.models import Verification
@@ -27,9 +30,19 @@ class VerificationCodes:
     `valid` runs from the moment the mail server accepts the mail.
     """
 
-    def __init__(self, secrets: DerivedSecrets, now: Clock, *, valid: timedelta, max_tries: int, digits: int) -> None:
+    def __init__(
+        self,
+        secrets: DerivedSecrets,
+        now: Clock,
+        guesses: GuessLimits,
+        *,
+        valid: timedelta,
+        max_tries: int,
+        digits: int,
+    ) -> None:
         self._secrets = secrets
         self._now = now
+        self._guesses = guesses
         self._valid = valid
         self._max_tries = max_tries
         self._digits = digits
@@ -39,33 +52,35 @@ class VerificationCodes:
         """Validity of a code from the moment it was sent; it does not depend on the address."""
         return self._valid
 
-    def issue(self, email_key: str, purpose: Purpose) -> int:
-        """Return the id of the row whose code is to be mailed.
+    def issue(self, email_key: str, purpose: Purpose, caller: Caller) -> int:
+        """Return the id of the row whose code is to be mailed to the caller.
 
-        While a code is active, its row is returned again, with the attempts used up so far; otherwise a new one.
+        While a code is active, its row is returned again, with the attempts used up so far; otherwise, and if they are
+        all used up, a new one.
         """
-        active = self._find_active(email_key, purpose)
-        if active is None:
-            return _INSERT.insert(email_key=email_key, purpose=purpose, nonce=new_nonce(), created_at=self._now())
+        active, client = self._find_active(email_key, purpose), caller.limit_key
+        if active is None or self._is_exhausted(active):
+            return _INSERT.insert(
+                email_key=email_key, purpose=purpose, nonce=new_nonce(), client=client, created_at=self._now()
+            )
         # the new mail restarts the lifetime, otherwise it might deliver a code about to expire
-        _MARK_SENT.execute(id=active.id, handed_over_at=None)
+        _ISSUE_AGAIN.execute(id=active.id, handed_over_at=None, client=client)
         return int(active.id)
 
-    def verify(self, email_key: str, purpose: Purpose, code: str) -> bool:
+    def verify(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> bool:
         """Return whether this code can be redeemed now. False: wrong, used, expired, never sent, or too many attempts.
 
         The attempt is counted before the code is compared; a correct code gives it back. Call it in a transaction of
-        its own that commits whatever the result, before the one that redeems.
+        its own that commits whatever the result, before the one that redeems. Raises `RateLimited`.
         """
+        self._guesses.check(caller)
         row = self._find_active(email_key, purpose)
-        if row is None or not self._count_attempt(row.id):
-            return False
-        if not is_same_secret(code, self.code_of(row)):
-            return False
-        _RETURN_ATTEMPT.execute(id=row.id)
-        return True
+        is_right = row is not None and self._compare(row, code, _ATTEMPTS[row.client == caller.limit_key])
+        if not is_right:
+            self._guesses.count(caller)
+        return is_right
 
-    def redeem(self, email_key: str, purpose: Purpose, code: str) -> None:
+    def redeem(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> None:
         """Redeem the code in the transaction of its effect. Raises `InvalidCode`, also for the loser of a race.
 
         Counts no attempt, since a refusal rolls the transaction back: call `verify` first.
@@ -73,7 +88,8 @@ class VerificationCodes:
         row = self._find_active(email_key, purpose)
         if row is None or not is_same_secret(code, self.code_of(row)):
             raise InvalidCode
-        if not _REDEEM.execute(id=row.id, redeemed_at=self._now(), max_tries=self._max_tries):
+        redeem = _ATTEMPTS[row.client == caller.limit_key].redeem
+        if not redeem.execute(id=row.id, redeemed_at=self._now(), max_tries=self._max_tries):
             raise InvalidCode
 
     def mark_sent(self, row_id: int) -> None:
@@ -81,12 +97,12 @@ class VerificationCodes:
         _MARK_SENT.execute(id=row_id, handed_over_at=self._now())
 
     def find_sendable(self, row_id: int) -> Verification | None:
-        """Return the row if its code is worth mailing; None when it is used, expired or replaced by a newer one."""
+        """Return the row if its code is worth mailing; None when it is used, exhausted, expired or replaced."""
         row = _FIND_BY_ID.first(id=row_id)
         if row is None:
             return None
         active = self._find_active(row.email_key, row.purpose)
-        return active if active is not None and active.id == row_id else None
+        return active if active is not None and active.id == row_id and not self._is_exhausted(active) else None
 
     def code_of(self, row: Verification) -> str:
         """Return the row's code, derived anew each time."""
@@ -110,13 +126,27 @@ class VerificationCodes:
         handed_over_at: datetime = row.handed_over_at
         return min(latest, handed_over_at + self._valid)
 
-    def _count_attempt(self, row_id: int) -> bool:
-        """Use up one attempt; returns False when none is left. One statement, so that parallel attempts serialize."""
-        return bool(_COUNT_ATTEMPT.execute(id=row_id, max_tries=self._max_tries))
+    def _is_exhausted(self, row: Verification) -> bool:
+        """Return whether the client that asked last has used up its attempts."""
+        return bool(row.tries >= self._max_tries)
+
+    def _compare(self, row: Verification, code: str, attempts: "_Attempts") -> bool:
+        """Compare the code if an attempt is left. Counted in one statement, so that parallel attempts serialize."""
+        if not attempts.count.execute(id=row.id, max_tries=self._max_tries):
+            return False
+        if not is_same_secret(code, self.code_of(row)):
+            return False
+        attempts.give_back.execute(id=row.id)
+        return True
 
 
 _INSERT: Final = prepare_insert(
-    Verification, Verification.email_key, Verification.purpose, Verification.nonce, Verification.created_at
+    Verification,
+    Verification.email_key,
+    Verification.purpose,
+    Verification.nonce,
+    Verification.client,
+    Verification.created_at,
 )
 _FIND_NEWEST: Final = PreparedQuery(
     Verification,
@@ -138,15 +168,27 @@ _FIND_BY_ID: Final = PreparedQuery(
 )
 
 
-def _prepare_update(changes: dict[Field, object], *, if_redeemable: bool = False) -> PreparedQuery:
-    """Prepare an update of one row; `if_redeemable`: unless it was redeemed or its attempts are used up."""
-    row = Verification.id == slot(Verification.id)
-    is_redeemable = (Verification.tries < slot(Verification.tries, "max_tries")) & Verification.redeemed_at.is_null()
-    condition = row & is_redeemable if if_redeemable else row
+def _prepare_update(changes: dict[Field, object], if_below: Field | None = None) -> PreparedQuery:
+    """Prepare an update of one row; `if_below`: unless it was redeemed or this number of attempts is used up."""
+    condition = Verification.id == slot(Verification.id)
+    if if_below is not None:
+        condition &= (if_below < slot(if_below, "max_tries")) & Verification.redeemed_at.is_null()
     return PreparedQuery(Verification, lambda: Verification.update(changes).where(condition))
 
 
-_COUNT_ATTEMPT: Final = _prepare_update({Verification.tries: Verification.tries + 1}, if_redeemable=True)
-_RETURN_ATTEMPT: Final = _prepare_update({Verification.tries: Verification.tries - 1})
-_REDEEM: Final = _prepare_update({Verification.redeemed_at: slot(Verification.redeemed_at)}, if_redeemable=True)
+class _Attempts:
+    """Queries on the attempts of one kind of clients."""
+
+    def __init__(self, tries: Field) -> None:
+        self.count = _prepare_update({tries: tries + 1}, if_below=tries)
+        self.give_back = _prepare_update({tries: tries - 1})
+        self.redeem = _prepare_update({Verification.redeemed_at: slot(Verification.redeemed_at)}, if_below=tries)
+
+
+_ATTEMPTS: Final = {True: _Attempts(Verification.tries), False: _Attempts(Verification.other_tries)}
+"""By whether the client is the one that asked last."""
+
 _MARK_SENT: Final = _prepare_update({Verification.handed_over_at: slot(Verification.handed_over_at)})
+_ISSUE_AGAIN: Final = _prepare_update(
+    {Verification.handed_over_at: slot(Verification.handed_over_at), Verification.client: slot(Verification.client)}
+)

@@ -116,7 +116,12 @@ class VerificationSection:
 
     code_digits: int = key.integer(6, "Digits of a code.", at_least=4, at_most=10)
     code_valid: timedelta = key.duration("5 minutes", "How long a code is valid.", at_most="1 hour")
-    max_tries: int = key.integer(5, "Attempts per code.", at_least=1, at_most=100)
+    max_tries: int = key.integer(
+        5, "Attempts per code, of the client that requested it; all others have as many.", at_least=1, at_most=100
+    )
+    tries_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["20 per hour", "60 per day"], "Limits of wrong codes per client address; IPv6 is counted by /48."
+    )
     limits_per_address: tuple[RateLimit, ...] = key.rate_limits(
         ["1 per minute", "10 per day"], "Limits of codes per e-mail address."
     )

@@ -234,7 +234,7 @@ class KnownClient(BaseModel):
 
     class Meta:
         table_name = "regsvc_known_client"
-        indexes = ((("user", "client"), True),)
+        indexes = ((("user", "client"), True), (("client", "last_login_at"), False))
 
 
 class RecoveryCode(BaseModel):
@@ -258,6 +258,8 @@ class Verification(BaseModel):
     purpose = CharField(16)
     nonce = CharField(32)
     tries = IntegerField(default=0)
+    client = CharField(45, default="")
+    other_tries = IntegerField(default=0)
     created_at = UtcDateTimeField()
     handed_over_at = UtcDateTimeField(null=True)
     redeemed_at = UtcDateTimeField(null=True)

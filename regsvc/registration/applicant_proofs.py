@@ -34,12 +34,12 @@ class MailedCode(ApplicantProof):
     verification: EmailVerification
 
     def check(self, valid: ValidApplication, caller: Caller) -> None:
-        """Raise `InvalidCode`, after an attempt was counted."""
-        if not self.verification.is_right(_address_of(valid), "register", valid.code):
+        """Raise `InvalidCode`, after an attempt was counted, or `RateLimited`."""
+        if not self.verification.is_right(_address_of(valid), "register", valid.code, caller):
             raise errors.InvalidCode
 
     def redeem(self, valid: ValidApplication, caller: Caller) -> None:
-        self.verification.redeem(_address_of(valid), "register", valid.code)
+        self.verification.redeem(_address_of(valid), "register", valid.code, caller)
 
 
 @dataclass(frozen=True)

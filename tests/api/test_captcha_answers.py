@@ -17,7 +17,7 @@ from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
 from tests.support.live_api import LiveApi, Reply
 from tests.support.manual_clock import ManualClock
-from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.services import CALLER, PASSWORD, ServiceHarness, open_services
 from tests.support.stack import OPERATOR
 from tests.support.together import at_once
 
@@ -45,7 +45,7 @@ class Booth:
     def code(self, name: str) -> str:
         """The verification code on its way to this person."""
         codes = self.services.app.mail_parts.codes
-        issued = codes.find_sendable(codes.issue(parse_email(f"{name}@example.org").key, "register"))
+        issued = codes.find_sendable(codes.issue(parse_email(f"{name}@example.org").key, "register", CALLER))
         assert issued is not None
         return codes.code_of(issued)
 

@@ -15,7 +15,7 @@ from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.live_api import LiveApi, Reply
 from tests.support.manual_clock import ManualClock
-from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.services import CALLER, PASSWORD, ServiceHarness, open_services
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
 from tests.support.statements import recorded_statements
 
@@ -48,7 +48,7 @@ class Host:
     def code(self, name: str) -> str:
         """Return the verification code on its way to this person."""
         codes = self.services.app.mail_parts.codes
-        issued = codes.find_sendable(codes.issue(parse_email(f"{name}@example.org").key, "register"))
+        issued = codes.find_sendable(codes.issue(parse_email(f"{name}@example.org").key, "register", CALLER))
         assert issued is not None
         return codes.code_of(issued)
 

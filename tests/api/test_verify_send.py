@@ -105,6 +105,18 @@ def test_the_tries_of_a_code_go_on_counting_when_it_is_mailed_again(stack: Stack
     assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
 
 
+# R62
+def test_after_too_many_tries_another_code_is_mailed(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    for _try in range(5):
+        assert_refused(stack.register(alice, code="wrong"), 422, "invalid_code", field="code")
+    another = stack.code_for(alice.email)
+    assert another != code
+    assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
+    assert stack.register(alice, code=another).status == 201
+
+
 def test_a_later_code_ends_the_earlier_one(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     earlier = stack.code_for(alice.email)
@@ -257,6 +269,7 @@ def strict(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
         "limits_per_address": ["1 per minute", "10 per day"],
         "limits_per_client": ["3 per minute", "100 per day"],
         "code_digits": 10,
+        "tries_per_client": ["20 per hour", "60 per day"],
     }
     registration = {"blocked_email_domains": ["spam.example"]}
     return make_stack(request.param, config={"verification": limits, "registration": registration})
@@ -307,6 +320,21 @@ def test_a_code_stands_nowhere(strict: Stack) -> None:
     assert strict.register(alice, code=code).status == 201
     assert code not in everything_stored(strict)
     assert code not in "\n".join(strict.daemon.log)
+
+
+# R62
+def test_a_stranger_keeps_nobody_from_registering(strict: Stack) -> None:
+    alice = strict.newcomer("alice")
+    ask(strict, alice.email, "192.0.2.20")
+    code = find_code(strict.smtp.wait_for(alice.email).text)
+
+    def try_code(code: str, client: str) -> int:
+        body = {"username": alice.name, "email": alice.email, "password": alice.password, "code": code}
+        return strict.post("/api/register", body, headers={"X-Forwarded-For": client}).status
+
+    assert [try_code("0000000000", "203.0.113.66") for _try in range(25)] == [422] * 20 + [429] * 5
+    assert [try_code("0000000000", f"2001:db8:2:{net:x}::1") for net in range(25)] == [422] * 20 + [429] * 5
+    assert try_code(code, "192.0.2.20") == 201
 
 
 @pytest.mark.parametrize("domain", ["spam.example", "SPAM.example", "more.spam.example"])

@@ -7,13 +7,16 @@ import pytest
 from peewee import Database, SqliteDatabase
 
 from regsvc.auth.verification_codes import VerificationCodes
-from regsvc.core.errors import InvalidCode
+from regsvc.core.caller import Caller
+from regsvc.core.errors import InvalidCode, RateLimited
+from regsvc.core.units import RateLimit
 from regsvc.database.models import MODELS, Verification
 from tests.support.database_fixtures import InParallel
-from tests.support.mail_parts import MailHarness, rows_of
+from tests.support.mail_parts import CALLER, MailHarness, rows_of
 from tests.support.manual_clock import ManualClock
 
 ALICE = "alice@example.org"
+MALLORY = Caller("203.0.113.9", "203.0.113.9", "en", "request-2")
 BOB = "bob@example.org"
 
 
@@ -24,7 +27,7 @@ def codes(our_database: Database, clock: ManualClock) -> VerificationCodes:
 
 def issue(codes: VerificationCodes, email_key: str = ALICE) -> str:
     """The code that Alice will find in her mailbox."""
-    row = codes.find_sendable(codes.issue(email_key, "register"))
+    row = codes.find_sendable(codes.issue(email_key, "register", CALLER))
     assert row is not None
     return codes.code_of(row)
 
@@ -40,50 +43,50 @@ def tries() -> int:
 
 def test_a_right_code_is_redeemed(codes: VerificationCodes) -> None:
     code = issue(codes)
-    assert codes.verify(ALICE, "register", code)
-    codes.redeem(ALICE, "register", code)
+    assert codes.verify(ALICE, "register", code, CALLER)
+    codes.redeem(ALICE, "register", code, CALLER)
 
 
 def test_a_code_works_once(codes: VerificationCodes) -> None:
     code = issue(codes)
-    codes.redeem(ALICE, "register", code)
-    assert not codes.verify(ALICE, "register", code)
+    codes.redeem(ALICE, "register", code, CALLER)
+    assert not codes.verify(ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", code)
+        codes.redeem(ALICE, "register", code, CALLER)
 
 
 def test_asking_whether_a_code_is_right_costs_no_try(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(10):
-        assert codes.verify(ALICE, "register", code), attempt
+        assert codes.verify(ALICE, "register", code, CALLER), attempt
     assert tries() == 0
 
 
 def test_a_code_is_bound_to_its_address_and_purpose(codes: VerificationCodes) -> None:
     code = issue(codes)
     issue(codes, BOB)
-    codes.issue(ALICE, "change_email")
-    assert not codes.verify(BOB, "register", code)
-    assert not codes.verify(ALICE, "change_email", code)
+    codes.issue(ALICE, "change_email", CALLER)
+    assert not codes.verify(BOB, "register", code, CALLER)
+    assert not codes.verify(ALICE, "change_email", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "unlink", code)
+        codes.redeem(ALICE, "unlink", code, CALLER)
 
 
 def test_nobody_guesses_where_nothing_was_sent(codes: VerificationCodes) -> None:
-    assert not codes.verify(ALICE, "register", "123456")
+    assert not codes.verify(ALICE, "register", "123456", CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", "123456")
+        codes.redeem(ALICE, "register", "123456", CALLER)
 
 
 def test_five_wrong_tries_are_the_end_of_a_code(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(4):
-        assert not codes.verify(ALICE, "register", other_than(code)), attempt
-    assert codes.verify(ALICE, "register", code)
-    assert not codes.verify(ALICE, "register", other_than(code))
-    assert not codes.verify(ALICE, "register", code)
+        assert not codes.verify(ALICE, "register", other_than(code), CALLER), attempt
+    assert codes.verify(ALICE, "register", code, CALLER)
+    assert not codes.verify(ALICE, "register", other_than(code), CALLER)
+    assert not codes.verify(ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", code)
+        codes.redeem(ALICE, "register", code, CALLER)
 
 
 def test_fifty_wrong_tries_at_once_count_five(
@@ -93,7 +96,7 @@ def test_fifty_wrong_tries_at_once_count_five(
 
     def guess() -> bool:
         with our_database.atomic():
-            return codes.verify(ALICE, "register", wrong)
+            return codes.verify(ALICE, "register", wrong, CALLER)
 
     assert in_parallel(guess, 50) == [False] * 50
     assert tries() == 5
@@ -105,11 +108,11 @@ def test_of_fifty_tries_at_once_no_sixth_is_compared(
     """Each attempt has the correct code after five wrong ones: if one were compared, it would be accepted."""
     code = issue(codes)
     for attempt in range(5):
-        assert not codes.verify(ALICE, "register", other_than(code)), attempt
+        assert not codes.verify(ALICE, "register", other_than(code), CALLER), attempt
 
     def guess() -> bool:
         with our_database.atomic():
-            return codes.verify(ALICE, "register", code)
+            return codes.verify(ALICE, "register", code, CALLER)
 
     assert in_parallel(guess, 20) == [False] * 20
 
@@ -130,7 +133,7 @@ def test_one_code_in_two_hands_has_one_winner(
         both.wait()
         try:
             with our_database.atomic():
-                codes.redeem(address, "register", shown[address])
+                codes.redeem(address, "register", shown[address], CALLER)
         except InvalidCode:
             return False
         return True
@@ -142,36 +145,85 @@ def test_one_code_in_two_hands_has_one_winner(
 def test_a_refused_registration_burns_no_code(codes: VerificationCodes, our_database: Database) -> None:
     code = issue(codes)
     with our_database.atomic() as transaction:
-        codes.redeem(ALICE, "register", code)
+        codes.redeem(ALICE, "register", code, CALLER)
         transaction.rollback()
-    codes.redeem(ALICE, "register", code)
+    codes.redeem(ALICE, "register", code, CALLER)
 
 
 def test_while_a_code_lives_asking_again_brings_the_same(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
-    assert not codes.verify(ALICE, "register", other_than(code))
+    assert not codes.verify(ALICE, "register", other_than(code), CALLER)
     clock.advance(minutes=4)
     assert issue(codes) == code
     assert tries() == 1
 
 
-def test_tries_used_up_stay_used_up(codes: VerificationCodes) -> None:
+# R62
+def test_a_code_whose_tries_are_used_up_is_not_mailed_again(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    row_id = Verification.get().id
+    for attempt in range(5):
+        assert not codes.verify(ALICE, "register", other_than(code), CALLER), attempt
+    assert codes.find_sendable(row_id) is None
+    another = issue(codes)
+    assert another != code
+    assert not codes.verify(ALICE, "register", code, CALLER)
+    assert codes.verify(ALICE, "register", another, CALLER)
+
+
+# R62
+def test_strangers_use_up_no_tries_of_the_client_that_asked(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    for attempt in range(6):
+        assert not codes.verify(ALICE, "register", other_than(code), MALLORY), attempt
+    assert not codes.verify(ALICE, "register", code, MALLORY)
+    assert codes.verify(ALICE, "register", code, CALLER)
+    with pytest.raises(InvalidCode):
+        codes.redeem(ALICE, "register", code, MALLORY)
+    codes.redeem(ALICE, "register", code, CALLER)
+
+
+def test_the_code_is_good_on_another_device(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(5):
-        assert not codes.verify(ALICE, "register", other_than(code)), attempt
-    assert issue(codes) == code
-    assert not codes.verify(ALICE, "register", code)
+        assert not codes.verify(ALICE, "register", other_than(code), CALLER), attempt
+    assert codes.verify(ALICE, "register", code, MALLORY), "her phone, here"
+    codes.redeem(ALICE, "register", code, MALLORY)
+
+
+def test_who_asks_after_a_stranger_has_tries_of_its_own(codes: VerificationCodes) -> None:
+    codes.issue(ALICE, "register", MALLORY)
+    code = issue(codes)
+    for attempt in range(6):
+        assert not codes.verify(ALICE, "register", other_than(code), MALLORY), attempt
+    assert codes.verify(ALICE, "register", code, CALLER)
+
+
+# R62
+def test_wrong_codes_are_limited_for_each_network(our_database: Database, clock: ManualClock) -> None:
+    codes = MailHarness(our_database, clock, guesses=[RateLimit.parse("7 per hour")]).codes
+    neighbours = [Caller(f"2001:db8:1:{net:x}::1", f"2001:db8:1:{net:x}::/64", "en", "request") for net in range(9)]
+    for number, neighbour in enumerate(neighbours[:7]):
+        assert not codes.verify(f"{number}@example.org", "register", "0", neighbour), "nothing was sent there"
+    code = issue(codes)
+    with pytest.raises(RateLimited):
+        codes.verify(ALICE, "register", other_than(code), neighbours[8])
+    assert tries() == 0, "so it uses up no code either"
+    for _right in range(9):
+        assert codes.verify(ALICE, "register", code, CALLER)
+    clock.advance(hours=1)
+    assert codes.verify(BOB, "register", issue(codes, BOB), neighbours[8])
 
 
 def test_a_later_code_ends_the_earlier(codes: VerificationCodes, clock: ManualClock) -> None:
-    first = codes.issue(ALICE, "register")
+    first = codes.issue(ALICE, "register", CALLER)
     old = issue(codes)
     codes.mark_sent(first)
     clock.advance(minutes=5)
     new = issue(codes)
     assert new != old
-    assert not codes.verify(ALICE, "register", old)
-    assert codes.verify(ALICE, "register", new)
+    assert not codes.verify(ALICE, "register", old, CALLER)
+    assert codes.verify(ALICE, "register", new, CALLER)
 
 
 def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: ManualClock) -> None:
@@ -179,11 +231,11 @@ def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: Ma
     clock.advance(minutes=8)
     codes.mark_sent(Verification.get().id)
     clock.advance(minutes=4, seconds=59)
-    assert codes.verify(ALICE, "register", code)
+    assert codes.verify(ALICE, "register", code, CALLER)
     clock.advance(seconds=1)
-    assert not codes.verify(ALICE, "register", code)
+    assert not codes.verify(ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", code)
+        codes.redeem(ALICE, "register", code, CALLER)
 
 
 def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: ManualClock) -> None:
@@ -191,16 +243,16 @@ def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: 
     clock.advance(minutes=14)
     codes.mark_sent(Verification.get().id)
     clock.advance(seconds=59)
-    assert codes.verify(ALICE, "register", code)
+    assert codes.verify(ALICE, "register", code, CALLER)
     clock.advance(seconds=1)
-    assert not codes.verify(ALICE, "register", code)
+    assert not codes.verify(ALICE, "register", code, CALLER)
 
 
 def test_a_code_mailed_again_has_its_five_minutes_again(codes: VerificationCodes, clock: ManualClock) -> None:
-    row_id = codes.issue(ALICE, "register")
+    row_id = codes.issue(ALICE, "register", CALLER)
     codes.mark_sent(row_id)
     clock.advance(minutes=4, seconds=59)
-    assert codes.issue(ALICE, "register") == row_id
+    assert codes.issue(ALICE, "register", CALLER) == row_id
     clock.advance(seconds=30)
     assert codes.find_sendable(row_id) is not None
     codes.mark_sent(row_id)
@@ -211,11 +263,11 @@ def test_a_code_mailed_again_has_its_five_minutes_again(codes: VerificationCodes
 
 
 def test_what_cannot_be_redeemed_is_not_worth_mailing(codes: VerificationCodes, clock: ManualClock) -> None:
-    row_id = codes.issue(ALICE, "register")
+    row_id = codes.issue(ALICE, "register", CALLER)
     clock.advance(minutes=15)
     assert codes.find_sendable(row_id) is None
     assert codes.find_sendable(row_id + 1) is None
-    later = codes.issue(ALICE, "register")
+    later = codes.issue(ALICE, "register", CALLER)
     assert codes.find_sendable(row_id) is None
     assert codes.find_sendable(later) is not None
 
@@ -223,7 +275,7 @@ def test_what_cannot_be_redeemed_is_not_worth_mailing(codes: VerificationCodes, 
 @pytest.mark.parametrize("shown", ["", " ", "12345", "1234567", "abcdef", "１２３４５６", "\ud800", "0" * 10_000])
 def test_whatever_is_shown_as_a_code_is_just_wrong(codes: VerificationCodes, shown: str) -> None:
     issue(codes)
-    assert not codes.verify(ALICE, "register", shown)
+    assert not codes.verify(ALICE, "register", shown, CALLER)
 
 
 def test_the_code_stands_nowhere_in_the_database(codes: VerificationCodes, our_database: Database) -> None:
@@ -242,4 +294,4 @@ def test_the_dead_are_purged(codes: VerificationCodes, clock: ManualClock) -> No
     clock.advance(minutes=16)
     living = issue(codes, BOB)
     assert codes.purge_expired() == 1
-    assert codes.verify(BOB, "register", living)
+    assert codes.verify(BOB, "register", living, CALLER)

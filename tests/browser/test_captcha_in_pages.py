@@ -18,7 +18,7 @@ from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
 from tests.support.live_api import LiveApi
 from tests.support.manual_clock import ManualClock
-from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.services import CALLER, PASSWORD, ServiceHarness, open_services
 
 
 @pytest.fixture
@@ -163,6 +163,6 @@ def test_a_captcha_saves_the_wait_while_others_guess(
 def code_for(services: ServiceHarness, email: str) -> str:
     """The digits on their way to this address."""
     codes = services.app.mail_parts.codes
-    issued = codes.find_sendable(codes.issue(parse_email(email).key, "register"))
+    issued = codes.find_sendable(codes.issue(parse_email(email).key, "register", CALLER))
     assert issued is not None
     return codes.code_of(issued)

@@ -12,7 +12,7 @@ from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import OutboxEntry, User, Verification
 from regsvc.notifications.mail.backends import NoMailBackend, SmtpBackend
 from regsvc.notifications.mail.smtp_account import SmtpAccount
-from tests.support.mail_parts import ALICE, BOB, MailHarness, delivering
+from tests.support.mail_parts import ALICE, BOB, CALLER, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.smtp import MailServer
 from tests.support.watched_worker import WAIT
@@ -103,7 +103,7 @@ def test_a_codes_minutes_run_from_the_hand_over(
     asyncio.run(story())
     assert Verification.get().handed_over_at == clock()
     clock.advance(minutes=4, seconds=59)
-    assert mail_harness.codes.verify(ALICE.key, "register", code)
+    assert mail_harness.codes.verify(ALICE.key, "register", code, CALLER)
 
 
 def test_each_recipients_mails_arrive_in_order(

@@ -88,7 +88,7 @@ def register(services: ServiceHarness, name: str, token: str | None, **changes: 
     """With a right code, unless the changes say otherwise; comes back with the status."""
     email = changes.pop("email", f"{name.lower()}@example.org")
     codes = services.app.mail_parts.codes
-    issued = codes.find_sendable(codes.issue(email, "register"))
+    issued = codes.find_sendable(codes.issue(email, "register", CALLER))
     assert issued is not None
     application = Application(name, email, codes.code_of(issued), PASSWORD, "java", "en", questionnaire_token=token)
     return asyncio.run(services.app.services.registration.register(replace(application, **changes), CALLER)).status
@@ -233,7 +233,7 @@ def test_one_result_and_many_registrations_make_one_user(services: ServiceHarnes
     codes = services.app.mail_parts.codes
     applications = []
     for number in range(8):
-        issued = codes.find_sendable(codes.issue(f"p{number}@example.org", "register"))
+        issued = codes.find_sendable(codes.issue(f"p{number}@example.org", "register", CALLER))
         assert issued is not None
         code = codes.code_of(issued)
         applications.append(

@@ -1,7 +1,7 @@
 """All mail parts, wired as in the daemon, on whatever database is open."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,9 +12,13 @@ from peewee import Database
 
 from regsvc.app.mail import mail_retry_policy
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.guess_limits import GuessLimits
 from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.units import RateLimit
 from regsvc.database.models import BaseModel, Review, User
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.backend import MailBackend
@@ -28,6 +32,8 @@ from tests.support.watched_worker import WAIT, WatchedWorker
 
 ALICE = parse_email("Alice@example.org")
 BOB = parse_email("Bob@example.org")
+
+CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 
 INSTALLATION_KEY = bytes(range(32))
 
@@ -48,10 +54,13 @@ class MailHarness:
         templates: Path | None = None,
         *,
         sender: str = "companion@example.org",
+        guesses: Sequence[RateLimit] = (),
     ) -> None:
         secrets = DerivedSecrets(INSTALLATION_KEY)
         self.clock = clock
-        self.codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
+        self.codes = VerificationCodes(
+            secrets, clock, GuessLimits(MemoryLimits(clock), guesses), valid=timedelta(minutes=5), max_tries=5, digits=6
+        )
         self.links = PasswordLinks(secrets, clock)
         self.outbox = Outbox(clock, "mail", mail_retry_policy(max_attempts=3))
         self.mail_queue = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None, wake_mails=lambda: None)
@@ -69,7 +78,7 @@ class MailHarness:
 
     def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:
         """Does what `verify/send` does; returns the code that will be mailed."""
-        row_id = self.codes.issue(to.key, "register")
+        row_id = self.codes.issue(to.key, "register", CALLER)
         self.mail_queue.send_verification_code(to, language, row_id)
         row = self.codes.find_sendable(row_id)
         assert row is not None

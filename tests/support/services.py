@@ -73,7 +73,7 @@ class ServiceHarness:
         address = email or f"{name.lower()}@example.org"
         key = parse_email(address).key
         codes = self.app.mail_parts.codes
-        issued = codes.find_sendable(codes.issue(key, "register"))
+        issued = codes.find_sendable(codes.issue(key, "register", CALLER))
         assert issued is not None
         application = Application(name, address, codes.code_of(issued), password, platform, "en")
         return asyncio.run(self.app.services.registration.register(application, CALLER)).status

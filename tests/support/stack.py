@@ -31,6 +31,7 @@ GENEROUS: dict[str, dict[str, Any]] = {
         "limits_per_client": NO_LIMIT,
         "limits_total": NO_LIMIT,
         "limits_total_forgot": NO_LIMIT,
+        "tries_per_client": NO_LIMIT,
     },
     "auth": {"login_limits": NO_LIMIT},
     "database": {"threads": 4},  # more than the default, for more that can happen at once

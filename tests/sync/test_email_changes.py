@@ -22,7 +22,7 @@ def session_of(services: ServiceHarness, name: str) -> VerifiedSession:
 
 def code_for(services: ServiceHarness, email: str) -> str:
     codes = services.app.mail_parts.codes
-    issued = codes.find_sendable(codes.issue(parse_email(email).key, "change_email"))
+    issued = codes.find_sendable(codes.issue(parse_email(email).key, "change_email", CALLER))
     assert issued is not None
     return codes.code_of(issued)
 

@@ -18,4 +18,5 @@ MIGRATIONS: Final = (
     "m0010_dates",
     "m0011_earlier_hashes",
     "m0012_second_factor",
+    "m0013_code_clients",
 )

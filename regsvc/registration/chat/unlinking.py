@@ -68,7 +68,7 @@ class ChatUnlinking:
             identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
             await run(self._unlink_by_password, identity, caller)
         elif proof.code is not None:
-            if not await run(self._is_code_correct, username, proof.code):
+            if not await run(self._is_code_correct, username, proof.code, caller):
                 raise InvalidCode
             await run(self._unlink_by_code, username, proof.code, caller)
         elif proof.link_token is not None:
@@ -94,14 +94,14 @@ class ChatUnlinking:
                 raise TotpRequired
             self._unlink_own(user, caller)
 
-    def _is_code_correct(self, username: str, code: str) -> bool:
+    def _is_code_correct(self, username: str, code: str, caller: Caller) -> bool:
         with self._database.atomic():
-            return self._codes.verify(_proven_address(_find_user(username)), "unlink", code)
+            return self._codes.verify(_proven_address(_find_user(username)), "unlink", code, caller)
 
     def _unlink_by_code(self, username: str, code: str, caller: Caller) -> None:
         with self._database.atomic():
             user = _find_user(username)
-            self._codes.redeem(_proven_address(user), "unlink", code)
+            self._codes.redeem(_proven_address(user), "unlink", code, caller)
             if user is None:  # a code was issued for the unused address
                 raise InvalidCode
             self._unlink_own(user, caller)
