@@ -10,6 +10,7 @@ from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.player_warnings import PLAYER_PENDING, warn_of_row
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
+from regsvc.core.names import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import User
 from regsvc.sync.actions import ReclaimRow
@@ -106,7 +107,7 @@ class AccountAccess:
         if by.may_do_everything or action in ("approve", "unban"):
             return
         level = self._level_of(username)
-        is_self = username.lower() == by.actor.name.lower()
+        is_self = name_key(username) == name_key(by.actor.name)
         if is_self or (level > 0 and level >= self._level_of(by.actor.name)):
             raise errors.ProtectedOperator
 

@@ -6,6 +6,7 @@ from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
 from regsvc.accounts.player_warnings import PlayerWarnings
 from regsvc.core import errors
 from regsvc.core.clock import Clock
+from regsvc.core.names import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED
 from regsvc.sync.reconciler import Reconciler
@@ -51,7 +52,7 @@ class Accounts:
             self._access.require_permission(locked.user.username, transition, by)
             return self._decide(locked, transition, by.actor, details)
 
-        result, warnings = self._access.change(username.lower(), work, reconciles_first=True)
+        result, warnings = self._access.change(name_key(username), work, reconciles_first=True)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
     def _decide(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> DecisionResult:

@@ -10,6 +10,7 @@ from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, Unauthorized
+from regsvc.core.names import name_key
 from regsvc.database.models import BANNED, GONE, VERIFIED, User
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account, UserRecord
@@ -91,7 +92,7 @@ class LoginLookup:
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         if key is None:
-            return LoginIdentity(name.lower(), name, None)
+            return LoginIdentity(name_key(name), name, None)
         user = account.user
         if user is None:
             return LoginIdentity(key, name, _players_password(account), totp_secret=find_players_totp(account))
@@ -117,7 +118,7 @@ class LoginLookup:
 def _key_of(name: str) -> str | None:
     """Return the lower-case name; for an e-mail address that of its verified owner. None: there is no such account."""
     if "@" not in name:
-        return name.lower() if 0 < len(name) <= 255 else None
+        return name_key(name) if 0 < len(name) <= 255 else None
     try:
         address = parse_email(name)
     except Refusal:

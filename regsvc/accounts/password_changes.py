@@ -11,6 +11,7 @@ from regsvc.auth.password_links import PasswordLinks, proves_address
 from regsvc.auth.sessions import KnownClients
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.names import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
@@ -40,7 +41,7 @@ class PasswordChanges:
         identity = await self.checker.check_owner(session, current, caller)
         self.rules.check_password(new, session.username, "newPassword")
         stored = await self.hashing.hash_in_pool(new, session.username)
-        owner = PasswordOwner(session.user_id, session.username, session.username.lower())
+        owner = PasswordOwner(session.user_id, session.username, name_key(session.username))
         by = Actor(session.username, caller.address)
         # what ended the sessions meanwhile (an admin's reset, a ban) is the newer decision
         generation = identity.token_generation

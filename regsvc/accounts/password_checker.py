@@ -142,7 +142,6 @@ class PasswordChecker:
         self, name: str, password: str, caller: Caller, captcha_solved: bool | None = None
     ) -> LoginIdentity:
         """Check the password alone. The attempt is counted as a failure first; the caller takes that back."""
-        name = name.strip()
         self._limits.hit(name, caller)
         identity = await self._worker.run(self._lookup.find, name, caller)
         with self._hashing.reserve():

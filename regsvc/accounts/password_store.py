@@ -11,6 +11,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.sessions import Sessions
 from regsvc.core import errors
 from regsvc.core.clock import Clock
+from regsvc.core.names import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import User
 from regsvc.sync.reconciler import Reconciler
@@ -46,7 +47,7 @@ class PasswordStore:
 
         Raises `UserNotFound` and `ProtectedOperator`.
         """
-        user = self.access.find_current(username.lower())
+        user = self.access.find_current(name_key(username))
         if user is None:
             raise errors.UserNotFound
         self.access.require_permission(user.username, "password", by)

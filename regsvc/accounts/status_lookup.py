@@ -7,6 +7,7 @@ from datetime import datetime
 from peewee import Database
 
 from regsvc.core.caller import VerifiedSession
+from regsvc.core.names import name_key
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
@@ -39,7 +40,7 @@ class StatusLookup:
 
         Raises `DatabaseUnavailable` and `Overloaded`.
         """
-        key = username.lower()
+        key = name_key(username)
         if session is None:
             return await self._public.find(key)
         return await self._worker.run(self._select_for, key, session)

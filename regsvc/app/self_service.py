@@ -13,6 +13,7 @@ from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.mail import MailParts
 from regsvc.app.runtime import RuntimeParts
+from regsvc.core.names import name_key
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.export import UserExport
 
@@ -46,7 +47,7 @@ def wire_self_service(
             checker=accounts.checker,
             accounts=accounts.accounts,
             mail_queue=mail.mail_queue,
-            is_operator=lambda username: username.lower() in context.ops.names(),
+            is_operator=lambda username: name_key(username) in context.ops.names(),
             live=runtime.live,
             now=context.now,
         ),

@@ -14,6 +14,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
+from regsvc.core.names import name_key
 
 _FREE_FAILURES = 5
 
@@ -154,5 +155,5 @@ class LoginLimits:
         login_limits = self._live.current.auth.login_limits
         return [
             ("login.client", caller.limit_key, login_limits),
-            ("login.account", f"{name.strip().lower()} {caller.limit_key}", login_limits),
+            ("login.account", f"{name_key(name)} {caller.limit_key}", login_limits),
         ]

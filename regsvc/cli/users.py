@@ -13,11 +13,12 @@ from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.app.app import App
+from regsvc.core.names import clean_name
 from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, STATUSES
 from regsvc.users.transitions import TRANSITIONS, DecisionDetails
-from regsvc.users.user_list import PLUGIN_STATES, UserListItem, UserQuery
+from regsvc.users.user_list import PLUGIN_STATES, UserQuery
 
 PERMANENT: Final = "permanent"
 
@@ -36,14 +37,14 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
     list_parser.add_argument("--plugin", choices=("all", *PLUGIN_STATES), default="all", help="state of the player")
     list_parser.add_argument("--page", type=int, default=1)
     show = add("show", "print everything known about a user")
-    show.add_argument("username")
+    _add_name(show)
     create = add("create", "create an approved user; asks for the password")
-    create.add_argument("username")
+    _add_name(create)
     create.add_argument("--email", metavar="ADDRESS")
     _add_password_source(create)
     for name in TRANSITIONS:
         decide = add(name, f"{name} a user")
-        decide.add_argument("username")
+        _add_name(decide)
         decide.add_argument("--reason", metavar="TEXT")
         decide.add_argument("--silent", action="store_true", help="send no mail")
         if name == "ban":
@@ -55,7 +56,7 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
                 help='such as "3 days", or "permanent"; default: permanent, and for a ban that exists its own end',
             )
     password = add("password", "set a user's password, which it asks for, or make a link to set it")
-    password.add_argument("username")
+    _add_name(password)
     source = password.add_mutually_exclusive_group()
     _add_password_source(source)
     source.add_argument(
@@ -63,6 +64,10 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
     )
     reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
     reset.add_argument("username")
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("username", type=clean_name)
 
 
 def _add_password_source(parser: argparse._ActionsContainer) -> None:
@@ -105,7 +110,7 @@ def _list(args: argparse.Namespace, app: App) -> int:
 
 
 def _show(args: argparse.Namespace, app: App) -> int:
-    entry = _find_entry(args.username, app)
+    entry = app.worker.run_here(app.services.users.find_user, args.username)
     if entry is None:
         print(f"companion: there is no user {args.username}", file=sys.stderr)
         return 1
@@ -118,19 +123,6 @@ def _show(args: argparse.Namespace, app: App) -> int:
         shown["unreadable_dates"] = {date.column: date.value for date in dates}
     print(json.dumps(shown, indent=2, ensure_ascii=False, default=_to_json))
     return 0
-
-
-def _find_entry(username: str, app: App) -> UserListItem | None:
-    after = None
-    while True:
-        page = app.services.users.list_users(UserQuery(search=username, size=100, after=after))
-        for entry in page.entries:
-            if entry.username.lower() == username.lower():
-                found: UserListItem = entry
-                return found
-        after = page.next_cursor
-        if after is None:
-            return None
 
 
 def _to_json(value: Any) -> Any:

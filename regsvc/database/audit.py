@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from regsvc.core.clock import Clock, epoch_ms
+from regsvc.core.names import name_key
 from regsvc.database.bulk import insert_rows, select_rows
 from regsvc.database.id_pages import find_page
 from regsvc.database.models import AuditEntry, Review, User
@@ -314,7 +315,7 @@ def _conditions(
 
 def _spellings(name: str) -> list[str]:
     """Return all spellings of this name, present and past. The index finds these; it could not find `LOWER(target)`."""
-    key = name.lower()
+    key = name_key(name)
     users = User.select(User.username).where(User.username_key == key)
     reviews = Review.select(Review.username).where(Review.username_key == key).distinct()
     return sorted({name, key, *(row.username for row in users), *(row.username for row in reviews)})

@@ -16,6 +16,7 @@ from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import Refusal
+from regsvc.core.names import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
@@ -46,7 +47,7 @@ class NewUser:
 
     @property
     def key(self) -> str:
-        return self.username.lower()
+        return name_key(self.username)
 
     def values(self, moment: datetime) -> dict[str, object]:
         """Return the columns of the row."""

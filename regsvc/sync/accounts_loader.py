@@ -52,6 +52,8 @@ class AccountsLoader:
         row, split = rows[0], len(_WHOLE_USER)
         user = User(__no_default__=True)
         user.__data__.update((field.name, value) for field, value in zip(_WHOLE_USER, row, strict=False))
+        if user.username_key != key:
+            return None  # a collation may have matched a name that is merely similar
         sync_records = {key: SyncRecord(*row[split:])} if row[split] is not None else {}
         return user, self._build([key], {key: UserRecord.from_row(user)}, sync_records, find_rows())[0]
 

@@ -17,6 +17,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
+from regsvc.core.names import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import REJECTED, ChatLink, User
@@ -75,7 +76,7 @@ class ChatLinks:
 
     def find_by_name(self, username: str) -> LinkedUser | None:
         """Return the user of this name with the linked account; None without such a user or link."""
-        link = ChatLink.select().join(User).where(User.username_key == username.lower()).first()
+        link = ChatLink.select().join(User).where(User.username_key == name_key(username)).first()
         return None if link is None else LinkedUser(link.user_id, _account(link))
 
     def find_unclaimed(self, tokens: Sequence[str]) -> ChatAccount | None:

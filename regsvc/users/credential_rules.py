@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from regsvc.config.live import LiveConfig
 from regsvc.core.errors import InvalidField, InvalidPassword, InvalidUsername, PasswordRequired, ReservedUsername
+from regsvc.core.names import name_key
 from regsvc.database.audit import AUTOMATED_ACTORS
 
 _LONGEST_NAME = 64
@@ -38,7 +39,7 @@ class CredentialRules:
         registration = live.current.registration
         self._live = live
         self._bedrock = bedrock
-        self._reserved = AUTOMATED_ACTORS.union(name.lower() for name in registration.reserved_names)
+        self._reserved = AUTOMATED_ACTORS.union(name_key(name) for name in registration.reserved_names)
         self._operators = operators
         self._password_mode = registration.password_rule
 
@@ -71,14 +72,14 @@ class CredentialRules:
 
     def is_operator(self, username: str) -> bool:
         """Return whether ops.json has this name."""
-        return username.lower() in self._operators()
+        return name_key(username) in self._operators()
 
     def check_not_reserved(self, username: str) -> None:
         """Raise `ReservedUsername` for operators' names and the program's own.
 
         Otherwise a client could register an operator's name and be taken for that operator.
         """
-        if username.lower() in self._reserved or self.is_operator(username):
+        if name_key(username) in self._reserved or self.is_operator(username):
             raise ReservedUsername
 
     def password_at_registration(self, password: str | None, username: str) -> str | None:

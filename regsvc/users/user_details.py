@@ -10,6 +10,7 @@ from regsvc.auth.sessions import public_id
 from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, UserNotFound
+from regsvc.core.names import name_key
 from regsvc.database.models import UNVERIFIED, KnownClient, OutboxEntry, Player, Review, Session, User
 from regsvc.notifications.mail.history import MailEntry, mail_entry
 from regsvc.users.user_list import UserList, UserListItem
@@ -246,7 +247,7 @@ class UserDetailsLoader:
 
     def find_email_dispute(self, username: str) -> EmailDispute | None:
         """Return the dispute about the address of this name in the game, or None."""
-        player = Player.get_or_none(Player.username_key == username.lower())
+        player = Player.get_or_none(Player.username_key == name_key(username))
         if player is None or "email" not in (player.conflict or "").split(","):
             return None
         address = known_email(player.base_email)
@@ -259,7 +260,7 @@ class UserDetailsLoader:
 
     def get(self, username: str) -> UserDetails:
         """Return the details of the user with this name, compared case-insensitively. Raises `UserNotFound`."""
-        user = User.get_or_none(User.username_key == username.lower())
+        user = User.get_or_none(User.username_key == name_key(username))
         entry = self.users.find_user(username)
         if user is None or entry is None:
             raise UserNotFound

@@ -13,6 +13,7 @@ from peewee import JOIN, fn
 
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidField
+from regsvc.core.names import name_key
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.database.models import PENDING, STATUSES, ChatLink, Player, Review, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
@@ -183,13 +184,13 @@ class UserList:
 
     def find_user(self, username: str) -> UserListItem | None:
         """Return the user with this name, compared case-insensitively, or None."""
-        row = _full_rows().where(User.username_key == username.lower()).first()
+        row = _full_rows().where(User.username_key == name_key(username)).first()
         return None if row is None else self._entries([row])[0]
 
     def list_unreadable_dates(self, username: str) -> list[UnreadableDate]:
         """Return the dates of this user that cannot be read, as they were typed in SQL."""
         database = User._meta.database
-        return list_unreadable_dates(database, f"username_key = {database.param}", username.lower())
+        return list_unreadable_dates(database, f"username_key = {database.param}", name_key(username))
 
     def _numbered_page(self, query: UserQuery, sort: _Sort, size: int, page: int) -> UserPage:
         total, offset = self._counts.find(_filters(query)), (page - 1) * size

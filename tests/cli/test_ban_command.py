@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import find_player
 from tests.support.authme.game_server import GameServer
 from tests.support.command_line import Finished
 
@@ -37,3 +38,12 @@ def test_a_ban_of_an_operator_is_no_accident(run: Run, authme: AuthMeLike, game_
     assert (told.status, told.output) == (0, "Bob: banned\n")
     assert "warning: Bob is an operator of the game (level 2)\n" in told.errors
     assert "operator" not in run("users", "unban", "Bob").errors
+
+
+def test_spaces_around_a_name_are_not_part_of_it(run: Run, authme: AuthMeLike) -> None:
+    authme.register("Bob", "bobs-password")
+    run("migrate")
+    assert run("users", "ban", "Bob ").output == "Bob: banned\n"
+    assert not authme.login("Bob", "bobs-password")
+    assert run("users", "delete", " bob").output == "Bob: deleted\n"
+    assert find_player(authme.table, "bob") is None

@@ -69,6 +69,7 @@ class Stack:
         *,
         config: Mapping[str, Mapping[str, Any]] | None = None,
         shape: TableShape = TableShape.FRESH,
+        collation: str = "",
         authme: Mapping[str, object] | None = None,
         properties: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
@@ -80,6 +81,7 @@ class Stack:
         self._mariadb = mariadb
         self._config = config or {}
         self._shape = shape
+        self._collation = collation
         self._authme_changes = authme
         self._properties = properties or {}
         self._environment = environment
@@ -98,7 +100,7 @@ class Stack:
             self.game = write_game_server(self._directory / "game")
             self.game.write_properties(**self._properties)
             self.game.authme_directory.mkdir(parents=True)
-            self.table = AuthMeTable(self._place(stack), shape=self._shape)
+            self.table = AuthMeTable(self._place(stack), shape=self._shape, collation=self._collation)
             create_table(self.table)
             self.game.install_authme(self.table, self._authme_changes)
             self.authme = AuthMeLike(self.table, self._algorithm())

@@ -48,7 +48,7 @@ class UsersQuery(Request, frozen=True, kw_only=True):
 
     page: PageNumber | None = None
     size: Annotated[PageSize, Meta(description="Users per page; 20, for `pending` 100.")] | None = None
-    search: Annotated[str, Meta(description="A part of the name or e-mail address.", examples=["ali"])] = ""
+    search: Annotated[Username, Meta(description="A part of the name or e-mail address.", examples=["ali"])] = ""
     status: Annotated[
         Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
     ] = "all"
@@ -114,12 +114,13 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
 
     username: Username | None = None
     uuid: (
-        Annotated[str, Meta(description="An alias of `username` for older front ends.", examples=["Alice"])] | None
+        Annotated[Username, Meta(description="An alias of `username` for older front ends.", examples=["Alice"])] | None
     ) = None
     user_id: (
-        Annotated[str, Meta(description="Another alias of `username` for older front ends.", examples=["Alice"])] | None
+        Annotated[Username, Meta(description="Another alias of `username` for older front ends.", examples=["Alice"])]
+        | None
     ) = None
-    usernames: Annotated[list[str], Meta(min_length=1, max_length=MAX_BATCH)] | None = None
+    usernames: Annotated[list[Username], Meta(min_length=1, max_length=MAX_BATCH)] | None = None
     reason: Reason | None = None
     silent: bool = False
 
@@ -196,8 +197,8 @@ class AuditsQuery(Request, frozen=True, kw_only=True):
     page: PageNumber = 1
     size: PageSize = 20
     action: Annotated[str, Meta(description="The action.", examples=["user.approved"])] | None = None
-    operator: Annotated[str, Meta(description="The user who acted.", examples=["Olivia"])] | None = None
-    target: Annotated[str, Meta(description="The user who was affected.", examples=["Alice"])] | None = None
+    operator: Annotated[Username, Meta(description="The user who acted.", examples=["Olivia"])] | None = None
+    target: Annotated[Username, Meta(description="The user who was affected.", examples=["Alice"])] | None = None
     since: EpochMilliseconds | None = msgspec.field(default=None, name="from")
     until: EpochMilliseconds | None = msgspec.field(default=None, name="to")
 

@@ -17,7 +17,7 @@ AccessToken = Annotated[str, Meta(description="Sent as `Authorization: Bearer â€
 class LoginRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     """`username` may be an e-mail address; `totp` is the code of an authenticator app."""
 
-    username: Annotated[str, Meta(description="The name or the e-mail address.", min_length=1, examples=["Alice"])]
+    username: Annotated[Username, Meta(description="The name or the e-mail address.", min_length=1, examples=["Alice"])]
     password: Annotated[Password, Meta(min_length=1)]
     totp: Annotated[str, Meta(examples=["123456"])] | None = None
     link_token: LinkToken | None = None

@@ -32,7 +32,8 @@ class MailsQuery(Request, frozen=True, kw_only=True):
     page: PageNumber = 1
     size: PageSize = 20
     to: (
-        Annotated[str, Meta(description="An e-mail address or a player's name.", examples=["alice@example.org"])] | None
+        Annotated[Username, Meta(description="An e-mail address or a player's name.", examples=["alice@example.org"])]
+        | None
     ) = None
     state: (
         Annotated[Literal["waiting", "sent", "failed", "dropped"], Meta(description="The state of the mail.")] | None

@@ -7,10 +7,13 @@ form of a field; whether a name, e-mail address or password is acceptable is dec
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.core.names import clean_name
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,7 +29,8 @@ EpochMilliseconds = Annotated[
 PageNumber = Annotated[int, Meta(ge=1, le=2**31 - 1, description="The page number, from 1.", examples=[1])]
 PageSize = Annotated[int, Meta(ge=1, le=100, description="The number of entries per page.", examples=[20])]
 Language = Annotated[str, Meta(description="A language tag.", examples=["en"])]
-Username = Annotated[str, Meta(description="The player's name.", examples=["Alice"])]
+Username = Annotated[str, Meta(description="The player's name.", examples=["Alice"], extra={"is_name": True})]
+"""In a request, white space at its ends is removed: see `Request`."""
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
 Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, examples=["correct-horse"])]
 Warnings = Annotated[
@@ -43,13 +47,40 @@ Warnings = Annotated[
 
 
 class Request(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """Base of all bodies and queries. Unknown fields are ignored; `language` is the one to answer in."""
+    """Base of all bodies and queries. Unknown fields are ignored; `language` is the one to answer in.
+
+    Fields of the type `Username` are clean (`clean_name`), whatever the client sent.
+    """
 
     language: Annotated[str, Meta(description="The language to answer in.", examples=["en"])] | None = None
+
+    def __post_init__(self) -> None:
+        for field in name_fields(type(self)):
+            value = getattr(self, field)
+            if isinstance(value, str):
+                msgspec.structs.force_setattr(self, field, clean_name(value))
+            elif isinstance(value, list):
+                msgspec.structs.force_setattr(self, field, [clean_name(name) for name in value])
 
     def __repr__(self) -> str:
         """Omit the values: they may be passwords, codes or tokens."""
         return f"<{type(self).__name__}>"
+
+
+@cache
+def name_fields(request_type: type[Request]) -> tuple[str, ...]:
+    """Return the fields of the type `Username`, optional ones and lists included."""
+    info = msgspec.inspect.type_info(request_type)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return tuple(field.name for field in info.fields if _is_name(field.type))
+
+
+def _is_name(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return bool((kind.extra or {}).get("is_name")) or _is_name(kind.type)
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return any(map(_is_name, kind.types))
+    return isinstance(kind, msgspec.inspect.ListType) and _is_name(kind.item_type)
 
 
 class Output(msgspec.Struct, rename="camel", frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from peewee import JOIN
 
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal
+from regsvc.core.names import name_key
 from regsvc.database.id_pages import find_page
 from regsvc.database.models import OutboxEntry, Review, User
 
@@ -53,7 +54,7 @@ class MailHistory:
         """
         conditions: list[Any] = [OutboxEntry.kind == "mail"]
         if to is not None:
-            conditions.append(_is_to_address(to) if "@" in to else _is_about(to.lower()))
+            conditions.append(_is_to_address(to) if "@" in to else _is_about(name_key(to)))
         if state is not None:
             conditions.append(_is_in(state))
         found = find_page(OutboxEntry, conditions, page, size)

@@ -14,6 +14,7 @@ from peewee import Database
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import ChatDenied, InvalidField, NotEnabled, Overloaded, ProviderUnavailable, UserNotFound
+from regsvc.core.names import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
@@ -92,7 +93,7 @@ class ChatLinking:
         With the owner's own session the link is claimed at once; otherwise it stays unclaimed at first.
         """
         self._limits.hit("chat.begin", caller.limit_key, self._limits_per_client)
-        is_owners = session is not None and (username is None or username.lower() == session.username.lower())
+        is_owners = session is not None and (username is None or name_key(username) == name_key(session.username))
         return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
 
     async def finish(self, response: AuthorizationResponse, initiator: Initiator, caller: Caller) -> LinkResult:
@@ -154,7 +155,7 @@ class ChatLinking:
 
     def _claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
         with self._database.atomic():
-            user = User.get_or_none(User.username_key == username.lower())
+            user = User.get_or_none(User.username_key == name_key(username))
             if user is None:
                 raise UserNotFound
             return self._links.claim([link_token], user, Actor(user.username, caller.address))

@@ -18,6 +18,7 @@ from regsvc.core.errors import (
     TotpRequired,
     UserNotFound,
 )
+from regsvc.core.names import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, User
@@ -62,7 +63,7 @@ class ChatUnlinking:
         after sufficient proof `ChatNotLinked` and `Banned`; and for admins `UserNotFound`.
         """
         run = self._worker.run
-        if session is not None and (session.is_admin or session.username.lower() == username.lower()):
+        if session is not None and (session.is_admin or name_key(session.username) == name_key(username)):
             await run(self._unlink_by_session, username, session, caller)
         elif proof.password is not None:
             identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
@@ -117,7 +118,7 @@ class ChatUnlinking:
 
 
 def _find_user(username: str) -> User | None:
-    user: User | None = User.get_or_none(User.username_key == username.lower())
+    user: User | None = User.get_or_none(User.username_key == name_key(username))
     return user
 
 

@@ -77,12 +77,16 @@ OLD_LAST = ("isLogged", "hasSession", "regdate", "regip", "yaw", "pitch", "totp"
 
 @dataclass(frozen=True)
 class AuthMeTable:
-    """A table in a database. `renamed` maps AuthMe's default column names to those of this host."""
+    """A table in a database. `renamed` maps AuthMe's default column names to those of this host.
+
+    `collation` is that of the table on MariaDB, instead of the one of its character set.
+    """
 
     database: AuthMeDatabase
     name: str = "authme"
     shape: TableShape = TableShape.FRESH
     renamed: Mapping[str, str] = field(default_factory=dict)
+    collation: str = ""
 
     @property
     def has_salt(self) -> bool:
@@ -118,7 +122,8 @@ def create_table(table: AuthMeTable) -> None:
     end = ""
     if table.database.kind == "mariadb":
         charset = "latin1" if table.shape is TableShape.OLD else "utf8mb3"
-        end = f" ENGINE=InnoDB CHARACTER SET = {charset}"
+        letters = f"COLLATE = {table.collation}" if table.collation else f"CHARACTER SET = {charset}"
+        end = f" ENGINE=InnoDB {letters}"
     else:
         columns.append(f"CONSTRAINT table_const_prim PRIMARY KEY ({table.column('id')})")
     table.database.execute(f"CREATE TABLE {table.name} ({', '.join(columns)}){end}")
