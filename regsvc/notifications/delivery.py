@@ -5,7 +5,8 @@ import contextlib
 import logging
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from regsvc.core.backoff import Backoff
 from regsvc.core.errors import Busy, DatabaseUnavailable, Overloaded
@@ -23,6 +24,10 @@ _DATABASE_POLL_INTERVAL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
 _SHUTDOWN_TIMEOUT: Final = timedelta(seconds=5)
+_CLAIM_SHARE: Final = 0.9
+"""Share of a claim after which the result of the attempt is no longer recorded."""
+
+T = TypeVar("T")
 
 
 class DeliveryWorker:
@@ -114,7 +119,10 @@ class DeliveryWorker:
             await asyncio.wait_for(self._wakeup.wait(), timeout)
 
     async def _deliver(self, message: OutboxMessage) -> None:
-        """Make one attempt, whatever happens. If its result cannot be recorded, it is due again when its claim ends."""
+        """Make one attempt, whatever happens.
+
+        If its result cannot be recorded before the claim ends, the message is due again.
+        """
         try:
             await self._attempt(message)
         except asyncio.CancelledError:
@@ -134,9 +142,13 @@ class DeliveryWorker:
             await self._worker.run(self._store.record_failure, message, f"internal error: {type(error).__name__}")
 
     async def _attempt(self, message: OutboxMessage) -> None:
-        run, store = self._worker.run, self._store
+        deadline = asyncio.get_running_loop().time() + _CLAIM_SHARE * self._store.claim.total_seconds()
+        run, store = partial(self._record, deadline), self._store
         try:
             await self._transport.send(message)
+        except (DatabaseUnavailable, Overloaded, Busy):  # it was not even rendered
+            await run(store.release, message, "the database was away")
+            return
         except Drop as reason:
             await run(store.drop, message, str(reason))
             return
@@ -152,6 +164,16 @@ class DeliveryWorker:
         if self._backoff.is_active:
             log.info("%ss can be sent again", self._noun)
             self._backoff.reset()
+
+    async def _record(self, deadline: float, record: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Record a result, also if the database comes back only in a while: by its claim the message is still ours."""
+        while True:
+            try:
+                return await self._worker.run(record, *args, **options)
+            except (DatabaseUnavailable, Overloaded, Busy):
+                if self._is_stopping or asyncio.get_running_loop().time() > deadline:
+                    raise
+                await asyncio.sleep(_DATABASE_POLL_INTERVAL.total_seconds())
 
     def _wake_after(self, wait: timedelta | None) -> None:
         """Wake before the next poll if the retry is due sooner."""

@@ -106,6 +106,7 @@ class Outbox:
         self._local = threading.local()
         self._kind = kind
         self._retry_policy = retry_policy
+        self.claim_period: Final = retry_policy.claim
 
     def put(
         self,

@@ -22,6 +22,11 @@ class OutboxStore:
         self._outbox = outbox
         self._on_finished = on_finished
 
+    @property
+    def claim(self) -> timedelta:
+        """Time for which a claimed message is reserved for this process."""
+        return self._outbox.claim_period
+
     def claim_due(self, limit: int) -> list[OutboxMessage]:
         """Claim at most `limit` due messages. While nothing is due, nothing is written or locked."""
         due = self._outbox.list_due(limit)

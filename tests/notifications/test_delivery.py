@@ -3,15 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from email.message import EmailMessage
 
 import pytest
 from peewee import Database
 
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.models import OutboxEntry, User, Verification
+from regsvc.notifications import delivery
 from regsvc.notifications.mail.backends import NoMailBackend, SmtpBackend
 from regsvc.notifications.mail.smtp_account import SmtpAccount
+from regsvc.notifications.outbox import OutboxMessage
 from tests.support.mail_parts import ALICE, BOB, CALLER, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.smtp import MailServer
@@ -176,6 +180,34 @@ def test_an_outage_loses_nothing(
 
 
 # R44
+@pytest.mark.parametrize("step", ["render", "record_sent"])
+def test_a_database_that_is_away_for_a_moment_delays_a_mail_by_no_claim_and_repeats_none(
+    mail_harness: MailHarness,
+    our_database: Database,
+    smtp: MailServer,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    """The harness's clock stands still, so that no claim ends."""
+    monkeypatch.setattr(delivery, "_DATABASE_POLL_INTERVAL", timedelta(milliseconds=20))
+    does_step, outages = getattr(mail_harness.store, step), iter([DatabaseUnavailable()] * 3)
+
+    def be_away_at_first(message: OutboxMessage) -> object:
+        for outage in outages:
+            raise outage
+        return does_step(message)
+
+    monkeypatch.setattr(mail_harness.store, step, be_away_at_first)
+    mail_harness.ask_for_code()
+
+    async def story() -> None:
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
+            await under_way.worker.until(lambda: outcome_of("verification_code") == "sent")
+
+    asyncio.run(story())
+    assert len(smtp.letters) == 1
+
+
 def test_what_expired_in_an_outage_is_not_mailed(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User, clock: ManualClock
 ) -> None:
