@@ -5,6 +5,8 @@ import { deleteSection } from "../account/delete.js";
 import { emailSection } from "../account/email.js";
 import { exportSection } from "../account/export.js";
 import { passwordSection } from "../account/password.js";
+import { sessionsSection } from "../account/sessions.js";
+import { totpSection } from "../account/totp.js";
 import { Api, asRefusal, Refusal } from "../shared/api.js";
 import { button, definitionList, link, make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
@@ -14,7 +16,15 @@ import { notice } from "../shared/notice.js";
 import { showSection, startPage } from "../shared/page.js";
 import { Session } from "../shared/session.js";
 
-const SECTIONS = [passwordSection, emailSection, chatSection, exportSection, deleteSection];
+const SECTIONS = [
+  passwordSection,
+  totpSection,
+  sessionsSection,
+  emailSection,
+  chatSection,
+  exportSection,
+  deleteSection,
+];
 
 const session = new Session("user");
 const api = new Api(session, () => showLogin(t("login_ended"), "bad"));
@@ -135,7 +145,8 @@ function renderSection(section, account) {
   };
   const ontoggle = (/** @type {{ target: HTMLDetailsElement }} */ { target }) =>
     target.open && !container.hasChildNodes() && show();
-  return make("details", { ontoggle }, make("summary", {}, t(section.title)), container);
+  const open = location.hash === `#${section.title}`; // a link from another page led to it
+  return make("details", { id: section.title, open, ontoggle }, make("summary", {}, t(section.title)), container);
 }
 
 /**

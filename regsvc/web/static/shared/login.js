@@ -1,6 +1,7 @@
 // The login form of players and operators: name and password, and a second factor and a captcha where required.
 
 import { CaptchaField, captchaFor, renewAfter } from "./captcha.js";
+import { link } from "./dom.js";
 import { Field, Form } from "./form.js";
 import { formatTime, t } from "./i18n.js";
 import { notice } from "./notice.js";
@@ -51,6 +52,11 @@ export async function loginForm({ api, config, path, onLogin, username = "" }) {
         totp.focus();
         return true;
       }
+      if (refusal.code === "totp_setup_required") {
+        notice.announce(refusal.message, "bad");
+        notice.element.append(" ", link("account#totp_title", t("login_totp_setup")));
+        return true;
+      }
       if (refusal.code === "banned") {
         notice.announce(banMessage(refusal), "bad");
         return true;
@@ -75,14 +81,14 @@ function hiddenCaptcha(api, config) {
 
 /** Make the field for the code of an authenticator app, hidden until it is required. */
 export function totpField() {
-  const totp = new Field("totp", t("login_totp"), {
-    hint: t("login_totp_hint"),
-    isOptional: true,
-    inputmode: "numeric",
-    autocomplete: "one-time-code",
-  });
+  const totp = codeField(t("login_totp_hint"), true);
   totp.element.hidden = true;
   return totp;
+}
+
+/** Make the field for a code of an authenticator app, or a recovery code. */
+export function codeField(hint = t("login_totp_hint"), isOptional = false) {
+  return new Field("totp", t("login_totp"), { hint, isOptional, inputmode: "numeric", autocomplete: "one-time-code" });
 }
 
 /**

@@ -120,7 +120,20 @@ class UserPage {
     }
     replaceContent(this.about, renderFacts(user), links);
     replaceContent(this.details, renderDetails(user));
-    replaceContent(this.player, renderPlayer(user), renderMails(user), renderSessions(user), renderClients(user));
+    const sessions = renderSessions(user, (session) => this.endSession(session));
+    replaceContent(this.player, renderPlayer(user), renderMails(user), sessions, renderClients(user));
+  }
+
+  /** @param {string} session */
+  async endSession(session) {
+    try {
+      const { api } = this.context;
+      const { message = "" } = await api.post("admin/user/sessions/end", { username: this.name, session });
+      await this.load();
+      notice.announce(message, "good");
+    } catch (error) {
+      notice.showRefusal(asRefusal(error));
+    }
   }
 
   /** Render the status and the decisions that can be made now. */

@@ -1,6 +1,6 @@
 // The sections of the page of one user.
 
-import { definitionList, make } from "../../../shared/dom.js";
+import { button, definitionList, make } from "../../../shared/dom.js";
 import { hasText, languageName, t } from "../../../shared/i18n.js";
 import { badge, mailBadge, mailName, timeElement } from "../../badges.js";
 import { labelFor } from "../../phrases.js";
@@ -62,15 +62,19 @@ export function renderMails({ mails }) {
   ]);
 }
 
-/** @param {UserDetails} user */
-export function renderSessions({ sessions }) {
-  return renderSection("sessions", sessions, ({ audience, ip, startedAt, lastSeenAt, isCurrent }) => {
+/**
+ * @param {UserDetails} user
+ * @param {(session: string) => unknown} onEnd
+ */
+export function renderSessions({ sessions }, onEnd) {
+  return renderSection("sessions", sessions, ({ id, audience, ip, startedAt, lastSeenAt, isCurrent }) => {
     const started = [t("session_from"), " ", timeElement(startedAt)];
     const seen = [t("session_seen"), " ", timeElement(lastSeenAt)];
     const own = isCurrent && badge(t("session_yours"), "good");
     return [
       make("span", { class: "first" }, labelFor("audience", audience), " ", own),
       make("span", { class: "secondary" }, ip && `${ip} · `, started, " · ", seen),
+      button(t("session_end"), () => onEnd(id), "plain"),
     ];
   });
 }
