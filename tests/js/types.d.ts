@@ -40,6 +40,7 @@ declare global {
     field?: string;
     questionId?: number;
     banExpiresAt?: number | null;
+    captchaHelps?: boolean;
   }
 
   /** The page of the signed-in player, for its sections. */
