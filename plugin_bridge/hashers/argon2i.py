@@ -5,6 +5,10 @@ import hmac
 import logging
 import re
 import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import argon2.low_level
 from argon2.exceptions import HashingError
@@ -13,10 +17,35 @@ from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher
 
 log = logging.getLogger(__name__)
 
-MAX_MEMORY = 1024 * 1024  # KiB
-MAX_WORK = 4 * MAX_MEMORY  # KiB written over all passes: a few seconds
+MAX_MEMORY = 128 * 1024  # KiB; also of all hashes that are computed at a time
+MAX_WORK = 16 * MAX_MEMORY  # KiB written over all passes: about two seconds
 MIN_MEMORY = 8  # KiB, argon2's own minimum: a smaller value does not allow more passes
 MAX_LANES = 64  # each lane is a thread
+_USUAL_MEMORY = 64 * 1024  # of the hashes that AuthMe writes
+
+
+class _SharedMemory:
+    """Memory that the hashes computed at a time share; others wait for it."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def reserve(self, size: int) -> Iterator[None]:
+        """Reserve so much, at most all of it, once it is free."""
+        with self._changed:
+            self._changed.wait_for(lambda: size <= self._free)
+            self._free -= size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += size
+                self._changed.notify_all()
+
+
+_MEMORY: Final = _SharedMemory(MAX_MEMORY)
 
 
 class Argon2(Hasher):
@@ -37,30 +66,32 @@ class Argon2(Hasher):
         self._check_costs(costs["m"], costs["t"], costs["p"])
         tag = _unpadded_base64(form[3])
         try:
-            computed = argon2.low_level.hash_secret_raw(
-                secret=password.encode(),
-                salt=_unpadded_base64(form[2]),
-                memory_cost=costs["m"],
-                time_cost=costs["t"],
-                parallelism=costs["p"],
-                hash_len=len(tag),
-                type=argon2.low_level.Type.I,
-            )
+            with _MEMORY.reserve(costs["m"]):
+                computed = argon2.low_level.hash_secret_raw(
+                    secret=password.encode(),
+                    salt=_unpadded_base64(form[2]),
+                    memory_cost=costs["m"],
+                    time_cost=costs["t"],
+                    parallelism=costs["p"],
+                    hash_len=len(tag),
+                    type=argon2.low_level.Type.I,
+                )
         except HashingError as failure:  # such as a salt under 8 bytes, or no memory left
             log.warning("%s: a stored hash of %r cannot be computed: %s", self.name, username, failure)
             return False
         return hmac.compare_digest(computed, tag)
 
     def _create(self, password: str, username: str) -> HashedPassword:
-        digest = argon2.low_level.hash_secret(
-            secret=password.encode(),
-            salt=secrets.token_bytes(16),
-            memory_cost=65_536,
-            time_cost=2,
-            parallelism=1,
-            hash_len=32,
-            type=argon2.low_level.Type.I,
-        )
+        with _MEMORY.reserve(_USUAL_MEMORY):
+            digest = argon2.low_level.hash_secret(
+                secret=password.encode(),
+                salt=secrets.token_bytes(16),
+                memory_cost=_USUAL_MEMORY,
+                time_cost=2,
+                parallelism=1,
+                hash_len=32,
+                type=argon2.low_level.Type.I,
+            )
         return HashedPassword(digest.decode())
 
     @staticmethod

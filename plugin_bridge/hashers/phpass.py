@@ -10,13 +10,14 @@ import secrets
 from passlib.utils.binary import HASH64_CHARS, h64
 
 from plugin_bridge.hashers.bcrypts import create_bcrypt, verify_bcrypt
-from plugin_bridge.hashers.hasher import MAX_ROUNDS, CostTooHigh, HashedPassword, Hasher
+from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher
 from plugin_bridge.hashers.hex_digests import is_same
 
 _LENGTH = 34
 _MD5_BLOCK = 64  # bytes; each round hashes the whole password again
 _MIN_POWER = 7  # powers of two
 _MAX_POWER = 30
+_MAX_ROUNDS = 1 << 20  # half a second, in which other threads of Python get every second turn at best
 _BCRYPT_FORM = re.compile(r"\$2.{58}", re.DOTALL)
 
 
@@ -69,9 +70,9 @@ def _phpass(secret: bytes, setting: str, salt: bytes) -> str:
     if not _MIN_POWER <= power <= _MAX_POWER:
         raise ValueError("phpass does not allow this number of rounds")
     rounds = 1 << power
-    if rounds > MAX_ROUNDS:
-        raise CostTooHigh(f"{rounds} rounds are above {MAX_ROUNDS}")
-    if rounds * (1 + len(secret) // _MD5_BLOCK) > MAX_ROUNDS:
+    if rounds > _MAX_ROUNDS:
+        raise CostTooHigh(f"{rounds} rounds are above {_MAX_ROUNDS}")
+    if rounds * (1 + len(secret) // _MD5_BLOCK) > _MAX_ROUNDS:
         raise CostTooHigh(f"{rounds} rounds over a password of {len(secret)} bytes take too long")
     md5 = hashlib.md5
     digest = md5(salt + secret, usedforsecurity=False).digest()
