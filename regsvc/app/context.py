@@ -20,6 +20,7 @@ from regsvc.database.location import (
     bind_installation,
     check_recorded_location,
     location_warnings,
+    note_signing_key,
     read_authme,
     require_own_tables,
     resolve_location,
@@ -81,6 +82,10 @@ class AppContext:
                 "Run `companion doctor` to see what it lacks."
             ) from error
         return applied
+
+    def note_signing_key(self) -> None:
+        """Record the signing key of a daemon that starts, and warn if others use another one. Blocking."""
+        note_signing_key(self.keys.signing.fingerprints)
 
 
 def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.now) -> AppContext:

@@ -43,6 +43,11 @@ class SigningKeys:
         """Return the key with this fingerprint, or None if it is not (or no longer) ours."""
         return self._by_kid.get(kid)
 
+    @property
+    def fingerprints(self) -> list[str]:
+        """The fingerprints of all keys whose tokens are valid, the current key's first."""
+        return [self.current_kid, *(kid for kid in self._by_kid if kid != self.current_kid)]
+
     def __repr__(self) -> str:
         return "<SigningKeys>"
 
@@ -106,12 +111,23 @@ def find_installation_key(auth: AuthSection, state_dir: Path) -> bytes | None:
     return _find(auth.installation_key, "auth.installation_key", state_dir / INSTALLATION_KEY_FILE)
 
 
+def find_signing_keys(auth: AuthSection, state_dir: Path) -> SigningKeys | None:
+    """Return the signing keys that `load_keys` would find; None where it would create one. Read-only.
+
+    Raises `UnusableKey`.
+    """
+    signing_key = _find(auth.signing_key, "auth.signing_key", state_dir / SIGNING_KEY_FILE)
+    if signing_key is None:
+        return None
+    return SigningKeys(signing_key, [key.encode() for key in auth.previous_keys])
+
+
 def _find_keys(auth: AuthSection, state_dir: Path) -> Keys | None:
     installation_key = find_installation_key(auth, state_dir)
-    signing_key = _find(auth.signing_key, "auth.signing_key", state_dir / SIGNING_KEY_FILE)
-    if installation_key is None or signing_key is None:
+    signing = find_signing_keys(auth, state_dir)
+    if installation_key is None or signing is None:
         return None
-    return Keys(installation_key, SigningKeys(signing_key, [key.encode() for key in auth.previous_keys]))
+    return Keys(installation_key, signing)
 
 
 def _find(given: str, name: str, path: Path) -> bytes | None:

@@ -151,6 +151,7 @@ class Daemon:
         context = self._app.context
         try:
             context.prepare()
+            context.note_signing_key()
             self._app.installation.open()
         finally:
             context.location.database.close()

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import logging
 import os
 import ssl
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -24,8 +25,12 @@ from regsvc.core.clock import Clock
 from regsvc.database.engine import open_database, open_mysql, open_sqlite
 from regsvc.database.models import Installation
 
+log = logging.getLogger(__name__)
+
 OWN_FILE = "sqlite:companion.db"
 """Name of the location that `database.url = "auto"` means without a database server: a file in the state directory."""
+
+_SERVER = "mysql:"
 
 COPYING = "copying to: "
 COPIED = "copied to: "
@@ -105,13 +110,22 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
     if authme is not None and authme.backend == Backend.POSTGRESQL:
         raise ConfigError(["AuthMe's backend is POSTGRESQL, which is not supported yet: use MYSQL, MARIADB or SQLITE."])
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
+    if authme is not None and is_shared and "," in authme.host:
+        raise ConfigError(
+            [
+                f"AuthMe's mySQLHost names several servers ({authme.host}). Put a proxy such as HAProxy in front of "
+                "them, and name that: both sides have to use the same one."
+            ]
+        )
     if config.database.url != "auto":
         return _configured_location(config, authme if is_shared else None, authme)
     database: Database
     if authme is not None and is_shared:
         database = _open_authmes_server(config, authme, authme.database)
         players: Players = MySqlPlayers(database, authme.table, authme.columns)
-        return DatabaseLocation(f"mysql:{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players)
+        return DatabaseLocation(
+            f"{_SERVER}{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players
+        )
     database = open_sqlite(config.server.state_dir / "companion.db", config.database.busy_timeout)
     return DatabaseLocation(OWN_FILE, database, _separate_players(config, authme))
 
@@ -185,7 +199,7 @@ def location_name(url: str) -> str:
     parts = split_database_url(url)
     if parts.scheme == "sqlite":
         return f"sqlite:{unquote(parts.path.removeprefix('/'))}"
-    return f"mysql:{_canonical(parts.hostname or '')}:{parts.port or 3306}{unquote(parts.path)}"
+    return f"{_SERVER}{_canonical(parts.hostname or '')}:{parts.port or 3306}{unquote(parts.path)}"
 
 
 class WrongDatabase(Exception):
@@ -193,25 +207,40 @@ class WrongDatabase(Exception):
 
 
 def check_recorded_location(state_dir: Path, location: DatabaseLocation) -> None:
-    """Raise `WrongDatabase` if the first start recorded another location."""
+    """Raise `WrongDatabase` if the first start recorded another location.
+
+    Whether another address of a database server leads to the same database is known once it is open.
+    """
     recorded = read_recorded_location(state_dir)
-    if recorded is not None and not _is_same(recorded["home"], location):
-        place = _shown(recorded["home"], state_dir)
-        raise WrongDatabase(
-            f"This installation lives in {place}, but the config now leads to {location.shown}. Users and reviews "
-            f"would be left behind. Set database.url to {place}, "
-            "or move everything: companion migrate --to URL (or --to auto)."
-        )
+    if recorded is not None and not _is_same(recorded["home"], location) and not is_other_address(recorded, location):
+        raise _elsewhere(recorded, location, state_dir)
+
+
+def is_other_address(recorded: dict[str, str], location: DatabaseLocation) -> bool:
+    """Return whether the recorded location and this one are different names of databases on a server."""
+    return recorded["home"] != location.name and recorded["home"].startswith(_SERVER) and location.file is None
+
+
+def _elsewhere(recorded: dict[str, str], location: DatabaseLocation, state_dir: Path) -> WrongDatabase:
+    place = _shown(recorded["home"], state_dir)
+    return WrongDatabase(
+        f"This installation lives in {place}, but the config now leads to {location.shown}. Users and reviews "
+        f"would be left behind. Set database.url to {place}, "
+        "or move everything: companion migrate --to URL (or --to auto)."
+    )
 
 
 def require_own_tables(state_dir: Path, location: DatabaseLocation) -> None:
     """Raise `WrongDatabase` if the database of an installation that has started before lost its file or its tables."""
-    if read_recorded_location(state_dir) is None:
+    recorded = read_recorded_location(state_dir)
+    if recorded is None:
         return
     is_there = location.file is None or location.file.exists()
     if is_there:
         location.database.connect(reuse_if_open=True)
     if not is_there or not location.database.table_exists("regsvc_installation"):
+        if is_other_address(recorded, location):
+            raise _elsewhere(recorded, location, state_dir)
         raise WrongDatabase(
             f"The database of the installation in {state_dir} is gone: {location.shown} has none of its tables. "
             f"Restore a backup (companion restore). To begin anew without users, remove {state_dir / LOCATION_FILE}."
@@ -244,6 +273,9 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         first_started_at=now(),
     )
     _check_mark(row, location, recorded)
+    is_moved = recorded is not None and is_other_address(recorded, location)
+    if recorded is not None and is_moved and recorded["installation_id"] != row.installation_id:
+        raise _elsewhere(recorded, location, state_dir)
     if row.key_fingerprint != key_fingerprint:
         raise WrongDatabase(
             "The database was created with another installation key: codes and links in mails would not be valid. "
@@ -255,8 +287,27 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
             "The database belongs to another installation than the state directory. "
             "Restore the database that belongs to it, or start with an empty state directory."
         )
+    if recorded is not None and is_moved:
+        log.warning("the database was %s until now; it is the same installation at %s", recorded["home"], location.name)
     if recorded is None or recorded["home"] != location.name:
         record_location(state_dir, row.installation_id, location.name)
+
+
+def note_signing_key(fingerprints: Sequence[str]) -> None:
+    """Record the fingerprint of the current signing key, the first of these; the others are those of previous keys.
+
+    Warns if the daemon that started before on this database has a key that is none of them.
+    """
+    [recorded] = Installation.select(Installation.signing_key_fingerprint).tuples().first() or [None]
+    if recorded == fingerprints[0]:
+        return
+    if recorded is not None and recorded not in fingerprints:
+        log.warning(
+            "the daemon that started before on this database signs access tokens with another key: if it still runs, "
+            "sessions of one are refused by the other (give all of them the same auth.signing_key); if it was this "
+            "one, everybody has to log in again"
+        )
+    Installation.update(signing_key_fingerprint=fingerprints[0]).execute()
 
 
 def _create_installation(**columns: object) -> Installation:

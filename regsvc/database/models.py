@@ -65,6 +65,7 @@ class Installation(BaseModel):
     purging_audit_before = UtcDateTimeField(null=True)
     digested_at = UtcDateTimeField(null=True)
     digested_user_id = BigIntegerField(null=True)
+    signing_key_fingerprint = CharField(64, null=True)
 
     class Meta:
         table_name = "regsvc_installation"

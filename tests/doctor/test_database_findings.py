@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from regsvc.auth.keys import fingerprint as fingerprint_of
 from regsvc.doctor.facts import databases
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
@@ -222,6 +223,25 @@ def test_a_second_companion_has_a_key_of_its_own(doctor_case: DoctorCase) -> Non
     assert "not the one" in doctor_case.only_finding("database.other_key").title
     (doctor_case.state_dir / "installation.key").unlink()
     assert "is missing" in doctor_case.only_finding("database.other_key").title
+
+
+def test_a_second_companion_signs_tokens_with_another_key(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    for fingerprint in (None, fingerprint_of((doctor_case.state_dir / "signing.key").read_text().strip().encode())):
+        doctor_case.our_database.execute("UPDATE regsvc_installation SET signing_key_fingerprint = ?", (fingerprint,))
+        assert doctor_case.findings() == []
+    doctor_case.our_database.execute("UPDATE regsvc_installation SET signing_key_fingerprint = '0123456789abcdef'")
+    assert "another key" in doctor_case.only_finding("database.other_signing_key").title
+
+
+def test_another_address_leads_to_the_same_database(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    file = doctor_case.state_dir / "home.json"
+    state = json.loads(file.read_text())
+    file.write_text(json.dumps({**state, "home": state["home"].replace("127.0.0.1", "db.example.org")}))
+    assert doctor_case.findings() == []
+    file.write_text(json.dumps({"home": "mysql:db.example.org:3306/x", "installation_id": "another"}))
+    assert "another installation" in doctor_case.only_finding("database.elsewhere").title
 
 
 # --- the connection ---

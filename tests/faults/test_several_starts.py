@@ -11,8 +11,10 @@ from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import AuthMeTable, create_table
 from tests.support.authme.game_server import GameServer
 from tests.support.daemon import READY, START_TIMEOUT, Daemon
-from tests.support.peers.mariadb import Database
+from tests.support.peers.database_proxy import DatabaseProxy
+from tests.support.peers.mariadb import Database, MariaDBServer
 
+EX_CONFIG = 78
 KEYS = {"installation_key": "the installation key that all share", "signing_key": "the signing key that all share too"}
 
 
@@ -67,3 +69,51 @@ def test_three_daemons_start_at_once_on_an_empty_schema(daemons: Daemons, schema
     assert schema.query("SELECT name FROM regsvc_lease WHERE name = 'migration'") == []
     applied = [sum("migrating the database" in line for line in daemon.log) for daemon in three]
     assert sorted(applied)[:2] == [0, 0], "one of them has applied all migrations"
+
+
+def test_another_address_of_the_same_database_is_the_same_installation(
+    daemons: Daemons, schema: MariaDBSchema, game_server: GameServer
+) -> None:
+    daemon = daemons.make("first").start()
+    daemon.stop()
+    place = schema.database
+    with DatabaseProxy(place.port) as proxy:
+        game_server.change_authme({"DataSource.mySQLPort": proxy.port})
+        daemon.start()
+        assert daemon.wait_for_log("it is the same installation at")
+        assert daemon.get("/health/ready").status == 200
+        daemon.stop()
+        daemon.log.clear()
+        daemon.start()
+        assert not [line for line in daemon.log if "same installation" in line], "it is recorded"
+        daemon.stop()
+    game_server.change_authme({"DataSource.mySQLPort": place.port})
+    daemon.start()
+    assert daemon.get("/health/ready").status == 200
+
+
+def test_another_database_at_another_address_is_refused(
+    daemons: Daemons, schema: MariaDBSchema, mariadb: MariaDBServer, game_server: GameServer
+) -> None:
+    daemon, stranger = daemons.make("first").start(), daemons.make("stranger")
+    daemon.stop()
+    with mariadb.fresh_database() as other:
+        game_server.change_authme({"DataSource.mySQLDatabase": other.name})
+        for _moment in ("without tables", "with those of another installation"):
+            daemon.spawn()
+            assert daemon.wait_for_end() == EX_CONFIG
+            assert any("This installation lives in" in line for line in daemon.log)
+            daemon.log.clear()
+            if not stranger.state_dir.exists():
+                stranger.start()
+                stranger.stop()
+
+
+def test_another_signing_key_is_told_at_the_start(daemons: Daemons) -> None:
+    """Tokens of one daemon are refused by the other; nothing else would tell why."""
+    daemons.make("first").start()
+    other_key = "the signing key of the second one"
+    second = daemons.make("second", {"auth": {"signing_key": other_key}}).start()
+    assert second.wait_for_log("signs access tokens with another key")
+    third = daemons.make("third", {"auth": {"previous_keys": [other_key]}}).start()
+    assert not [line for line in third.log if "another key" in line], "it takes the tokens of the second"

@@ -19,4 +19,5 @@ MIGRATIONS: Final = (
     "m0011_earlier_hashes",
     "m0012_second_factor",
     "m0013_code_clients",
+    "m0014_signing_key",
 )

@@ -9,7 +9,14 @@ from peewee import MySQLDatabase
 from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.auth.keys import UnusableKey, fingerprint
 from regsvc.core.addresses import is_loopback
-from regsvc.database.location import COPYING, MOVED, WrongDatabase, check_recorded_location, read_recorded_location
+from regsvc.database.location import (
+    COPYING,
+    MOVED,
+    WrongDatabase,
+    check_recorded_location,
+    is_other_address,
+    read_recorded_location,
+)
 from regsvc.database.migrator import list_migrations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.own_tables import MAX_NAMES
@@ -135,6 +142,8 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
         yield f"The data of {facts.location.name} was {tables.recorded_location}. Set database.url to that database."
     elif tables.recorded_location.startswith(COPYING):
         yield f"A move to {facts.location.name} was interrupted. Run it again, or set database.url to the old database."
+    elif recorded is not None and is_other_address(recorded, facts.location) and tables.installation_id is None:
+        yield f"{facts.location.name} has none of our tables: this installation lives in {recorded['home']}."
     elif recorded is not None and tables.installation_id not in (None, recorded["installation_id"]):
         yield "The database belongs to another installation than the state directory: use the one that belongs to it."
 
@@ -155,6 +164,22 @@ def key_is_another(facts: Facts) -> Iterator[str]:
         yield "The database exists, but the installation key it was created with is missing."
     elif fingerprint(key) != made_with:
         yield "Our installation key is not the one the database was created with."
+
+
+@check(
+    "database.other_signing_key",
+    Severity.RISKY,
+    means="The daemon that started last on this database signs access tokens with a key that is not ours.",
+    why="Of several daemons each refuses the sessions of the others: users have to log in again at every one.",
+    do="Give all daemons that share a database the same auth.signing_key_file, and restart them.",
+    where=FixLocation(Source.OURS, "[auth] signing_key_file"),
+)
+def signing_key_is_another(facts: Facts) -> Iterator[str]:
+    started_with, keys = facts.own_tables.signing_key_fingerprint, facts.signing_keys
+    if started_with is None or keys is None or isinstance(keys, UnusableKey):
+        return
+    if started_with not in keys.fingerprints:
+        yield "Another daemon on this database signs access tokens with another key."
 
 
 @check(
@@ -217,7 +242,7 @@ def dates_are_unreadable(facts: Facts) -> Iterator[str]:
 
 CHECKS: Final[tuple[Check, ...]] = (
     *(database_is_away, database_is_read_only, rights_are_missing, triggers_are_missing, views_are_missing),
-    *(schema_is_too_new, location_is_wrong, key_is_another),
+    *(schema_is_too_new, location_is_wrong, key_is_another, signing_key_is_another),
     *(dates_are_unreadable, clocks_differ, password_is_the_default, connection_is_plain),
 )
 

@@ -22,8 +22,8 @@ from plugin_bridge.server.files import (
     read_operators,
     read_server_properties,
 )
-from regsvc.auth.keys import UnusableKey, find_installation_key
-from regsvc.config.sections import Config, ConfigError
+from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
+from regsvc.config.sections import AuthSection, Config, ConfigError
 from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
 from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
 from regsvc.doctor.facts.host import Host
@@ -220,10 +220,21 @@ class Facts:
     @cached_property
     def installation_key(self) -> bytes | UnusableKey | None:
         """The key that codes and links derive from, or what is wrong with it; None before the first start."""
-        auth, state_dir = self.config.auth, self.state_dir
+        auth, state_dir = self._auth, self.state_dir
+        return _result_or_error(lambda: find_installation_key(auth, state_dir), UnusableKey)
+
+    @cached_property
+    def signing_keys(self) -> SigningKeys | UnusableKey | None:
+        """The keys that sign access tokens, or what is wrong with one; None before the first start."""
+        auth, state_dir = self._auth, self.state_dir
+        return _result_or_error(lambda: find_signing_keys(auth, state_dir), UnusableKey)
+
+    @property
+    def _auth(self) -> AuthSection:
+        """The section with the keys. Raises `FactUnavailable` if a file of one is missing."""
         if {"auth.installation_key", "auth.signing_key", "auth.previous_keys"} & set(self.config.missing_secrets):
             raise FactUnavailable("the keys: their files are missing")
-        return _result_or_error(lambda: find_installation_key(auth, state_dir), UnusableKey)
+        return self.config.auth
 
     @property
     def sends_mail(self) -> bool:

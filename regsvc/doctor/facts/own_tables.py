@@ -31,7 +31,8 @@ class PlayerSample:
 class OwnTables:
     """Contents of our tables that the checks need.
 
-    Until the first start has finished, `recorded_location` is "", `installation_id` and `key_fingerprint` are None.
+    Until the first start has finished, `recorded_location` is "", `installation_id` and the fingerprints of keys are
+    None.
     `newest_entry_at` is that of the audit log; `failed` counts the failed outbox messages by kind.
     `last_run_held_back_changes`: the newest audit entry of the sync is `sync.braked`; `held_back`: its counts.
     """
@@ -40,6 +41,8 @@ class OwnTables:
     recorded_location: str
     installation_id: str | None
     key_fingerprint: str | None
+    signing_key_fingerprint: str | None
+    """That of the daemon that started last."""
     newest_entry_at: datetime | None
     conflicts: PlayerSample
     """Players that need a decision by an operator."""
@@ -65,9 +68,8 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         raise
     if newest is None:
         return None
-    installation = (
-        database.row("SELECT home, installation_id, key_fingerprint FROM regsvc_installation WHERE id = 1") or {}
-    )
+    # all columns: those that this version adds are missing before its first start
+    installation = database.row("SELECT * FROM regsvc_installation WHERE id = 1") or {}
     last_sync = database.row(
         "SELECT action FROM regsvc_audit WHERE action IN ('sync.run', 'sync.braked') ORDER BY id DESC LIMIT 1"
     )
@@ -78,6 +80,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         recorded_location=str(installation.get("home", "")),
         installation_id=installation.get("installation_id"),
         key_fingerprint=installation.get("key_fingerprint"),
+        signing_key_fingerprint=installation.get("signing_key_fingerprint"),
         newest_entry_at=_moment(database.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
         conflicts=_players(database, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
         disputed=_disputed(database),
