@@ -356,19 +356,6 @@ def test_another_name_for_this_machine_is_the_same_home(place: Daemon, run: Run,
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_several_servers_need_a_proxy_in_front_of_them(
-    daemon: MakeDaemon, authme_table: AuthMeTable, game_server: GameServer
-) -> None:
-    for hosts in ("db1,db2", "db1:3306,db2:3306"):
-        place = daemon({"database": {"url": f"mysql://authme:secret-word@{hosts}/authme"}})
-        told = companion("check-config", config=place.config_file)
-        assert refused(told, "database URL names one server", "proxy")
-        assert "secret-word" not in told.errors
-    game_server.change_authme({"DataSource.mySQLHost": "db1,db2"})
-    assert refused(companion("check-config", config=daemon().config_file), "mySQLHost", "proxy")
-
-
-@pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_database_on_another_server_than_authmes_is_refused(daemon: MakeDaemon, authme_table: AuthMeTable) -> None:
     elsewhere = daemon({"database": {"url": "mysql://authme:secret-word@db.example.org/authme"}})
     told = companion("check-config", config=elsewhere.config_file)

@@ -10,6 +10,7 @@ import pytest
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import AuthMeTable, create_table
 from tests.support.authme.game_server import GameServer
+from tests.support.command_line import companion
 from tests.support.daemon import READY, START_TIMEOUT, Daemon
 from tests.support.peers.database_proxy import DatabaseProxy
 from tests.support.peers.mariadb import Database, MariaDBServer
@@ -117,3 +118,17 @@ def test_another_signing_key_is_told_at_the_start(daemons: Daemons) -> None:
     assert second.wait_for_log("signs access tokens with another key")
     third = daemons.make("third", {"auth": {"previous_keys": [other_key]}}).start()
     assert not [line for line in third.log if "another key" in line], "it takes the tokens of the second"
+
+
+def test_several_servers_need_a_proxy_in_front_of_them(daemons: Daemons, game_server: GameServer) -> None:
+    def refusal_of(daemon: Daemon) -> str:
+        told = companion("check-config", config=daemon.config_file)
+        assert told.status == EX_CONFIG
+        assert "secret-word" not in told.errors
+        return told.errors
+
+    for hosts in ("db1,db2", "db1:3306,db2:3306"):
+        place = daemons.make("first", {"database": {"url": f"mysql://authme:secret-word@{hosts}/authme"}})
+        assert "a database URL names one server: for several, put a proxy" in refusal_of(place)
+    game_server.change_authme({"DataSource.mySQLHost": "db1,db2"})
+    assert "mySQLHost names several servers (db1,db2). Put a proxy" in refusal_of(daemons.make("first"))
