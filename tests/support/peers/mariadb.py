@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -103,10 +103,17 @@ class MariaDBServer:
     """A server in `directory` (created here). `start` and `stop` may alternate; the data stays.
 
     `is_durable` keeps the flush to disk at each commit that a real host has. Without it what was committed
-    still survives `kill`, but not a power cut.
+    still survives `kill`, but not a power cut. `environment` replaces this process's own.
     """
 
-    def __init__(self, directory: Path, *, is_durable: bool = False, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        is_durable: bool = False,
+        options: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         binary = find_mariadbd()
         if binary is None:
             raise FileNotFoundError("mariadbd is not installed (Debian: apt-get install mariadb-server-core)")
@@ -120,6 +127,7 @@ class MariaDBServer:
         self._options += options  # for an option given twice the server uses the last
         if os.geteuid() == 0:
             self._options.append("--user=root")
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self._database_numbers = count(1)
 
@@ -134,12 +142,17 @@ class MariaDBServer:
             "--skip-name-resolve",
         ]
         with (self._directory / "log").open("ab") as log:
-            self._process = subprocess.Popen([*self._options, *listening], stdout=log, stderr=log)
+            command = [*self._options, *listening, *self._list_start_options()]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
         deadline = time.monotonic() + START_TIMEOUT
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 raise RuntimeError(f"mariadbd did not start:\n{self._log_tail()}")
+
+    def _list_start_options(self) -> Sequence[str]:
+        """Return further options of this start."""
+        return ()
 
     def stop(self) -> None:
         """Shut down in good order; does nothing if the server is not running."""

@@ -1,0 +1,1 @@
+"""Galera nodes, HAProxy and companions for the stories in `tests/cluster`."""
