@@ -51,23 +51,24 @@ class DurableLimits:
         """Count one hit in the caller's transaction. Raises `RateLimited`, without counting, if a limit is used up."""
         self.hit_all([(scope, subject, limits)])
 
-    def hit_all(self, checks: Sequence[LimitCheck], shared: SharedHit | None = None) -> list[int]:
+    def hit_all(self, checks: Sequence[LimitCheck], shared: Sequence[SharedHit] = ()) -> list[int]:
         """Count one hit for several subjects, and on `shared` limits: all are counted, or none.
 
         Returns for each subject the whole seconds until the next hit would be counted; 0: now.
         """
-        allowed = _allowed_by_window([*checks, shared.network_check] if shared else checks)
-        slots = shared.any_slot() if shared else []
+        allowed = _allowed_by_window([*checks, *(hit.network_check for hit in shared)])
+        slots = {key: hit.is_counted for hit in shared for key in hit.any_slot()}
+        summed = {key for hit in shared for key in hit.all_slots()}
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
-            written = sorted([*allowed, *slots])
+            written = sorted({*allowed, *slots})
             lock_windows(written, self._now())
-            windows = find_windows(sorted({*written, *shared.all_slots()}) if shared else written)
+            windows = find_windows(sorted({*written, *summed}))
             now = self._now()  # after waiting for the locks: the previous holder may have started the window
             _refuse_until(_longest_wait(windows, allowed, now))
-            if shared:
-                _refuse_until(shared.wait(windows, now))
-            for key in allowed if shared and not shared.is_counted else written:
-                add_hit(windows[key], now)
+            _refuse_until(max((hit.wait(windows, now) for hit in shared), default=0))
+            for key in written:
+                if slots.get(key, True):
+                    add_hit(windows[key], now)
             store_windows([windows[key] for key in written])
         return [_longest_wait(windows, _allowed_by_window([check]), now) for check in checks]
 

@@ -1,9 +1,10 @@
-"""Rate limits that all clients share, divided so that no client and no network uses them up alone."""
+"""Rate limits that several networks share, divided so that no client and no network uses them up alone."""
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from typing import Final
 
 from regsvc.auth.limit_windows import WindowKey, Windows, is_open, period_seconds, seconds_until
@@ -16,87 +17,103 @@ A hit locks one of them, so that daemons on the nodes of a cluster seldom write 
 are not committed yet are not seen: a limit may be exceeded by 7, one less than there are windows.
 """
 
-_MOST: Final = 2
-"""One network gets at most half of a limit."""
-
 _RESERVE: Final = 3
 """A third of a limit is left to networks without a hit in the period, and to known clients."""
 
 
 @dataclass(frozen=True, slots=True)
+class SharedLimits:
+    """Limits of all clients together on a scope and subject. One network gets at most the `most`-th part of them."""
+
+    scope: str
+    limits: Sequence[RateLimit]
+    subject: str = ""
+    most: int = 1
+    slots: int = 1
+
+    def slots_of(self, limit: RateLimit) -> list[WindowKey]:
+        """Return the windows whose hits are summed up."""
+        return [self.slot(number, limit) for number in range(self.slots)]
+
+    def slot(self, number: int, limit: RateLimit) -> WindowKey:
+        """Return the window of this number."""
+        return WindowKey(self.scope, f"{self.subject}{number or ''}", period_seconds(limit))
+
+    def find_used_up(self, windows: Windows, now: datetime) -> list[tuple[RateLimit, int]]:
+        """Return the limits that are used up, but for their reserve, and the seconds until they are not."""
+        waits = [(limit, self.wait(limit, _open_to_all(limit), windows, now)) for limit in self.limits]
+        return [(limit, wait) for limit, wait in waits if wait]
+
+    def wait(self, limit: RateLimit, allowed: int, windows: Windows, now: datetime) -> int:
+        """Return the seconds until the slots of this limit hold fewer hits than allowed; 0: they do."""
+        slots = [windows[key] for key in self.slots_of(limit) if key in windows]
+        current = sorted((slot for slot in slots if is_open(slot, now)), key=lambda slot: slot.ends_at)
+        hits, until = sum(slot.hits for slot in current), now
+        for slot in current:
+            if hits < allowed:
+                break
+            hits, until = hits - slot.hits, slot.ends_at
+        return seconds_until(until, now)
+
+
+def in_total(scope: str, limits: Sequence[RateLimit]) -> SharedLimits:
+    """Return limits on everything, of which one network gets half."""
+    return SharedLimits(scope, limits, most=2, slots=_SLOTS)
+
+
+@dataclass(frozen=True, slots=True)
 class SharedHit:
-    """A hit on the limits `scope`, by a client of `network`.
+    """A hit on shared limits, by a client of `network`.
 
     `is_known` returns whether the client may use the reserve anyway; it is asked only when that makes a difference.
     `is_counted` False: the hit is refused as any other, but costs nothing. `on_refused` is called when these limits
     refuse it.
     """
 
-    scope: str
-    limits: Sequence[RateLimit]
+    shared: SharedLimits
     network: str
     is_known: Callable[[], bool]
-    on_refused: Callable[[], None]
+    on_refused: Callable[[], None] = lambda: None
     is_counted: bool = True
 
     @property
     def network_check(self) -> tuple[str, str, Sequence[RateLimit]]:
         """The limits of the network, which are counted in any case."""
-        return self._network_scope, self.network, [_most(limit) for limit in self.limits]
+        most = [RateLimit(max(1, limit.hits // self.shared.most), limit.period) for limit in self.shared.limits]
+        return f"{self.shared.scope}.network", self._network_subject, most
 
     def any_slot(self) -> list[WindowKey]:
         """Return the windows to count this hit in."""
-        number = random.randrange(_SLOTS)  # noqa: S311 - any will do
-        return sorted({_slot(self.scope, number, limit) for limit in self.limits})
+        number = random.randrange(self.shared.slots)  # noqa: S311 - any will do
+        return [self.shared.slot(number, limit) for limit in self.shared.limits]
 
     def all_slots(self) -> list[WindowKey]:
         """Return the windows to sum up."""
-        return sorted({_slot(self.scope, number, limit) for limit in self.limits for number in range(_SLOTS)})
+        return [key for limit in self.shared.limits for key in self.shared.slots_of(limit)]
 
     def wait(self, windows: Windows, now: datetime) -> int:
         """Return the seconds until the limits accept this hit; 0: now. `windows` has all slots and the network's."""
-        seconds = max((self._wait(limit, windows, now) for limit in self.limits), default=0)
+        seconds = max((self._wait(limit, windows, now) for limit in self.shared.limits), default=0)
         if seconds:
             self.on_refused()
         return seconds
 
     def _wait(self, limit: RateLimit, windows: Windows, now: datetime) -> int:
-        open_to_all = limit.hits - limit.hits // _RESERVE
-        wait = _wait(self.scope, limit, limit.hits, windows, now)
-        if wait or not (wait_of_all := _wait(self.scope, limit, open_to_all, windows, now)):
+        wait = self.shared.wait(limit, limit.hits, windows, now)
+        if wait or not (wait_of_all := self.shared.wait(limit, _open_to_all(limit), windows, now)):
             return wait
-        own = windows.get(WindowKey(self._network_scope, self.network, period_seconds(limit)))
+        scope, subject, _limits = self.network_check
+        own = windows.get(WindowKey(scope, subject, period_seconds(limit)))
         is_first = own is None or not is_open(own, now)
         return 0 if is_first or self.is_known() else wait_of_all
 
     @property
-    def _network_scope(self) -> str:
-        return f"{self.scope}.network"
+    def _network_subject(self) -> str:
+        """The network, and what it shares: as a digest, since addresses may be as long as a column."""
+        if not self.shared.subject:
+            return self.network
+        return blake2b(f"{self.shared.subject} {self.network}".encode(), digest_size=16).hexdigest()
 
 
-def find_used_up(
-    scope: str, limits: Sequence[RateLimit], windows: Windows, now: datetime
-) -> list[tuple[RateLimit, int]]:
-    """Return the limits that are used up, but for their reserve, and the seconds until they are not."""
-    waits = [(limit, _wait(scope, limit, limit.hits - limit.hits // _RESERVE, windows, now)) for limit in limits]
-    return [(limit, wait) for limit, wait in waits if wait]
-
-
-def _slot(scope: str, number: int, limit: RateLimit) -> WindowKey:
-    return WindowKey(scope, str(number) if number else "", period_seconds(limit))
-
-
-def _wait(scope: str, limit: RateLimit, allowed: int, windows: Windows, now: datetime) -> int:
-    """Return the seconds until the slots of this limit hold fewer hits than allowed; 0: they do."""
-    slots = [windows[key] for number in range(_SLOTS) if (key := _slot(scope, number, limit)) in windows]
-    current = sorted((slot for slot in slots if is_open(slot, now)), key=lambda slot: slot.ends_at)
-    hits, until = sum(slot.hits for slot in current), now
-    for slot in current:
-        if hits < allowed:
-            break
-        hits, until = hits - slot.hits, slot.ends_at
-    return seconds_until(until, now)
-
-
-def _most(limit: RateLimit) -> RateLimit:
-    return RateLimit(max(1, limit.hits // _MOST), limit.period)
+def _open_to_all(limit: RateLimit) -> int:
+    return limit.hits - limit.hits // _RESERVE

@@ -8,7 +8,7 @@ from peewee import Database
 
 from regsvc.auth.limit_windows import WindowKey
 from regsvc.auth.rate_limits import DurableLimits
-from regsvc.auth.shared_limits import SharedHit, find_used_up
+from regsvc.auth.shared_limits import SharedHit, SharedLimits, in_total
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
@@ -29,9 +29,9 @@ def durable(our_database: Database, clock: ManualClock) -> DurableLimits:
 @pytest.fixture
 def ask(our_database: Database, durable: DurableLimits) -> Ask:
     def ask(network: str, *, is_known: bool = False, is_counted: bool = True) -> None:
-        shared = SharedHit(SCOPE, TOTAL, network, lambda: is_known, lambda: None, is_counted)
+        shared = SharedHit(in_total(SCOPE, TOTAL), network, lambda: is_known, is_counted=is_counted)
         with our_database.atomic():
-            durable.hit_all([], shared)
+            durable.hit_all([], [shared])
 
     return ask
 
@@ -50,7 +50,7 @@ def accepted(ask: Ask, network: str, tries: int, **how: bool) -> int:
 
 def used_up(clock: ManualClock) -> list[tuple[RateLimit, int]]:
     windows = {WindowKey(row.scope, row.subject, row.period_seconds): row for row in RateLimitWindow.select()}
-    return find_used_up(SCOPE, TOTAL, windows, clock())
+    return in_total(SCOPE, TOTAL).find_used_up(windows, clock())
 
 
 def test_a_network_gets_half(ask: Ask) -> None:
@@ -104,9 +104,9 @@ def test_the_day_survives_a_restart(our_database: Database, ask: Ask, clock: Man
     for network in range(40):
         ask(str(network))
         clock.advance(minutes=10)
-    shared = SharedHit(SCOPE, TOTAL, "alice", lambda: True, lambda: None)
+    shared = SharedHit(in_total(SCOPE, TOTAL), "alice", lambda: True)
     with our_database.atomic(), pytest.raises(RateLimited) as refused:
-        DurableLimits(clock).hit_all([], shared)
+        DurableLimits(clock).hit_all([], [shared])
     assert (refused.value.retry_after or 0) > 3600
 
 
@@ -126,3 +126,16 @@ def test_many_at_once_exceed_it_by_seven_at_most(ask: Ask, in_parallel: InParall
     assert sum(isinstance(answer, RateLimited) for answer in answers) == 60 - counted
     assert 12 <= counted <= 12 + 7
     assert accepted(ask, "alice", 1) == 0
+
+
+def test_limits_on_one_subject_are_exact_and_have_a_reserve_too(
+    our_database: Database, durable: DurableLimits, in_parallel: InParallel
+) -> None:
+    limits = SharedLimits("mail.address", (RateLimit.parse("10 per day"),), subject="alice@example.org")
+
+    def ask(network: str) -> None:
+        with our_database.atomic():
+            durable.hit_all([], [SharedHit(limits, network, lambda: False)])
+
+    assert in_parallel(lambda: ask("mallory"), 20).count(None) == 7
+    assert [accepted(ask, network, 2) for network in ("alice", "bob", "carol", "dave")] == [1, 1, 1, 0]

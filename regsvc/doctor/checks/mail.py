@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from regsvc.auth.shared_limits import find_used_up
 from regsvc.core.units import RateLimit
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
-from regsvc.notifications.mail.limits import Budget, total_scope
+from regsvc.notifications.mail.limits import Budget, total_of
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
 _SET_UP: Final = (
@@ -108,7 +107,7 @@ def totals_are_used_up(facts: Facts) -> Iterator[str]:
         ("forgot", "limits_total_forgot", config.limits_total_forgot),
     )
     for budget, key, limits in totals:
-        for limit, wait in find_used_up(total_scope(budget), limits, facts.own_tables.mail_totals, now):
+        for limit, wait in total_of(budget, limits).find_used_up(facts.own_tables.mail_totals, now):
             yield f"verification.{key} ({limit}) is used up for another {math.ceil(wait / 60)} minutes."
 
 

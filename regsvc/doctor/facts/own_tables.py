@@ -13,7 +13,7 @@ from regsvc.database.fields import UtcDateTimeField
 from regsvc.database.migrator import list_migrations
 from regsvc.database.models import RateLimitWindow
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row, StatementTimeout
-from regsvc.notifications.mail.limits import Budget, total_scope
+from regsvc.notifications.mail.limits import Budget, total_of
 
 _NO_SUCH_TABLE: Final = 1146
 MAX_NAMES: Final = 3
@@ -143,7 +143,7 @@ def _held_back(database: ReadOnlyDatabase) -> Mapping[str, Any]:
 
 
 def _mail_totals(database: ReadOnlyDatabase) -> Windows:
-    scopes = [total_scope(budget) for budget in get_args(Budget)]
+    scopes = [total_of(budget, ()).scope for budget in get_args(Budget)]
     rows = database.rows(
         "SELECT scope, subject, period_seconds, ends_at, hits FROM regsvc_rate_limit "  # noqa: S608
         f"WHERE scope IN ({', '.join('?' * len(scopes))})",

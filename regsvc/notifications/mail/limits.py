@@ -1,11 +1,11 @@
 """Limits on the mails that unauthenticated clients may trigger."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from regsvc.auth.rate_limits import DurableLimits
-from regsvc.auth.shared_limits import SharedHit
+from regsvc.auth.shared_limits import SharedHit, SharedLimits, in_total
 from regsvc.core.caller import Caller
 from regsvc.core.units import RateLimit
 
@@ -33,23 +33,30 @@ class MailLimits:
         `is_mailed` False: nothing is going to be mailed, so the total is not charged; all else is the same.
         Raises `RateLimited` without counting anything.
         """
+        address, network = f"{self.budget}.address", caller.network_key
+
+        def is_known() -> bool:
+            return self.is_known(caller.limit_key)
+
         until_next, *_others = self.limits.hit_all(
             [
-                (f"{self.budget}.address", email_key, self.per_address),
+                (address, email_key, self.per_address),
                 (f"{self.budget}.client", caller.limit_key, self.per_client),
             ],
-            SharedHit(
-                total_scope(self.budget),
-                self.total,
-                caller.network_key,
-                is_known=lambda: self.is_known(caller.limit_key),
-                on_refused=lambda: self.on_used_up(self.budget),
-                is_counted=is_mailed,
-            ),
+            [
+                SharedHit(SharedLimits(address, self.per_address, subject=email_key), network, is_known),
+                SharedHit(
+                    total_of(self.budget, self.total),
+                    network,
+                    is_known,
+                    on_refused=lambda: self.on_used_up(self.budget),
+                    is_counted=is_mailed,
+                ),
+            ],
         )
         return until_next
 
 
-def total_scope(budget: Budget) -> str:
-    """Return the scope of the total."""
-    return f"{budget}.total"
+def total_of(budget: Budget, limits: Sequence[RateLimit]) -> SharedLimits:
+    """Return the limits on all mails of a budget."""
+    return in_total(f"{budget}.total", limits)
