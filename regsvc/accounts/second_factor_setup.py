@@ -11,6 +11,7 @@ from regsvc.auth.totp import provisioning_uri
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.names import name_key
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED
 
@@ -57,7 +58,7 @@ class SecondFactorSetup:
 
     def describe(self, session: VerifiedSession) -> SecondFactorState:
         """Return the state of the session's user. Blocking. Raises `AuthMeUnavailable` and `Unauthorized`."""
-        account = self.store.player_totp.load(session.username.lower())
+        account = self.store.player_totp.load(name_key(session.username))
         user = account.user
         if user is None or user.id != session.user_id:
             raise errors.Unauthorized

@@ -20,6 +20,7 @@ from regsvc.auth.totp import find_time_step
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
+from regsvc.core.names import name_key
 from regsvc.database.audit import Audit
 from regsvc.database.models import User
 from regsvc.sync.accounts_loader import AccountsLoader
@@ -104,7 +105,7 @@ class SecondFactorStore:
 
         Returns whether there was one. Raises `UserNotFound` and `AuthMeUnavailable`.
         """
-        account = self.player_totp.load(username.lower())
+        account = self.player_totp.load(name_key(username))
         user, is_in_game = account.user, find_players_totp(account) is not None
         if user is None:
             raise errors.UserNotFound

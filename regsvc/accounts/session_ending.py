@@ -9,6 +9,7 @@ from regsvc.auth.sessions import Sessions
 from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import Clock
+from regsvc.core.names import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import User
 from regsvc.users.user_details import MAX_RECORDS, SessionRecord, list_sessions
@@ -40,10 +41,10 @@ class SessionEnding:
 
         Raises `UserNotFound`, `SessionNotFound`, and `ProtectedOperator` for operators of the same or a higher level.
         """
-        user = User.get_or_none(User.username_key == username.lower())
+        user = User.get_or_none(User.username_key == name_key(username))
         if user is None:
             raise errors.UserNotFound
-        if user.username.lower() != by.actor.name.lower():
+        if user.username_key != name_key(by.actor.name):
             self.access.require_permission(user.username, "session", by)
         self._end(user.id, user.username, session_id, by.actor)
         return str(user.username)

@@ -63,7 +63,7 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
         "--link", action="store_true", help="print a link with which the user sets it, once and within an hour"
     )
     reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
-    reset.add_argument("username")
+    _add_name(reset)
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:

@@ -56,6 +56,7 @@ class ExportedUserRecord:
     reviewed_at: datetime | None
     password_set_at: datetime | None
     last_login_at: datetime | None
+    totp_enabled_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ def _own_user(user: User) -> ExportedUserRecord:
         reviewed_at=user.reviewed_at,
         password_set_at=user.password_set_at,
         last_login_at=user.last_login_at,
+        totp_enabled_at=user.totp_enabled_at,
     )
 
 

@@ -102,7 +102,9 @@ def test_no_secret_and_no_code_is_stored_logged_or_exported(stack: Stack) -> Non
     code = enrolled.app.code(1)
     assert log_in(stack, alice, code).status == 200
     log_in(stack, alice, enrolled.codes[0])
-    export = stack.get("/api/user/export", token=enrolled.token).text
+    exported = stack.get("/api/user/export", token=enrolled.token)
+    assert exported.json["user"]["totpEnabledAt"] is not None
+    export = exported.text
     details = stack.get("/api/admin/user", {"username": alice.name}, token=stack.olivia()).text
     shown = companion("users", "show", alice.name, config=stack.daemon.config_file).output
     for text in (everything_stored(stack), "\n".join(stack.daemon.log), export, details, shown):

@@ -92,7 +92,7 @@ export type ExportedQuestionnaire = { score: number; maxScore: number; passScore
 
 export type ExportedReview = { transition: "approve" | "reject" | "ban" | "unban" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; reviewedAt: number };
 
-export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null };
+export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null; totpEnabledAt: number | null };
 
 export type FindingFields = { id: string; severity: "broken" | "risky"; title: string; why: string; do: string; where: string };
 

@@ -113,6 +113,9 @@ class ExportedUser(Output, frozen=True, kw_only=True):
     reviewed_at: EpochMilliseconds | None
     password_set_at: EpochMilliseconds | None
     last_login_at: EpochMilliseconds | None
+    totp_enabled_at: Annotated[
+        EpochMilliseconds | None, Meta(description="When the second factor was set up here; null: it was not.")
+    ]
 
 
 class ExportedReview(Output, frozen=True, kw_only=True):
