@@ -45,7 +45,7 @@ def test_nothing_in_the_game_changes_it(stack: Stack) -> None:
     assert_refused(log_in(stack, alice), 401, "totp_required", field="totp")
     foreign = Authenticator()
     stack.authme.set_totp(alice.name, foreign.secret)
-    assert_refused(log_in(stack, alice, foreign.code()), 401, "totp_required", field="totp")
+    assert_refused(log_in(stack, alice, foreign.code(1)), 401, "totp_required", field="totp")
     stack.authme.unregister_from_console(alice.name)
     stack.sync()
     assert_refused(log_in(stack, alice), 401, "totp_required", field="totp")
