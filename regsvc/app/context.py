@@ -13,6 +13,7 @@ from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
+from regsvc.core.startup_error import StartupError
 from regsvc.database.engine import OwnSqlite, error_sentence, is_retryable, is_unreachable
 from regsvc.database.lease import instance_id
 from regsvc.database.location import (
@@ -33,7 +34,7 @@ LoadKeys = Callable[[AuthSection, Path], Keys]
 log = logging.getLogger(__name__)
 
 
-class DatabaseUnusable(Exception):
+class DatabaseUnusable(StartupError):
     """The database is reachable but cannot be used; `str()` says why."""
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from regsvc.config.sections import AuthSection
 from regsvc.config.value_checks import MIN_KEY_LENGTH, is_placeholder
+from regsvc.core.startup_error import StartupError
 
 INSTALLATION_KEY_FILE = "installation.key"
 SIGNING_KEY_FILE = "signing.key"
@@ -24,7 +25,7 @@ _RANDOM_BYTES = 32
 _MAX_FILE_BYTES = 4096
 
 
-class UnusableKey(Exception):
+class UnusableKey(StartupError):
     """A key cannot be used, read or stored; `str()` is a sentence with what to do about it, never the key."""
 
 

@@ -1,64 +1,31 @@
-"""The command line of `companion`: parser, and the commands that are not in a module of their own."""
+"""Commands that open an installation, and those that only need its config."""
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
 
 from peewee import PeeweeException
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc import __version__
 from regsvc.app.app import App
-from regsvc.app.context import AppContext, LoadKeys
+from regsvc.app.context import AppContext, open_context
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
-from regsvc.cli.data import DATA_COMMANDS, add_data_commands, is_offline_command, run_data_command, run_offline_command
-from regsvc.cli.game import GAME_COMMANDS, run_game_command
-from regsvc.cli.import_command import find_option_mistake
-from regsvc.cli.install.options import INSTALL_COMMANDS, add_install_options
-from regsvc.cli.shipped import SHIPPED_COMMANDS, add_shipped_options
+from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, UNLOCK_ALL, UPGRADE_CHECK, creates_state
+from regsvc.cli.data import is_offline_command, run_data_command, run_offline_command
+from regsvc.cli.game import run_game_command
+from regsvc.cli.given_config import read_config_as_owner
 from regsvc.cli.state_owner import actor_name, require_installation
-from regsvc.cli.sync import NO_AUTHME, add_sync_options, run_sync
+from regsvc.cli.sync import NO_AUTHME, run_sync
 from regsvc.cli.upgrade_check import check_upgrade
-from regsvc.cli.users import add_user_commands, run_user_command
+from regsvc.cli.users import run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
 from regsvc.database.migrator import MigrationRunning
+from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
 
-OpenContext = Callable[[Config, LoadKeys], AppContext]
-MakeApp = Callable[[AppContext, str], App]
-
-VERSION = f"companion {__version__}"
-DESCRIPTION = "Registration and administration beside a Minecraft server."
-UNLOCK_ALL = "unlock-all"
-UPGRADE_CHECK = "upgrade-check"
-ALIASES = {UNLOCK_ALL: "release"}
-"""Older names of commands, which keep working."""
-COMMANDS = {
-    "serve": "run the server until stopped (the default)",
-    "sync": "reconcile users with AuthMe's players once",
-    "migrate": "update the database to this version's tables, or move it to another database (--to)",
-    "check-config": "check the config and the files it names",
-    "doctor": "report what is wrong or risky here, and how to fix it",
-    "users": "list users, approve, ban and edit them",
-    UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
-    "stop the daemon first (older name: release)",
-    "digest": "mail the list of waiting registrations to the admins (mail.admins), if there are new ones and it is due",
-    "mail-test": "send a test mail now and report the result",
-    **GAME_COMMANDS,
-    **DATA_COMMANDS,
-    **SHIPPED_COMMANDS,
-    **INSTALL_COMMANDS,
-    UPGRADE_CHECK: "report what this version would do to the database, and the backup to make first; changes nothing",
-    "version": "print the version",
-}
-_CONFIG_HELP = (
-    "default: the file that COMPANION_CONFIG names; ./conf/companion.toml, if it sets a key; "
-    "/etc/companion/companion.toml"
-)
 _STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
 _SHOW_PLACE = ("migrate", "sync", "import", "backup", UNLOCK_ALL)
 _NOT_CHECKED = (
@@ -67,75 +34,21 @@ _NOT_CHECKED = (
 )
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. For --help and for mistakes it prints a message and exits."""
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=_CONFIG_HELP)
-    common.add_argument(
-        *("-i", "--instance"),
-        metavar="NAME",
-        default=argparse.SUPPRESS,
-        help="one of many servers on this machine: /etc/companion@NAME/companion.toml",
-    )
-    common.add_argument(
-        "--game-dir", metavar="DIR", default=argparse.SUPPRESS, help="the game server's folder (game.directory)"
-    )
-    parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
-    parser.add_argument("--version", action="version", version=VERSION)
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
-    parsers = {
-        name: subparsers.add_parser(
-            name,
-            aliases=[ALIASES[name]] if name in ALIASES else [],
-            help=text,
-            description=f"{text[0].upper()}{text[1:]}.",
-            parents=[common],
-        )
-        for name, text in COMMANDS.items()
-    }
-    add_sync_options(parsers["sync"])
-    parsers["doctor"].add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs")
-    parsers["mail-test"].add_argument("address", metavar="ADDRESS")
-    add_user_commands(parsers["users"], common)
-    add_data_commands(parsers)
-    add_shipped_options(parsers)
-    add_install_options(parsers)
-    # not as defaults of the parsers: a subparser would overwrite a value given before the command
-    defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
-    args = parser.parse_args(arguments, defaults)
-    names = {alias: name for name, alias in ALIASES.items()}
-    args.command = names.get(args.command, args.command) or "serve"
-    if args.config is not None and args.instance is not None:
-        parser.error("--config and --instance both name a config: give one of them")
-    if args.command == "migrate" and args.source is not None and args.to is None:
-        parsers["migrate"].error("--from works together with --to only")
-    mistake = find_option_mistake(args) if args.command == "import" else None
-    if mistake is not None:
-        parsers["import"].error(mistake)
-    return args
-
-
-def run(
-    args: argparse.Namespace,
-    config: Config,
-    open_context: OpenContext,
-    make_app: MakeApp,
-) -> int:
-    """Run any command but `serve`, `doctor` and `version`; return the exit status.
-
-    Raises the errors of `STARTUP_ERRORS`.
-    """
+def run_command(args: argparse.Namespace) -> int:
+    """Run a command on the installation that the command line names; return the exit status. Raises `StartupError`."""
+    config = read_config_as_owner(args)
+    set_up_logging(config.log)
     if args.command == UPGRADE_CHECK:
         require_installation(config.server.state_dir)
         return check_upgrade(config)
     if is_offline_command(args):
         return run_offline_command(args, config)
     if args.command in _STATELESS:
-        return _run_stateless(args, config, open_context, make_app)
+        return _run_stateless(args, config)
     if not creates_state(args):
         require_installation(config.server.state_dir)
     context = open_context(config, load_keys if creates_state(args) else require_keys)
-    app = make_app(context, config.base_url())
+    app = App(context, config.base_url())
     try:
         applied = context.prepare()
         app.open()
@@ -161,18 +74,13 @@ def run(
         app.close()
 
 
-def creates_state(args: argparse.Namespace) -> bool:
-    """Return whether the command may create a state directory, keys and a database. All others refuse without them."""
-    return args.command in ("serve", "migrate", "restore") or (args.command == "import" and not args.dry_run)
-
-
-def _run_stateless(args: argparse.Namespace, config: Config, open_context: OpenContext, make_app: MakeApp) -> int:
+def _run_stateless(args: argparse.Namespace, config: Config) -> int:
     """Run a command that needs neither an installation nor its database."""
     if args.command == "check-config":
         config.require_secrets()
     if args.command == "mail-test":
         config.require_secrets("mail.password")
-    app = make_app(open_context(config, find_or_invent_keys), config.base_url())
+    app = App(open_context(config, find_or_invent_keys), config.base_url())
     try:
         if args.command == "check-config":
             return _check_config(config, app.context)

@@ -22,14 +22,6 @@ from regsvc.core.progress import Progress
 from regsvc.database.migrator import MigrationRunning
 from regsvc.runtime.state_lock import StateInUse
 
-DATA_COMMANDS: Final = {
-    "backup": "back up everything into a new folder, while the daemon runs",
-    "restore": "restore a backup into an empty database, which is used from then on",
-    "export": "write users or the audit log as CSV or JSON",
-    "import": "create users from CSV or JSON, or everything from VerifyMC; no mail is sent, and a rerun is harmless",
-    "purge": "delete data older than the limits in retention.*, as the daemon does by itself",
-}
-
 _TO_HELP: Final = (
     "move everything to another database, which is used from then on: sqlite:////path, "
     'mysql://USER:PASSWORD@HOST:PORT/NAME, or auto for the one that database.url = "auto" means now; - reads the URL '
@@ -38,28 +30,33 @@ _TO_HELP: Final = (
 )
 
 
-def add_data_commands(parsers: dict[str, argparse.ArgumentParser]) -> None:
-    """Add the options of these commands and of `migrate`; `parsers` are the parsers by command."""
-    parsers["migrate"].add_argument("--to", metavar="URL", help=_TO_HELP)
-    parsers["migrate"].add_argument(
-        "--from", dest="source", metavar="URL", help="the database in use, if the config no longer has its login"
-    )
-    parsers["backup"].add_argument(
-        "folder",
-        type=Path,
-        metavar="FOLDER",
-        help="folder to create; if it exists, a folder named after the time is created in it",
-    )
-    parsers["restore"].add_argument("folder", type=Path, metavar="BACKUP", help="a folder made by `companion backup`")
-    export = parsers["export"]
-    export.add_argument("--format", choices=("csv", "json"), default="csv")
-    export.add_argument("--output", metavar="FILE", default=STANDARD_OUTPUT, help="default: standard output")
-    export.add_argument("--what", choices=("users", "audit", "all"), default="users")
-    export.add_argument(
-        "--with-hashes", action="store_true", help="include password hashes, for moving to another system"
-    )
-    add_import_options(parsers["import"])
-    parsers["purge"].add_argument("--dry-run", action="store_true", help="only report how much is due")
+def add_data_options(command: str, parser: argparse.ArgumentParser) -> None:
+    """Declare the options of one of these commands."""
+    if command == "migrate":
+        parser.add_argument("--to", metavar="URL", help=_TO_HELP)
+        parser.add_argument(
+            "--from", dest="source", metavar="URL", help="the database in use, if the config no longer has its login"
+        )
+    elif command == "backup":
+        parser.add_argument(
+            "folder",
+            type=Path,
+            metavar="FOLDER",
+            help="folder to create; if it exists, a folder named after the time is created in it",
+        )
+    elif command == "restore":
+        parser.add_argument("folder", type=Path, metavar="BACKUP", help="a folder made by `companion backup`")
+    elif command == "export":
+        parser.add_argument("--format", choices=("csv", "json"), default="csv")
+        parser.add_argument("--output", metavar="FILE", default=STANDARD_OUTPUT, help="default: standard output")
+        parser.add_argument("--what", choices=("users", "audit", "all"), default="users")
+        parser.add_argument(
+            "--with-hashes", action="store_true", help="include password hashes, for moving to another system"
+        )
+    elif command == "import":
+        add_import_options(parser)
+    elif command == "purge":
+        parser.add_argument("--dry-run", action="store_true", help="only report how much is due")
 
 
 def is_offline_command(args: argparse.Namespace) -> bool:
@@ -68,7 +65,7 @@ def is_offline_command(args: argparse.Namespace) -> bool:
 
 
 def run_offline_command(args: argparse.Namespace, config: Config) -> int:
-    """Run `migrate --to` or `restore`; return the exit status. Raises the errors of `STARTUP_ERRORS`."""
+    """Run `migrate --to` or `restore`; return the exit status. Raises `StartupError`."""
     try:
         return _restore(args, config) if args.command == "restore" else _move(args, config)
     except (TransferProblem, StateInUse, MigrationRunning) as problem:

@@ -8,16 +8,11 @@ from regsvc.app.game import GameParts
 from regsvc.core.versions import is_newer
 from regsvc.runtime.updates import Product
 
-GAME_COMMANDS = {
-    "updates": "check now for newer versions of the companion and of AuthMe",
-    "game-status": "ask the game server for its status now",
-}
-
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 
 
 def run_game_command(command: str, game_parts: GameParts) -> int:
-    """Run one of `GAME_COMMANDS`; return the exit status. Needs no database."""
+    """Run one of these commands; return the exit status. Needs no database."""
     return _updates(game_parts) if command == "updates" else _game_status(game_parts)
 
 

@@ -47,15 +47,6 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def find_option_mistake(args: argparse.Namespace) -> str | None:
-    """Return why these options do not go together, or None."""
-    if args.predecessor is None and args.verified_emails:
-        return "--verified-emails works together with --from only"
-    if args.predecessor is not None and args.format is not None:
-        return "--format does not go together with --from"
-    return None
-
-
 def run_import(args: argparse.Namespace, app: App) -> int:
     """Import, and return the exit status: 1 if a record was refused. Raises `TransferProblem`."""
     if args.predecessor is not None:

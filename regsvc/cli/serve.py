@@ -21,22 +21,18 @@ from regsvc.api.handlers.metrics import METRICS
 from regsvc.api.server import make_server
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable
-from regsvc.auth.keys import UnusableKey
-from regsvc.config.sections import Config, ConfigError
+from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
-from regsvc.core.i18n import BrokenTranslation
+from regsvc.core.startup_error import StartupError
 from regsvc.core.units import format_duration
 from regsvc.database.engine import cannot_write, error_sentence
-from regsvc.database.location import WrongDatabase
-from regsvc.database.migrator import MigrationRunning, SchemaTooNew
+from regsvc.database.migrator import MigrationRunning
 from regsvc.doctor.report import log_summary
-from regsvc.notifications.mail.templates import BrokenTemplate
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.reload import Reloader
 from regsvc.runtime.sdnotify import notify, watchdog_interval
-from regsvc.runtime.state_lock import StateInUse
 from regsvc.web.chat_page import CHAT_PAGE
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
@@ -52,13 +48,6 @@ _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so th
 
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
-
-
-STARTUP_ERRORS = (
-    *(ConfigError, UnusableKey, WrongDatabase, SchemaTooNew, BrokenTemplate, BrokenTranslation),
-    *(DatabaseUnusable, SSLError, StateInUse),
-)
-"""Errors that the host has to fix before a start can succeed; `str()` of each is a sentence."""
 
 
 class Daemon:
@@ -84,7 +73,7 @@ class Daemon:
     async def run(self, sockets: list[socket.socket], address: str) -> None:
         """Serve on these sockets until stopped.
 
-        Raises one of `STARTUP_ERRORS`, also later, when the database becomes reachable and proves to be another's.
+        Raises `StartupError` and `SSLError`, also later, when the database is reachable and proves to be another's.
         """
         self._listen_to_signals()
         reloading = asyncio.create_task(self._reloader.run(), name="reload")
@@ -166,7 +155,7 @@ class Daemon:
                     return
             except DatabaseUnusable as error:  # the host may fix it while we retry
                 log.error("%s", error)
-            except STARTUP_ERRORS as error:
+            except (StartupError, SSLError) as error:
                 self._fatal_error = error
                 self._stop.set()
                 return

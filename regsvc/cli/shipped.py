@@ -1,16 +1,8 @@
 """`companion docs`: the documentation and the samples, as they are shipped with this version."""
 
-import argparse
 import sys
 
 from regsvc.core.shipped_files import list_shipped, read_shipped
-
-SHIPPED_COMMANDS = {"docs": "list the documentation and samples of this version, or print one of them"}
-
-
-def add_shipped_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
-    """Add the arguments of these commands."""
-    parsers["docs"].add_argument("file", metavar="FILE", nargs="?", help="such as upgrade, or conf/companion.toml")
 
 
 def print_shipped(name: str | None) -> int:

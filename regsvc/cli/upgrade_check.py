@@ -32,7 +32,7 @@ _SIZE_ON_MYSQL: Final = (
 
 
 def check_upgrade(config: Config) -> int:
-    """Print the report and return the exit status. Raises the errors of `STARTUP_ERRORS`."""
+    """Print the report and return the exit status. Raises `StartupError`."""
     location = resolve_location(config, read_authme(config))
     try:
         applied = _read_applied(config, location)

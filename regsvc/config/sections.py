@@ -36,6 +36,7 @@ from regsvc.config.player_sections import (
     VerificationSection,
 )
 from regsvc.core.addresses import is_unspecified
+from regsvc.core.startup_error import StartupError
 
 __all__ = [
     "AuthMeSection",
@@ -71,7 +72,7 @@ It is an address because some secrets are one, and as long as a key has to be.
 """
 
 
-class ConfigError(Exception):
+class ConfigError(StartupError):
     """The config cannot be used; `str()` is one full sentence per problem and line, without any secret."""
 
     def __init__(self, problems: Iterable[str]) -> None:

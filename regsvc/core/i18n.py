@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from regsvc.core.errors import Refusal
+from regsvc.core.startup_error import StartupError
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +160,7 @@ def _weighted(part: str) -> Iterator[tuple[float, str]]:
         return
 
 
-class BrokenTranslation(ValueError):
+class BrokenTranslation(StartupError, ValueError):
     """A translation file that cannot be used; `str()` is a sentence with the file's name."""
 
 

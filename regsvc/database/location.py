@@ -22,6 +22,7 @@ from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
+from regsvc.core.startup_error import StartupError
 from regsvc.database.engine import open_database, open_mysql, open_sqlite
 from regsvc.database.models import Installation
 
@@ -202,7 +203,7 @@ def location_name(url: str) -> str:
     return f"{_SERVER}{_canonical(parts.hostname or '')}:{parts.port or 3306}{unquote(parts.path)}"
 
 
-class WrongDatabase(Exception):
+class WrongDatabase(StartupError):
     """The database is not the one that this installation uses; `str()` says what to do."""
 
 

@@ -22,6 +22,7 @@ from typing import Final
 from peewee import Database, DatabaseError, InternalError, OperationalError, SqliteDatabase
 
 from regsvc.core.clock import Clock
+from regsvc.core.startup_error import StartupError
 from regsvc.database import migrations
 from regsvc.database.engine import is_retryable
 from regsvc.database.lease import TaskLease, instance_id
@@ -71,7 +72,7 @@ CREATE TABLE IF NOT EXISTS regsvc_migration (
 """The only table that is not created by a migration."""
 
 
-class SchemaTooNew(Exception):
+class SchemaTooNew(StartupError):
     """The database was migrated by a newer version of this program. `str()` says what to do."""
 
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from regsvc.core.startup_error import StartupError
+
 log = logging.getLogger(__name__)
 
 
-class StateInUse(Exception):
+class StateInUse(StartupError):
     """Another process uses this state directory; `str()` says what to do."""
 
 

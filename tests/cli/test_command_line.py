@@ -1,13 +1,16 @@
 """Parsing of the command line, and prompts for what it lacks."""
 
 import getpass
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
 import pytest
 
-from regsvc.cli import commands
+from regsvc.cli import command_line
 from tests.support.command_line import companion_here
+from tests.support.quick_start import REPOSITORY
 
 
 @pytest.mark.parametrize(
@@ -25,17 +28,25 @@ from tests.support.command_line import companion_here
     ids=" ".join,
 )
 def test_the_config_may_be_named_anywhere(arguments: list[str]) -> None:
-    assert commands.parse(arguments).config == "F"
+    assert command_line.parse(arguments).config == "F"
 
 
 def test_the_game_directory_as_well() -> None:
-    given = commands.parse(["--game-dir", "D", "users", "ban", "Bob"])
+    given = command_line.parse(["--game-dir", "D", "users", "ban", "Bob"])
     assert (given.game_dir, given.config, given.command) == ("D", None, "users")
 
 
 def test_nothing_said_is_serve() -> None:
-    given = commands.parse([])
+    given = command_line.parse([])
     assert (given.command, given.config, given.game_dir) == ("serve", None, None)
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["docs"], ["--help"]], ids=" ".join)
+def test_a_command_imports_what_it_needs(arguments: list[str]) -> None:
+    program = f"import sys, companion\ntry: companion.main({arguments})\nfinally: print(*sys.modules, file=sys.stderr)"
+    ran = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert ran.stdout
+    assert {"peewee", "tornado", "cryptography", "regsvc.config.sections"}.isdisjoint(ran.stderr.split())
 
 
 @pytest.mark.parametrize("action", ["create", "password"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.cli.commands import parse
+from regsvc.cli.command_line import parse
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable

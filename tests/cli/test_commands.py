@@ -17,7 +17,7 @@ import pytest
 
 from plugin_bridge.authme.players import lock_text
 from regsvc import __version__
-from regsvc.cli.commands import COMMANDS
+from regsvc.cli.command_line import COMMANDS
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import MariaDBSchema, SqliteFile
 from tests.support.authme.authme_like import AuthMeLike

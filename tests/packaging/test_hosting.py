@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from regsvc.cli import commands
+from regsvc.cli import command_line
 from regsvc.config.sections import Config
 from regsvc.core.shipped_files import read_shipped
 from tests.support.authme.authme_database import MariaDBSchema
@@ -81,7 +81,7 @@ def test_the_playbook_is_made_of_tasks_and_of_options_that_exist(capsys: pytest.
     install = next(task["ansible.builtin.command"]["argv"] for task in tasks if task["name"] == "Set up the companion")
     options = {word.split("=")[0] for word in install[2:]}
     with pytest.raises(SystemExit):
-        commands.parse(["install", "--help"])
+        command_line.parse(["install", "--help"])
     assert options <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     variables = set(re.findall(r"\bcompanion_[a-z_]+", "".join(file.read_text("utf-8") for file in files)))
     registered = {task["register"] for task in tasks if "register" in task}

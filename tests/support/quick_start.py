@@ -200,6 +200,11 @@ def _become(command: dict[str, Any]) -> None:
 
 def _main(commands: int) -> None:
     import companion  # noqa: F401
+    import regsvc.cli.commands
+    import regsvc.cli.doctor
+    import regsvc.cli.install.options
+    import regsvc.cli.serve_command
+    import regsvc.cli.shipped  # noqa: F401
     from regsvc.core.i18n import read_built_in_texts
 
     read_built_in_texts()  # cached, so children need not read them again

@@ -2,22 +2,31 @@
 
 import argparse
 import sys
-from typing import Final
 
 from regsvc.cli.install.installing import install
 from regsvc.cli.install.problem import InstallProblem
 from regsvc.cli.install.settings import GAME_DIRECTORY, OPTIONS, help_of
 from regsvc.cli.install.uninstalling import uninstall
 
-INSTALL_COMMANDS: Final = {
-    "install": "install config, state directory, secrets and systemd unit of a server, and start it",
-    "uninstall": "unlock all players, stop the daemon, and remove what `companion install` wrote",
-}
+
+def add_install_options(command: str, parser: argparse.ArgumentParser) -> None:
+    """Declare the options of one of these commands."""
+    if command == "install":
+        _add_settings(parser)
+    else:
+        parser.add_argument(
+            "--purge", action="store_true", help="remove config, secrets and state, too, after a backup in /var/backups"
+        )
+        parser.add_argument(
+            "--keep-locks", action="store_true", help="do not unlock players, where AuthMe's table no longer exists"
+        )
+    parser.add_argument("--yes", action="store_true", help="ask nothing")
+    parser.add_argument(
+        "--root", metavar="DIR", default="/", help="folder that stands for /, to prepare another system"
+    )
 
 
-def add_install_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
-    """Add the options of these commands; `parsers` are the parsers by command."""
-    parser = parsers["install"]
+def _add_settings(parser: argparse.ArgumentParser) -> None:
     for key, option in OPTIONS.items():
         if key != GAME_DIRECTORY:  # all commands have that one
             parser.add_argument(option, metavar="VALUE", help=f"{key}: {help_of(key)}".replace("%", "%%"))
@@ -30,17 +39,6 @@ def add_install_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
     parser.add_argument("--mail-test", metavar="ADDRESS", help="send a test mail first, and stop if that fails")
     parser.add_argument("--no-start", action="store_true", help="do not start it")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be written")
-    parsers["uninstall"].add_argument(
-        "--purge", action="store_true", help="remove config, secrets and state, too, after a backup in /var/backups"
-    )
-    parsers["uninstall"].add_argument(
-        "--keep-locks", action="store_true", help="do not unlock players, where AuthMe's table no longer exists"
-    )
-    for command in INSTALL_COMMANDS:
-        parsers[command].add_argument("--yes", action="store_true", help="ask nothing")
-        parsers[command].add_argument(
-            "--root", metavar="DIR", default="/", help="folder that stands for /, to prepare another system"
-        )
 
 
 def run_install_command(args: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from regsvc.core.startup_error import StartupError
 from regsvc.core.text import strip_invisible
 
 FALLBACK_LANGUAGE: Final = "en"
@@ -45,7 +46,7 @@ _TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt
 _SUBJECT: Final = "Subject: "
 
 
-class BrokenTemplate(ValueError):
+class BrokenTemplate(StartupError, ValueError):
     """A template that cannot be used; `str()` is a sentence with the file's name."""
 
 

@@ -12,8 +12,8 @@ from unittest import mock
 import pytest
 
 from companion import main
+from regsvc.cli.command_line import INSTALL_COMMANDS
 from regsvc.cli.install.config_text import fill_sample
-from regsvc.cli.install.options import INSTALL_COMMANDS
 from regsvc.cli.install.problem import InstallProblem
 from regsvc.cli.install.service import require_program_for
 from regsvc.core.shipped_files import read_shipped

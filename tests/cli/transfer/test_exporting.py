@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.cli.commands import parse
+from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
 from regsvc.database.models import User
 from tests.support.services import ServiceHarness

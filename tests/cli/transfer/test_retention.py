@@ -5,7 +5,7 @@ import json
 import pytest
 from peewee import DatabaseError
 
-from regsvc.cli.commands import parse
+from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
 from regsvc.database.models import AuditEntry, KnownClient, OutboxEntry, Session, User
 from regsvc.users import retention

@@ -1,0 +1,159 @@
+"""The command line of `companion`: names, options and aliases of all commands.
+
+Importing most of the program takes longer than many a command, so the module of a command, which declares its options,
+is imported when the command is given.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from regsvc import __version__
+
+EX_CONFIG: Final = 78
+"""Exit status: the host has to fix something first (sysexits.h)."""
+VERSION: Final = f"companion {__version__}"
+DESCRIPTION: Final = "Registration and administration beside a Minecraft server."
+UNLOCK_ALL: Final = "unlock-all"
+UPGRADE_CHECK: Final = "upgrade-check"
+ALIASES: Final = {UNLOCK_ALL: "release"}
+"""Older names of commands, which keep working."""
+GAME_COMMANDS: Final = {
+    "updates": "check now for newer versions of the companion and of AuthMe",
+    "game-status": "ask the game server for its status now",
+}
+DATA_COMMANDS: Final = {
+    "backup": "back up everything into a new folder, while the daemon runs",
+    "restore": "restore a backup into an empty database, which is used from then on",
+    "export": "write users or the audit log as CSV or JSON",
+    "import": "create users from CSV or JSON, or everything from VerifyMC; no mail is sent, and a rerun is harmless",
+    "purge": "delete data older than the limits in retention.*, as the daemon does by itself",
+}
+INSTALL_COMMANDS: Final = {
+    "install": "install config, state directory, secrets and systemd unit of a server, and start it",
+    "uninstall": "unlock all players, stop the daemon, and remove what `companion install` wrote",
+}
+COMMANDS: Final = {
+    "serve": "run the server until stopped (the default)",
+    "sync": "reconcile users with AuthMe's players once",
+    "migrate": "update the database to this version's tables, or move it to another database (--to)",
+    "check-config": "check the config and the files it names",
+    "doctor": "report what is wrong or risky here, and how to fix it",
+    "users": "list users, approve, ban and edit them",
+    UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
+    "stop the daemon first (older name: release)",
+    "digest": "mail the list of waiting registrations to the admins (mail.admins), if there are new ones and it is due",
+    "mail-test": "send a test mail now and report the result",
+    **GAME_COMMANDS,
+    **DATA_COMMANDS,
+    "docs": "list the documentation and samples of this version, or print one of them",
+    **INSTALL_COMMANDS,
+    UPGRADE_CHECK: "report what this version would do to the database, and the backup to make first; changes nothing",
+    "version": "print the version",
+}
+_CONFIG_HELP: Final = (
+    "default: the file that COMPANION_CONFIG names; ./conf/companion.toml, if it sets a key; "
+    "/etc/companion/companion.toml"
+)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parser of one command, whose options are declared when the command is given."""
+
+    def __init__(self, *, declare_options: Callable[[argparse.ArgumentParser], None] | None = None, **options: Any):
+        super().__init__(**options)
+        self._declare_options = declare_options
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._declare_options is not None:
+            self._declare_options(self)
+            self._declare_options = None
+        return super().parse_known_args(args, namespace)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line. For --help and for mistakes it prints a message and exits."""
+    common = _common_options()
+    parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
+    parser.add_argument("--version", action="version", version=VERSION)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
+    parsers = {
+        name: subparsers.add_parser(
+            name,
+            aliases=[ALIASES[name]] if name in ALIASES else [],
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            parents=[common],
+            declare_options=partial(_declare_options, name, common),
+        )
+        for name, text in COMMANDS.items()
+    }
+    # not as defaults of the parsers: a subparser would overwrite a value given before the command
+    defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
+    args = parser.parse_args(arguments, defaults)
+    names = {alias: name for name, alias in ALIASES.items()}
+    args.command = names.get(args.command, args.command) or "serve"
+    if args.config is not None and args.instance is not None:
+        parser.error("--config and --instance both name a config: give one of them")
+    mistake = _find_mistake(args)
+    if mistake is not None:
+        parsers[args.command].error(mistake)
+    return args
+
+
+def creates_state(args: argparse.Namespace) -> bool:
+    """Return whether the command may create a state directory, keys and a database. All others refuse without them."""
+    return args.command in ("serve", "migrate", "restore") or (args.command == "import" and not args.dry_run)
+
+
+def _common_options() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=_CONFIG_HELP)
+    common.add_argument(
+        *("-i", "--instance"),
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="one of many servers on this machine: /etc/companion@NAME/companion.toml",
+    )
+    common.add_argument(
+        "--game-dir", metavar="DIR", default=argparse.SUPPRESS, help="the game server's folder (game.directory)"
+    )
+    return common
+
+
+def _declare_options(command: str, common: argparse.ArgumentParser, parser: argparse.ArgumentParser) -> None:
+    """Declare the options that the command has beside the common ones."""
+    if command == "users":
+        from regsvc.cli.users import add_user_commands
+
+        add_user_commands(parser, common)
+    elif command == "sync":
+        from regsvc.cli.sync import add_sync_options
+
+        add_sync_options(parser)
+    elif command == "migrate" or command in DATA_COMMANDS:
+        from regsvc.cli.data import add_data_options
+
+        add_data_options(command, parser)
+    elif command in INSTALL_COMMANDS:
+        from regsvc.cli.install.options import add_install_options
+
+        add_install_options(command, parser)
+    elif command == "doctor":
+        parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs")
+    elif command == "mail-test":
+        parser.add_argument("address", metavar="ADDRESS")
+    elif command == "docs":
+        parser.add_argument("file", metavar="FILE", nargs="?", help="such as upgrade, or conf/companion.toml")
+
+
+def _find_mistake(args: argparse.Namespace) -> str | None:
+    """Return why the options of a command do not go together, or None."""
+    if args.command == "migrate" and args.source is not None and args.to is None:
+        return "--from works together with --to only"
+    if args.command == "import" and args.predecessor is None and args.verified_emails:
+        return "--verified-emails works together with --from only"
+    if args.command == "import" and args.predecessor is not None and args.format is not None:
+        return "--format does not go together with --from"
+    return None
