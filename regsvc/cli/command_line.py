@@ -107,8 +107,8 @@ def creates_state(args: argparse.Namespace) -> bool:
     return args.command in ("serve", "migrate", "restore") or (args.command == "import" and not args.dry_run)
 
 
-def _common_options() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
+def _common_options() -> CommandParser:
+    common = CommandParser(add_help=False)
     common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=_CONFIG_HELP)
     common.add_argument(
         *("-i", "--instance"),
