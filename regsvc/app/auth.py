@@ -31,6 +31,7 @@ def wire_auth(context: AppContext) -> AuthParts:
         now=now,
         user_lifetime=auth.user_token,
         admin_lifetime=auth.admin_token,
+        user_idle=auth.user_idle,
         admin_idle=auth.admin_idle,
         is_operator=context.is_operator,
         audit=audit,

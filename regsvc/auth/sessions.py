@@ -80,6 +80,7 @@ class Sessions:
         now: Clock,
         user_lifetime: timedelta,
         admin_lifetime: timedelta,
+        user_idle: timedelta,
         admin_idle: timedelta,
         is_operator: Callable[[str], bool],
         audit: Audit,
@@ -87,8 +88,8 @@ class Sessions:
         self._signing = signing
         self._now = now
         self._lifetimes: dict[Audience, timedelta] = {"user": user_lifetime, "admin": admin_lifetime}
-        self._admin_idle = admin_idle
-        self._last_seen_interval = min(_LAST_SEEN_INTERVAL, admin_idle / 4)
+        self._longest_idle: dict[Audience, timedelta] = {"user": user_idle, "admin": admin_idle}
+        self._last_seen_interval = min(_LAST_SEEN_INTERVAL, user_idle / 4, admin_idle / 4)
         self._is_operator = is_operator
         self._audit = audit
 
@@ -203,8 +204,10 @@ class Sessions:
     def purge_expired(self) -> int:
         """Delete expired sessions; returns their number."""
         now = self._now()
-        is_idle = (models.Session.audience == "admin") & (models.Session.last_seen_at <= now - self._admin_idle)
-        removed: int = models.Session.delete().where((models.Session.expires_at <= now) | is_idle).execute()
+        is_over = models.Session.expires_at <= now
+        for audience, longest in self._longest_idle.items():
+            is_over |= (models.Session.audience == audience) & (models.Session.last_seen_at <= now - longest)
+        removed: int = models.Session.delete().where(is_over).execute()
         return removed
 
     def _verified_claims(self, bearer: str | None) -> dict[str, Any]:
@@ -239,7 +242,7 @@ class Sessions:
             now < row.expires_at
             and row.token_generation == row.user.token_generation
             and row.user.status != models.BANNED
-            and (row.audience != "admin" or now < row.last_seen_at + self._admin_idle)
+            and now < row.last_seen_at + self._longest_idle.get(row.audience, timedelta())
         )
 
     def _is_admin(self, row: models.Session) -> bool:

@@ -24,6 +24,7 @@ class AuthSection:
     """Logins, access tokens and keys."""
 
     user_token: timedelta = key.duration("30 days", "How long a user stays logged in.")
+    user_idle: timedelta = key.duration("7 days", "How long a user stays logged in without a request.")
     admin_token: timedelta = key.duration("12 hours", "How long an admin stays logged in.")
     admin_idle: timedelta = key.duration("2 hours", "How long an admin stays logged in without a request.")
     installation_key: str = key.secret(

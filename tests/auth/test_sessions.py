@@ -70,7 +70,10 @@ def test_who_waits_may_log_in_to_see_why(sessions: Sessions, make_user: MakeUser
 
 def test_it_refuses_an_expired_token(sessions: Sessions, alice: User, caller: Caller, clock: ManualClock) -> None:
     token = sessions.issue(alice, "user", caller).token
-    clock.advance(days=30, seconds=-1)
+    for _visit in range(4):
+        clock.advance(days=6)
+        sessions.authenticate(token)
+    clock.advance(days=6, seconds=-1)
     assert sessions.authenticate(token).username == "Alice"
 
     clock.advance(seconds=1)
@@ -182,6 +185,21 @@ def test_an_idle_admin_is_logged_out(sessions: Sessions, olivia: User, caller: C
         sessions.authenticate_admin(token, caller)
     with pytest.raises(Unauthorized):
         sessions.authenticate(token)
+
+
+# R24
+def test_a_user_who_was_away_for_a_week_is_logged_out(
+    sessions: Sessions, alice: User, caller: Caller, clock: ManualClock
+) -> None:
+    token = sessions.issue(alice, "user", caller).token
+    for _visit in range(3):
+        clock.advance(days=6)
+        sessions.authenticate(token)
+
+    clock.advance(days=7)
+    with pytest.raises(Unauthorized):
+        sessions.authenticate(token)
+    assert sessions.purge_expired() == 1
 
 
 def test_an_admin_token_ends_however_busy_it_is(
@@ -316,8 +334,10 @@ def test_sessions_that_are_over_are_purged(
 
     assert sessions.purge_expired() == 1
     assert sessions.authenticate_admin(busy, caller).username == "Olivia"
-    clock.advance(days=30)
-    assert sessions.purge_expired() == 2
+    clock.advance(days=6)
+    assert sessions.purge_expired() == 1
+    clock.advance(days=1)
+    assert sessions.purge_expired() == 1
 
 
 def test_parallel_requests_of_one_session_do_not_disturb_each_other(

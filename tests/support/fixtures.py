@@ -130,6 +130,7 @@ def make_sessions(our_database: Database, clock: ManualClock, operators: set[str
             now=clock,
             user_lifetime=timedelta(days=30),
             admin_lifetime=timedelta(hours=12),
+            user_idle=timedelta(days=7),
             admin_idle=admin_idle,
             is_operator=lambda username: username in operators,
             audit=Audit(clock),
