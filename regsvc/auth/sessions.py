@@ -88,7 +88,7 @@ class Sessions:
         self._signing = signing
         self._now = now
         self._lifetimes: dict[Audience, timedelta] = {"user": user_lifetime, "admin": admin_lifetime}
-        self._longest_idle: dict[Audience, timedelta] = {"user": user_idle, "admin": admin_idle}
+        self._longest_idle: dict[str, timedelta] = {"user": user_idle, "admin": admin_idle}
         self._last_seen_interval = min(_LAST_SEEN_INTERVAL, user_idle / 4, admin_idle / 4)
         self._is_operator = is_operator
         self._audit = audit
