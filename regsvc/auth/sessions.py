@@ -20,6 +20,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
 from regsvc.database.audit import Audit
+from regsvc.database.cluster import catch_up
 from regsvc.database.models import KnownClient
 from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
 from regsvc.database.upsert import upsert_query
@@ -128,12 +129,16 @@ class Sessions:
     def authenticate(self, bearer: str | None, *, is_activity: bool = True) -> VerifiedSession:
         """Return the session of a token (what follows "Bearer "): one query, and once a minute a write.
 
+        A session that is not found may have begun on another node of a cluster of databases: it is looked for again.
+
         Without `is_activity` nothing is written, and an idle admin session goes on expiring.
         Raises `Unauthorized`, whatever is wrong with the token.
         """
         claims = self._verified_claims(bearer)
         now = self._now()
         row = _find_session(claims["jti"])
+        if row is None and catch_up(models.Session._meta.database):
+            row = _find_session(claims["jti"])
         if row is None or not self._is_valid(row, claims, now):
             raise Unauthorized
         if is_activity and now - row.last_seen_at >= self._last_seen_interval:

@@ -13,6 +13,7 @@ from regsvc.config import value_checks as check
 from regsvc.config.key_types import IpNetwork, Switch, TrustedProxies
 from regsvc.core.units import ChangeLimit, RateLimit
 
+CausalReads = Literal["auto", "always", "off"]
 OnBan = Literal["kick", "ban", "none"]
 Backend = Literal["", "SQLITE", "MYSQL", "MARIADB"]
 ExistingPlayers = Literal["approved", "pending"]
@@ -141,6 +142,12 @@ class DatabaseSection:
     )
     busy_timeout: timedelta = key.duration(
         "5 seconds", "How long to wait for another connection's lock.", at_least="100 ms", at_most="10 minutes"
+    )
+    causal_reads: CausalReads = key.choice(
+        "auto",
+        CausalReads,
+        "Whether reads wait until a node of a Galera cluster has applied what others committed: auto (if a row is "
+        "missing), always (needed if a proxy spreads connections over several nodes), or off.",
     )
     race_retries: int = key.integer(
         12,

@@ -28,6 +28,7 @@ from pymysql.connections import Connection
 from pymysql.constants import CLIENT
 
 from regsvc.config.database_url import split_database_url
+from regsvc.config.host_sections import CausalReads
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.errors import Busy, DatabaseUnavailable
 from regsvc.database import failpoints
@@ -114,10 +115,17 @@ def _unverified_context() -> SSLContext:
 class ReadCommittedMySQL(_WithFailpoints, MySQLDatabase):
     """MySQL with READ COMMITTED transactions: under the default level an adoption would delay players' logins."""
 
+    causal_reads: CausalReads = "auto"
+    """Whether reads wait until the node of a cluster has applied what was committed before on others."""
+    is_cluster: bool | None = None
+    """Whether the server is a node of a cluster; None: not asked yet (see `catch_up`)."""
+
     def _connect(self) -> Any:
         connection = _QuickConnection(database=self.database, autocommit=True, **self.connect_params)
         with connection.cursor() as cursor:  # the variable's name differs between MySQL and MariaDB
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            if self.causal_reads == "always":
+                cursor.execute("SET SESSION wsrep_sync_wait = 1")
         return connection
 
 

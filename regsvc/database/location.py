@@ -23,7 +23,7 @@ from regsvc.config.sections import Config, ConfigError
 from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
 from regsvc.core.startup_error import StartupError
-from regsvc.database.engine import open_database, open_mysql, open_sqlite
+from regsvc.database.engine import ReadCommittedMySQL, open_database, open_mysql, open_sqlite
 from regsvc.database.models import Installation
 
 log = logging.getLogger(__name__)
@@ -107,6 +107,13 @@ def _overridden(authme: AuthMeConfig, config: Config) -> AuthMeConfig:
 
 def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     """Return where our tables and AuthMe's are, without opening anything. Raises `ConfigError`."""
+    location = _resolve(config, authme)
+    if isinstance(location.database, ReadCommittedMySQL):
+        location.database.causal_reads = config.database.causal_reads
+    return location
+
+
+def _resolve(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     config.require_secrets("database.url", "authme.password")
     if authme is not None and authme.backend == Backend.POSTGRESQL:
         raise ConfigError(["AuthMe's backend is POSTGRESQL, which is not supported yet: use MYSQL, MARIADB or SQLITE."])

@@ -9,7 +9,7 @@ import pytest
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema
 from tests.support.daemon import READY
 from tests.support.our_tables import our_database
-from tests.support.peers.database_proxy import LOST_RACE, NO_QUORUM, DatabaseProxy, FirstTimes, ServerError
+from tests.support.peers.database_proxy import LOST_RACE, NO_QUORUM, DatabaseProxy, FirstTimes, LaggingNode, ServerError
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
@@ -86,6 +86,22 @@ def test_a_node_that_loses_its_quorum_is_waited_for(stack: ProxiedStack) -> None
     assert stack.login(carol).status == 200
     assert stack.daemon.wait_for_log("the database is back")
     assert not [line for line in stack.daemon.log if "bug in" in line or "Traceback" in line]
+
+
+def test_a_login_counts_on_a_node_that_has_not_applied_it_yet(stack: ProxiedStack) -> None:
+    """R67"""
+    token = stack.olivia()
+    stack.proxy.rule = rule = LaggingNode("regsvc_session")
+    assert stack.get("/api/admin/verify", token=token).status == 200
+    assert rule.has_waited
+
+
+def test_a_mail_waits_for_the_row_that_it_is_about(stack: ProxiedStack) -> None:
+    """R42: it was dropped, as if the code had been used."""
+    erin = stack.newcomer("erin")
+    stack.proxy.rule = rule = LaggingNode("regsvc_verification")
+    assert stack.code_for(erin.email)
+    assert rule.has_waited
 
 
 def test_a_start_on_a_node_without_quorum_succeeds_once_it_has_one(stack: ProxiedStack) -> None:

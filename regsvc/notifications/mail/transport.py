@@ -6,6 +6,7 @@ from typing import ClassVar
 from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.database.cluster import catch_up
 from regsvc.database.engine import Worker
 from regsvc.notifications.mail.backend import (
     MailBackend,
@@ -13,7 +14,7 @@ from regsvc.notifications.mail.backend import (
     PermanentMailFailure,
     TemporaryMailFailure,
 )
-from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
+from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS
 from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome
 from regsvc.notifications.store import OutboxStore
@@ -36,7 +37,19 @@ class MailStore(OutboxStore):
         self._renderer = renderer
 
     def render(self, mail: OutboxMessage) -> RenderedMail:
-        """Return the mail as it will be sent. Raises `NothingToSend` if there is no point in it any more."""
+        """Return the mail as it will be sent. Raises `NothingToSend` if there is no point in it any more.
+
+        On a cluster of databases that is decided only by a node that has applied everything: the row that a mail is
+        about may arrive after the mail.
+        """
+        try:
+            return self._render(mail)
+        except NothingToSend:
+            if not catch_up(self._database):
+                raise
+        return self._render(mail)
+
+    def _render(self, mail: OutboxMessage) -> RenderedMail:
         with self._database.atomic():
             return self._renderer.render(mail)
 

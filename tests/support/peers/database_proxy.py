@@ -33,13 +33,14 @@ class ServerError:
 NO_QUORUM = ServerError(1047, "08S01", "WSREP has not yet prepared node for application use")
 LOST_RACE = ServerError(1213, "40001", "Deadlock found when trying to get lock; try restarting transaction")
 
-Rule = Callable[[str], ServerError | None]
+Rule = Callable[[str], ServerError | str | None]
 
 
 class DatabaseProxy:
     """A context manager that listens on `port` and forwards to `server_port`.
 
-    `rule` gets the text of each statement and returns the error to reply with, or None to forward it.
+    `rule` gets the text of each statement and returns the error to reply with, another statement to forward in its
+    place, or None to forward it as it is.
     """
 
     def __init__(self, server_port: int) -> None:
@@ -79,11 +80,14 @@ class DatabaseProxy:
             while len(header := stream.read(4)) == 4:
                 payload = stream.read(int.from_bytes(header[:3], "little"))
                 is_statement = header[3] == 0 and payload[:1] == bytes([_QUERY])
-                error = self.rule(payload[1:].decode("utf-8", "replace")) if is_statement else None
-                if error is None:
-                    server.sendall(header + payload)
-                else:
-                    client.sendall(error.packet())
+                reply = self.rule(payload[1:].decode("utf-8", "surrogateescape")) if is_statement else None
+                if isinstance(reply, ServerError):
+                    client.sendall(reply.packet())
+                    continue
+                if reply is not None:
+                    payload = bytes([_QUERY]) + reply.encode("utf-8", "surrogateescape")
+                    header = struct.pack("<I", len(payload))[:3] + b"\x00"
+                server.sendall(header + payload)
             server.shutdown(socket.SHUT_RDWR)
 
 
@@ -101,3 +105,23 @@ class FirstTimes:
             return None
         self.seen += 1
         return self._error if self.seen <= self._times else None
+
+
+class LaggingNode:
+    """A rule that makes the server a cluster's node which has not applied the newest rows of a table yet.
+
+    It finds none of them until a connection waits for what was committed elsewhere.
+    """
+
+    def __init__(self, table: str) -> None:
+        self._table = f"`{table}`"
+        self.has_waited = False
+
+    def __call__(self, statement: str) -> ServerError | str | None:
+        if statement == "SELECT @@GLOBAL.wsrep_on":
+            return "SELECT 1"
+        if statement == "SET SESSION wsrep_sync_wait = 1":
+            self.has_waited = True
+        if not statement.startswith("SELECT") or self.has_waited:
+            return None
+        return statement.replace(f"FROM {self._table}", f"FROM (SELECT * FROM {self._table} WHERE FALSE)")
