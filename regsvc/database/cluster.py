@@ -1,6 +1,7 @@
 """Clusters of database servers (Galera): a node may not have applied yet what was committed on another one."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from peewee import Database, OperationalError
 
@@ -17,11 +18,12 @@ def catch_up(database: Database) -> bool:
     """
     if not isinstance(database, ReadCommittedMySQL) or database.causal_reads != "auto" or not _is_cluster(database):
         return False
-    database.execute_sql("SET SESSION wsrep_sync_wait = 1")
+    run: Callable[[str], Any] = database.execute_sql
+    run("SET SESSION wsrep_sync_wait = 1")
     try:
-        database.execute_sql("SELECT 1")
+        run("SELECT 1")
     finally:
-        database.execute_sql("SET SESSION wsrep_sync_wait = 0")
+        run("SET SESSION wsrep_sync_wait = 0")
     return True
 
 
@@ -29,7 +31,8 @@ def _is_cluster(database: ReadCommittedMySQL) -> bool:
     """Return whether the server is a node of a cluster; asked once."""
     if database.is_cluster is None:
         try:
-            [[is_on]] = database.execute_sql("SELECT @@GLOBAL.wsrep_on").fetchall()
+            run: Callable[[str], Any] = database.execute_sql
+            [[is_on]] = run("SELECT @@GLOBAL.wsrep_on").fetchall()
         except OperationalError as error:
             if error.args[0] != _UNKNOWN_VARIABLE:
                 raise
