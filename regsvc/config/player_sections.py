@@ -84,7 +84,7 @@ class RegistrationSection:
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
         ["3 per hour", "10 per day"],
-        "Limits of registrations per client address, if they require no code by e-mail.",
+        "Limits of registrations per client address, if they require no code by e-mail; IPv6 is counted by /48.",
     )
     password_regex: str = key.pattern("", 'Regular expression that passwords must match; "" is AuthMe\'s own rule.')
     username_regex: str = key.pattern(
@@ -183,7 +183,9 @@ class QuestionnaireSection:
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
         ["10 per minute", "100 per day"], "Limits of submitted answers per client address."
     )
-    limits_total: tuple[RateLimit, ...] = key.rate_limits(["1000 per hour"], "Limits of submitted answers in total.")
+    limits_total: tuple[RateLimit, ...] = key.rate_limits(
+        ["1000 per hour"], "Limits of submitted answers in total, of which one network gets half."
+    )
     scorer_url: str = key.text(
         "",
         "Service (https) that scores free-text answers; without one an admin reads them.",

@@ -52,11 +52,11 @@ class ClientLimit(ApplicantProof):
     def check(self, valid: ValidApplication, caller: Caller) -> None:
         """Raise `RateLimited`, so that no password is hashed in vain."""
         rates = self.live.current.registration.limits_per_client
-        if (seconds := self.limits.remaining_seconds(_SCOPE, caller.limit_key, rates)) > 0:
+        if (seconds := self.limits.remaining_seconds(_SCOPE, caller.network_key, rates)) > 0:
             raise errors.RateLimited(seconds)
 
     def redeem(self, valid: ValidApplication, caller: Caller) -> None:
-        self.limits.hit(_SCOPE, caller.limit_key, self.live.current.registration.limits_per_client)
+        self.limits.hit(_SCOPE, caller.network_key, self.live.current.registration.limits_per_client)
 
 
 def _address_of(valid: ValidApplication) -> EmailAddress:

@@ -182,11 +182,13 @@ def test_the_wait_survives_a_restart(asking_stack: Stack) -> None:
 
 
 def test_nobody_fills_the_table(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> None:
-    limits = {"limits_per_client": ["2 per hour"], "limits_total": ["3 per hour"]}
+    limits = {"limits_per_client": ["2 per hour"], "limits_total": ["6 per hour"]}
     stack = make_stack(config=asking(tmp_path_factory.mktemp("questions"), **limits))
-    statuses = [submit(stack, PASSING, client).status for client in ("192.0.2.1",) * 3 + ("192.0.2.2",) * 2]
-    assert statuses == [200, 200, 429, 200, 429]
-    assert kept(stack) == 3
+    network = [submit(stack, PASSING, f"2001:db8:9:{net:x}::1").status for net in range(4)]
+    assert network == [200, 200, 200, 429], "one network has half of the total"
+    statuses = [submit(stack, PASSING, f"192.0.2.{client}").status for client in (1, 1, 2, 3, 4)]
+    assert statuses == [200, 429, 200, 200, 429], "what is left is for those who submitted nothing"
+    assert kept(stack) == 6
 
 
 def test_refusals_are_answers_to_old_front_ends(

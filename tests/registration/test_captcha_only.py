@@ -86,6 +86,20 @@ def test_the_limit_per_client_holds_for_many_at_once(services: ServiceHarness) -
     assert User.select().count() == 3
 
 
+def test_an_ipv6_subscriber_is_one_client(services: ServiceHarness) -> None:
+    services.restart(registration__limits_per_client=["2 per hour"])
+    with LiveApi(services.app.services) as api:
+
+        def register(number: int) -> int:
+            token = api.request("GET", "/api/captcha/generate").json["token"]
+            proof = {"captchaToken": token, "captchaAnswer": answer_to(services.app, token)}
+            body = {"username": f"Alice{number}", "password": PASSWORD, **proof}
+            network = {"X-Forwarded-For": f"2001:db8:1:{number:x}::7"}
+            return api.request("POST", "/api/register", body, network).status
+
+        assert [register(number) for number in range(3)] == [201, 201, 429]
+
+
 def test_a_link_lasts_an_hour_and_proves_no_address(services: ServiceHarness) -> None:
     services.authme.register("Bob", PASSWORD, email="bob@example.org")
     services.sync()

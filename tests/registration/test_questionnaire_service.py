@@ -54,7 +54,7 @@ scoring_rule = "Something sensible."
 """
 RIGHT, NEARLY, WRONG = ({"1": Answer(selected_option_ids=(place,))} for place in range(3))
 WORDS = {"2": Answer(text="Because I like it.")}
-NEIGHBOUR = replace(CALLER, limit_key="198.51.100.8")
+NEIGHBOUR = replace(CALLER, address="198.51.100.8", limit_key="198.51.100.8")
 
 
 @pytest.fixture
@@ -166,16 +166,18 @@ def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarness) ->
 
 def test_nobody_fills_the_table(make_services: MakeServices, clock: ManualClock) -> None:
     services = make_services(
-        questionnaire__limits_per_client=["2 per 10 minutes"], questionnaire__limits_total=["3 per 10 minutes"]
+        questionnaire__limits_per_client=["2 per 10 minutes"], questionnaire__limits_total=["6 per 10 minutes"]
     )
-    submit(services, RIGHT)
-    submit(services, RIGHT)
+    for caller in (CALLER, NEIGHBOUR):
+        submit(services, RIGHT, caller)
+        submit(services, RIGHT, caller)
+        with pytest.raises(RateLimited):
+            submit(services, RIGHT, caller)
+    for number in range(2):  # what is left is for those who submitted nothing
+        submit(services, RIGHT, replace(CALLER, address=f"192.0.2.{number}", limit_key=f"192.0.2.{number}"))
     with pytest.raises(RateLimited):
-        submit(services, RIGHT)
-    submit(services, RIGHT, NEIGHBOUR)
-    with pytest.raises(RateLimited):
-        submit(services, RIGHT, NEIGHBOUR)
-    assert kept() == 3
+        submit(services, RIGHT, replace(CALLER, address="192.0.2.9", limit_key="192.0.2.9"))
+    assert kept() == 6
     clock.advance(minutes=11)
     services.app.purge_expired()
     assert kept() == 0

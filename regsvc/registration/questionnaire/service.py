@@ -10,6 +10,7 @@ from typing import ClassVar
 from peewee import Database
 
 from regsvc.auth.rate_limits import DurableLimits
+from regsvc.auth.shared_limits import SharedHit, in_total
 from regsvc.core.caller import Caller
 from regsvc.core.errors import NotEnabled, RateLimited
 from regsvc.core.i18n import Translations
@@ -88,11 +89,13 @@ class SubmissionLimits:
     total: tuple[RateLimit, ...]
     retry_after: timedelta
 
-    def hit(self, client: str) -> None:
-        """Count a submission in the caller's transaction. Raises `RateLimited`, with nothing counted."""
-        self.check_cool_down(client)
+    def hit(self, caller: Caller) -> None:
+        """Count a submission in the current transaction. Raises `RateLimited`, with nothing counted."""
+        self.check_cool_down(caller.limit_key)
+        total = in_total("questionnaire.total", self.total)
         self.limits.hit_all(
-            [("questionnaire.client", client, self.per_client), ("questionnaire.total", "", self.total)]
+            [("questionnaire.client", caller.limit_key, self.per_client)],
+            [SharedHit(total, caller.network_key, is_known=lambda: False)],
         )
 
     def start_cool_down(self, client: str) -> None:
@@ -173,7 +176,7 @@ class ActiveQuestionnaire(Questionnaires):
 
     def _check_limits(self, caller: Caller) -> None:
         with self._database.atomic():
-            self._limits.hit(caller.limit_key)
+            self._limits.hit(caller)
 
     def _save(self, evaluation: Evaluation, caller: Caller) -> SubmittedAnswers:
         with self._database.atomic():
