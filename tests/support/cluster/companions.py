@@ -46,10 +46,10 @@ class Place:
         return MariaDBSchema(replace(schema.database, port=node.port)).query(sql, values)
 
     def wait_for_replication(self) -> None:
-        """Return once every running node has applied what was committed anywhere before this call."""
+        """Return once every node is a member and has applied what was committed anywhere before this call."""
         for node in self.nodes:
-            if node.is_running:
-                node.run_as_root("SET SESSION wsrep_sync_wait = 1", "SELECT COUNT(*) FROM mysql.global_priv")
+            node.wait_until_synced(len(self.nodes))
+            node.run_as_root("SET SESSION wsrep_sync_wait = 1", "SELECT COUNT(*) FROM mysql.global_priv")
 
 
 @contextmanager

@@ -22,6 +22,16 @@ HOST = "localhost"
 START_TIMEOUT = 15.0  # seconds
 
 
+def accepts_connections(port: int) -> bool:
+    """Return whether a process listens on this port of loopback; wait a moment if none does."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        time.sleep(0.01)
+        return False
+    return True
+
+
 class Proxy(ABC):
     """A context manager: a proxy in front of the daemon on `daemon_port`."""
 
@@ -41,7 +51,7 @@ class Proxy(ABC):
             command, directory = self._command(), self._directory
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=directory, env=environment)
         deadline = time.monotonic() + START_TIMEOUT
-        while not self._is_listening():
+        while not accepts_connections(self.port):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.__exit__()
                 raise RuntimeError(f"the proxy did not start:\n{(self._directory / 'log').read_text()}")
@@ -85,14 +95,6 @@ class Proxy(ABC):
             assert old in text, f"{name} has no {old!r}"
             text = text.replace(old, new)
         return text
-
-    def _is_listening(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except OSError:
-            time.sleep(0.01)
-            return False
-        return True
 
     @abstractmethod
     def _command(self) -> list[str]:
