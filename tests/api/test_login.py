@@ -116,7 +116,7 @@ def steady_headers(reply: Reply) -> list[tuple[str, str]]:
     return [(name, value) for name, value in reply.headers.items() if name.lower() not in ("date", "x-request-id")]
 
 
-@pytest.mark.parametrize("password", ["x" * 257, "x" * 60_000, "pässword", "\u202e", " " * 40])
+@pytest.mark.parametrize("password", ["x" * 257, "x" * 6_000, "pässword", "\u202e", " " * 40])
 def test_a_password_nobody_could_have_is_just_wrong(stack: Stack, password: str) -> None:
     alice = stack.pending("alice")
     assert_refused(stack.login(alice, password), 401, "bad_credentials")

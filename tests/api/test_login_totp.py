@@ -126,7 +126,7 @@ def test_a_session_has_shown_it_already(stack: Stack, alice: Person, app: Authen
 # --- Without ---
 
 
-@pytest.mark.parametrize("totp", ["", "   ", "12345", "abcdef", "1234567", "９９９９９９", "x" * 60_000])
+@pytest.mark.parametrize("totp", ["", "   ", "12345", "abcdef", "1234567", "９９９９９９", "x" * 6_000])
 def test_what_is_no_code_is_none(stack: Stack, alice: Person, app: Authenticator, totp: str) -> None:
     assert_refused(log_in(stack, alice, totp), 401, "totp_required", field="totp")
 

@@ -79,6 +79,13 @@ def account(page: Page, chat_stack: ChatStack, take: Take) -> None:
     page.locator("summary").first.click()
     expect(page.get_by_label("Current password")).to_be_visible()
     take("account")
+    page.locator("summary").first.click()
+    part = page.locator("#totp_title")
+    part.locator("summary").click()
+    part.get_by_label("Current password").fill(bob.password)
+    part.get_by_role("button", name="Set up").click()
+    expect(part.get_by_role("img")).to_be_visible()
+    take("account-totp")
 
 
 def running(route: Route) -> None:
