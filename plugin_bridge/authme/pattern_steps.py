@@ -17,7 +17,7 @@ from typing import Any, Final
 # The parser behind re.compile has no public name since sre_parse was deprecated (Python 3.11).
 _parser: Any = importlib.import_module("re._parser")
 
-TOO_MANY: Final = 10**12
+_TOO_MANY: Final = 10**12
 """Bounds are not computed beyond this number."""
 
 # The ASCII characters, one number for all other characters, and one for the end of the text.
@@ -62,7 +62,7 @@ class _Repeat:
     """Whether the next character decides when it ends."""
 
 
-_ENDLESS: Final = _Effort(TOO_MANY, TOO_MANY)
+_ENDLESS: Final = _Effort(_TOO_MANY, _TOO_MANY)
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class _Expression:
             else:
                 effort = self._effort(name, argument, follows)
                 steps, ways = steps + arrivals * effort.steps, ways * effort.ways
-            steps, ways = min(steps, TOO_MANY), min(ways, TOO_MANY)
-        return _Effort(steps, min(ways * self._count(spans), TOO_MANY))
+            steps, ways = min(steps, _TOO_MANY), min(ways, _TOO_MANY)
+        return _Effort(steps, min(ways * self._count(spans), _TOO_MANY))
 
     def _count(self, spans: Sequence[int]) -> int:
         """Return in how many ways repeats of up to so many turns can divide the text among them."""
@@ -129,7 +129,7 @@ class _Expression:
         once = self.sequence(_parts(body), self._first(_parts(body), _NOTHING) | follows)
         turns = min(most, self.length // max(1, shortest))
         ways = sum(once.ways**turn for turn in range(turns + 1))
-        return _Effort(min(ways * (once.steps + _STEPS_OF_A_TURN), TOO_MANY), min(ways, TOO_MANY))
+        return _Effort(min(ways * (once.steps + _STEPS_OF_A_TURN), _TOO_MANY), min(ways, _TOO_MANY))
 
     def _branches(self, branches: Sequence[Sequence[Part]], follows: Symbols) -> _Effort:
         """Return the bound of alternatives: where the next character decides between them, only one of them counts."""

@@ -13,6 +13,7 @@ from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
+from regsvc.core.names import clean_name
 from regsvc.core.startup_error import StartupError
 from regsvc.database.engine import OwnSqlite, error_sentence, is_retryable, is_unreachable
 from regsvc.database.lease import instance_id
@@ -102,6 +103,6 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     keys = load(config.auth, config.server.state_dir)
     check_recorded_location(config.server.state_dir, location)
     bind_models(location.database)
-    ops = OpsFile(config.game.ops_path, config.game.operators)
+    ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
     properties = PropertiesFile(config.game.server_properties_path)
     return AppContext(config, authme, location, keys, ops, properties, now)

@@ -14,6 +14,7 @@ from regsvc.cli.transfer.user_files import ImportedUser, RecordError, Unreadable
 from regsvc.cli.transfer.user_writer import CheckedUser, UserWriter, is_only_adopted
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
+from regsvc.core.names import name_key
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, PENDING, REJECTED, User
 from regsvc.sync.reconciler import Reconciler
@@ -153,9 +154,9 @@ class Importer:
     def _without_existing(self, refused: list[RefusedRecord], request: ImportRequest) -> list[RefusedRecord]:
         """Return those that are not there already: an old name may break today's rules, and is not changed anyway."""
         is_update = request.fill_emails
-        keys = [row.name.lower() for row in refused if row.name and not (is_update and row.code in _EMAIL_CODES)]
+        keys = [name_key(row.name) for row in refused if row.name and not (is_update and row.code in _EMAIL_CODES)]
         existing = self._worker.run_here(self._find_existing, keys) if keys else set()
-        return [row for row in refused if row.name.lower() not in existing]
+        return [row for row in refused if name_key(row.name) not in existing]
 
     def _find_existing(self, keys: list[str]) -> set[str]:
         return {*_users_of(keys), *self._players.find_many(keys)}

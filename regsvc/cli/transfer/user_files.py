@@ -13,6 +13,7 @@ from regsvc.cli.transfer.csv_text import from_cell
 from regsvc.cli.transfer.json_stream import read_json_records
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.core.clock import from_epoch_ms, to_milliseconds
+from regsvc.core.names import clean_name
 from regsvc.database.models import APPROVED, BANNED, PENDING, STATUSES
 
 Format = Literal["csv", "json"]
@@ -165,7 +166,7 @@ def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
     is_banned = status == BANNED
     return ImportedUser(
         line=line,
-        username=_text(values, "username", 255) or "",
+        username=clean_name(_text(values, "username", 255) or ""),
         email=_text(values, "email", 320),
         is_email_verified=_truth(values, "is_email_verified"),
         status=status,

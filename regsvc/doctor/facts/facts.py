@@ -24,6 +24,7 @@ from plugin_bridge.server.files import (
 )
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.sections import AuthSection, Config, ConfigError
+from regsvc.core.names import name_key
 from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
 from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
 from regsvc.doctor.facts.host import Host
@@ -160,7 +161,7 @@ class Facts:
         """Operators by lower-case name, from ops.json and from the config."""
         if isinstance(self._operators, ServerFileError):
             raise FactUnavailable("who is an operator: ops.json cannot be read")
-        named = {name.lower(): HIGHEST_LEVEL for name in self.config.game.operators}
+        named = {name_key(name): HIGHEST_LEVEL for name in self.config.game.operators}
         return self._operators | named
 
     # --- our state directory and database ---

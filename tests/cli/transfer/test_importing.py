@@ -91,7 +91,7 @@ def test_who_breaks_a_rule_is_told_by_line(services: ServiceHarness, file: Path,
 def test_nobody_who_is_there_is_changed(services: ServiceHarness, file: Path, capsys: Captured) -> None:
     services.approved("Alice")
     services.authme.register("Bob", "bobs-password", email=None)
-    file.write_text("username;email;status\nALICE;other@example.org;banned\nBob;bob@example.org;banned\n")
+    file.write_text("username;email;status\nALICE ;other@example.org;banned\nBob;bob@example.org;banned\n")
     assert run(services, "import", str(file)) == 0
     assert "unchanged (existing) 2" in capsys.readouterr().out
     assert (services.user("Alice").status, services.user("Alice").email) == ("approved", "alice@example.org")
