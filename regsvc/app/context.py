@@ -66,11 +66,11 @@ class AppContext:
         Returns the names of the applied migrations. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and
         what a repetition may mend: peewee's exceptions while the database is unreachable, and `MigrationRunning`.
         """
-        database = self.location.database
+        database, server = self.location.database, self.config.server
         try:
-            require_own_tables(self.config.server.state_dir, self.location)
+            require_own_tables(server.state_dir, self.location)
             database.connect(reuse_if_open=True)
-            applied = migrate(database, self.now, instance_id(self.config.server.state_dir))
+            applied = migrate(database, self.now, instance_id(server.state_dir, server.instance))
             bind_installation(
                 self.config.server.state_dir, self.location, fingerprint(self.keys.installation_key), self.now
             )

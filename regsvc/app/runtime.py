@@ -62,7 +62,7 @@ def wire_runtime(context: AppContext) -> RuntimeParts:
             database, 1, "sync", also_close=players.close, outage_log=worker.outage_log, race_retries=race_retries
         ),
         translations=translations,
-        metrics=Metrics(),
+        metrics=Metrics(config.server.instance),
         loop_lag=LoopLag(),
         delivery_workers=DeliveryWorkers(),
         pending_restart=PendingRestart(),

@@ -58,7 +58,7 @@ def wire_sync(
     service = SyncService(
         runtime.sync_worker,
         Sync(database, players, reconciler, auth.audit, config.sync.max_changes, now),
-        SyncLease(database, instance_id(config.server.state_dir)),
+        SyncLease(database, instance_id(config.server.state_dir, config.server.instance)),
     )
     service.on_finished = on_finished
     return SyncParts(transitions, console, reconciler, service, UnlockAll(players))

@@ -116,7 +116,7 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, on_hang_up)
 
     def _apply_config(self, config: Config) -> None:
-        set_up_logging(config.log)
+        set_up_logging(config.log, config.server.instance)
         self._app.live.apply(config)
 
     async def _open_database(self) -> bool:

@@ -36,7 +36,7 @@ def run_serve(args: argparse.Namespace) -> int:
         return config
 
     config = read_whole_config()
-    set_up_logging(config.log)
+    set_up_logging(config.log, config.server.instance)
     if config.file is None and not any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
         log.info("there is no config, so the defaults are used; the state is in %s", config.server.state_dir)
     return asyncio.run(serve(config, read_whole_config))

@@ -44,6 +44,11 @@ class ServerSection:
     host: str = key.text("127.0.0.1", "Address to listen on.", check=check.listen_host)
     port: int = key.integer(8080, "Port to listen on; 0 takes any free one.", at_least=0, at_most=65535)
     name: str = key.text("Game server", "Name of this server in e-mails and pages.", check=check.required)
+    instance: str = key.text(
+        "",
+        'Name of this daemon among several on one database, in its log, metrics and leases; "" is none.',
+        check=check.instance_name,
+    )
     base_url: str = key.text(
         "",
         'Public address of the companion, for links in e-mails; "" is built from host and port.',

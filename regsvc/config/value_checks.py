@@ -41,6 +41,13 @@ def required(written: str) -> str:
     return written
 
 
+def instance_name(written: str) -> str:
+    """Return the name of one daemon among several, which logs and labels can show as it is."""
+    if written and not re.fullmatch(r"[A-Za-z0-9._-]{1,24}", written):
+        raise ValueError("at most 24 letters, digits, dots, hyphens and underscores")
+    return written
+
+
 def web_address(written: str) -> str:
     """Accept "http://" and "https://" addresses without credentials; a trailing slash is dropped."""
     if _WEB_ADDRESS.fullmatch(written) is None or not _has_sound_host(written):

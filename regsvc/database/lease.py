@@ -11,10 +11,14 @@ from peewee import SQL, Database, SqliteDatabase
 from regsvc.database.models import Lease
 
 
-def instance_id(state_dir: Path) -> str:
-    """Return an id for this machine and state directory; with a process id appended it fits the lease's column."""
+def instance_id(state_dir: Path, name: str = "") -> str:
+    """Return an id for this machine and state directory; with a process id appended it fits the lease's column.
+
+    `name` (`server.instance`) is put before it, for people.
+    """
     where = f"{socket.gethostname()}:{state_dir.resolve()}"
-    return hashlib.sha256(where.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    digest = hashlib.sha256(where.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return f"{name}/{digest}" if name else digest
 
 
 class TaskLease:

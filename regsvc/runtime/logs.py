@@ -22,7 +22,14 @@ _DEBUG: Final = 7
 
 
 class JsonLines(logging.Formatter):
-    """Formatter for one JSON object per line: time, level, logger, message, and the frames of an exception."""
+    """Formatter for one JSON object per line: time, level, logger, message, and the frames of an exception.
+
+    With an `instance` (`server.instance`) each line has it, too.
+    """
+
+    def __init__(self, instance: str = "") -> None:
+        super().__init__()
+        self._same = {"instance": instance} if instance else {}
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -30,6 +37,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **self._same,
         }
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = describe_exception(record.exc_info[1])
@@ -42,8 +50,9 @@ class PlainLines(logging.Formatter):
     Further lines of a record are indented: a name with a line break in it cannot pass for a record of its own.
     """
 
-    def __init__(self, pattern: str = "%(asctime)s %(levelname)-7s %(name)s: %(message)s") -> None:
-        super().__init__(pattern, "%H:%M:%S")
+    def __init__(self, pattern: str = "%(asctime)s %(levelname)-7s %(name)s: ", instance: str = "") -> None:
+        """`pattern` is put before the message; `instance` (`server.instance`), if any, between them."""
+        super().__init__(f"{pattern}{f'[{instance}] ' if instance else ''}%(message)s", "%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
@@ -57,8 +66,8 @@ class PlainLines(logging.Formatter):
 class JournalLines(PlainLines):
     """Formatter for systemd's journal, which adds the time itself and reads each line's priority from its prefix."""
 
-    def __init__(self) -> None:
-        super().__init__("%(message)s")
+    def __init__(self, instance: str = "") -> None:
+        super().__init__("", instance)
 
     def format(self, record: logging.LogRecord) -> str:
         priority = next((number for level, number in _PRIORITIES if record.levelno >= level), _DEBUG)
@@ -83,23 +92,24 @@ def print_error(sentence: str) -> None:
     print(_prefixed(text, _ERROR) if is_journal(sys.stderr) else text, file=sys.stderr)
 
 
-def set_up_logging(config: LogSection) -> None:
-    """Log to standard error in the configured format and level."""
+def set_up_logging(config: LogSection, instance: str = "") -> None:
+    """Log to standard error in the configured format and level. `instance`: the name of this daemon, if it has one."""
     _skip_unused_facts()
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_formatter(config))
+    handler.setFormatter(_formatter(config, instance))
     logging.basicConfig(level=config.level.upper(), handlers=[handler], force=True)
     # at "debug" peewee logs every statement with its values, including hashes
     logging.getLogger("peewee").setLevel(logging.INFO)
 
 
-def _formatter(config: LogSection) -> logging.Formatter:
+def _formatter(config: LogSection, instance: str) -> logging.Formatter:
     """Return the formatter for `log.format`; for people, standard error decides which one they need."""
     if config.format == "json":
-        return JsonLines()
+        return JsonLines(instance)
     if is_journal(sys.stderr):
-        return JournalLines()
-    return PlainLines() if config.format == "plain" or sys.stderr.isatty() else JsonLines()
+        return JournalLines(instance)
+    is_plain = config.format == "plain" or sys.stderr.isatty()
+    return PlainLines(instance=instance) if is_plain else JsonLines(instance)
 
 
 def _prefixed(text: str, priority: int) -> str:

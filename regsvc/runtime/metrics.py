@@ -36,9 +36,12 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 class Metrics:
     """All metrics of this process. Methods are for the event loop unless they say otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, instance: str = "") -> None:
+        """`instance`: the name of this daemon among several (`server.instance`)."""
         self._registry = registry = CollectorRegistry()
-        Info("companion_build", "The running version.", registry=registry).info({"version": __version__})
+        # Prometheus has a label `instance` of its own
+        name = {"server_instance": instance} if instance else {}
+        Info("companion_build", "The running version.", registry=registry).info({"version": __version__, **name})
         self._requests = Counter(
             "companion_http_requests", "Requests answered.", ["route", "method", "status"], registry=registry
         )

@@ -1,5 +1,6 @@
 """Several daemons start on one database: all at once, by other addresses of it, and with other keys."""
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -59,13 +60,15 @@ def daemons(tmp_path: Path, game_dir: Path, schema: MariaDBSchema) -> Iterator[D
 
 
 def test_three_daemons_start_at_once_on_an_empty_schema(daemons: Daemons, schema: MariaDBSchema) -> None:
-    three = [daemons.make(name) for name in ("first", "second", "third")]
+    three = [daemons.make(name, {"server": {"instance": name}}) for name in ("first", "second", "third")]
     for daemon in three:
         daemon.spawn()
     for daemon in three:
         assert daemon.wait_for_output(READY, START_TIMEOUT), "\n".join(daemon.log)
         assert daemon.get("/health/ready").status == 200, "\n".join(daemon.log)
         assert (daemon.state_dir / "home.json").exists(), "although no key is kept there"
+        assert json.loads(daemon.log[0])["instance"] == daemon.directory.name
+        assert f'server_instance="{daemon.directory.name}"' in daemon.get("/metrics").text
     assert len(schema.query("SELECT installation_id FROM regsvc_installation")) == 1
     assert schema.query("SELECT name FROM regsvc_lease WHERE name = 'migration'") == []
     applied = [sum("migrating the database" in line for line in daemon.log) for daemon in three]

@@ -44,7 +44,7 @@ def test_a_name_cannot_pass_for_a_record_of_its_own() -> None:
     expected = ["banned Bob", "  <0>the database is gone?[2J", "  <0>x"]
     lines = JournalLines().format(record(logging.INFO, f"banned {name}")).splitlines()
     assert lines == [f"<6>{line}" for line in expected]
-    told = PlainLines("%(message)s").format(record(logging.INFO, f"banned {name}"))
+    told = PlainLines("").format(record(logging.INFO, f"banned {name}"))
     assert told.splitlines() == expected
 
 
@@ -86,6 +86,23 @@ def test_the_journal_gets_readable_lines_unless_json_is_chosen(
         finally:
             root.handlers[:], root.level = handlers, level
     assert file.read_text().startswith(starts)
+
+
+def test_each_line_names_the_daemon_among_several(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        for form in ("json", "plain"):
+            set_up_logging(LogSection(format=form), "east")  # type: ignore[arg-type]
+            logging.getLogger("regsvc.test").warning("hello")
+    finally:
+        root.handlers[:], root.level = handlers, level
+    structured, plain = capsys.readouterr().err.splitlines()
+    assert json.loads(structured)["instance"] == "east"
+    assert plain.endswith("regsvc.test: [east] hello")
+    assert JournalLines("east").format(record(logging.INFO, "hello")) == "<6>[east] hello"
 
 
 def test_elsewhere_lines_are_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

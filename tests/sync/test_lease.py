@@ -51,7 +51,8 @@ def test_a_restarted_daemon_takes_the_lease_of_its_own_dead_predecessor(services
 def test_a_state_directory_is_an_instance_of_its_own(tmp_path: Path) -> None:
     assert instance_id(tmp_path) == instance_id(tmp_path / "x" / "..")
     assert instance_id(tmp_path) != instance_id(tmp_path / "x")
-    assert len(f"{instance_id(tmp_path)}:{2**64}") <= 80
+    assert instance_id(tmp_path, "east").startswith("east/")
+    assert len(f"{instance_id(tmp_path, 'x' * 24)}:{2**64}") <= 80
 
 
 PERIOD = timedelta(seconds=30)

@@ -186,9 +186,9 @@ class DatabaseMigration:
         found = source.execute_sql(
             "SELECT holder, TIMESTAMPDIFF(SECOND, expires_at, UTC_TIMESTAMP(3)) FROM regsvc_lease"
         ).fetchall()
-        silence = self._silence.total_seconds()
+        silence, ours = self._silence.total_seconds(), instance_id(self._state_dir, self._config.server.instance)
         holders = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
-        ages = [max(0, age) for holder, age in holders if holder != instance_id(self._state_dir) and age < silence]
+        ages = [max(0, age) for holder, age in holders if holder != ours and age < silence]
         return min(ages, default=None)
 
 
