@@ -95,7 +95,7 @@ def test_each_line_names_the_daemon_among_several(
     handlers, level = root.handlers[:], root.level
     try:
         for form in ("json", "plain"):
-            set_up_logging(LogSection(format=form), "east")  # type: ignore[arg-type]
+            set_up_logging(LogSection(format=form), "east")
             logging.getLogger("regsvc.test").warning("hello")
     finally:
         root.handlers[:], root.level = handlers, level
