@@ -8,7 +8,7 @@ from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.names import name_key
 from regsvc.database.audit import Actor
-from regsvc.database.models import APPROVED, BANNED
+from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.transitions import DecisionDetails, Transitions
 
@@ -43,7 +43,8 @@ class Accounts:
     def decide(self, username: str, transition: str, by: Principal, details: DecisionDetails) -> DecisionResult:
         """Approve, reject, ban, unban or delete.
 
-        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, and `InvalidField` for a ban that ends in the past.
+        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`, and `InvalidField` for a ban that
+        ends in the past.
         """
         if details.expires_at is not None and details.expires_at <= self._now():
             raise errors.InvalidField("expiresAt")
@@ -76,11 +77,29 @@ class Accounts:
         locked.account = self._reconciler.record_tombstone(locked.account)
         self._transitions.delete(locked.user, by, details)
 
+    def _require_same_player(self, locked: LockedAccount) -> None:
+        """Check that an operator's row is still the one that made the name a user.
+
+        An approval gives the row to the user: to the player who registered the name first, if another has it by now.
+        Raises `PlayerReplaced`, and `AuthMeUnavailable` where the row cannot be read.
+        """
+        user, account = locked.user, locked.account
+        is_waiting_operator = account.is_operator and user.origin == "adopted" and user.status in (PENDING, REJECTED)
+        if not is_waiting_operator or not self._reconciler.policy.is_bridge_on:
+            return
+        if not account.is_player_known:
+            raise errors.AuthMeUnavailable
+        player, sync_record = account.player, account.sync_record
+        if player is None or sync_record is None or sync_record.is_different_row(player):
+            raise errors.PlayerReplaced
+
     def _may_approve_again(self, locked: LockedAccount) -> bool:
         return locked.is_opened or self._reconciler.can_request_row(locked.account)
 
     def _change(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> None:
         user = locked.user
+        if transition == "approve":
+            self._require_same_player(locked)
         if transition == "ban" and user.status == BANNED:
             locked.user = self._transitions.change_ban(user, by, details)
         elif transition == "approve" and user.status == APPROVED and self._may_approve_again(locked):

@@ -287,6 +287,10 @@ class ProtectedOperator(Refusal, code="protected_operator", category=Category.CO
     """Admins cannot act on themselves or on operators of the same or a higher level."""
 
 
+class PlayerReplaced(Refusal, code="player_replaced", category=Category.CONFLICT, field="username"):
+    """The operator to be approved is not the player who has the name in the game now."""
+
+
 class NotEnabled(Refusal, code="not_enabled", category=Category.CONFLICT):
     """The route's feature is switched off."""
 

@@ -8,6 +8,7 @@ import pytest
 
 from plugin_bridge.authme.players import lock_text
 from regsvc.accounts.access import Principal
+from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
 from regsvc.users.transitions import DecisionDetails
@@ -137,6 +138,13 @@ def test_a_stranger_who_took_an_operators_name_in_the_game_has_to_make_room(serv
     services.authme.register("Olivia", "mallorys-secret")
     services.sync()
     assert (services.user("Olivia").status, services.plugin("olivia")) == (PENDING, "conflict")
+    services.clock.advance(minutes=1)
+    services.authme.unregister_from_console("Olivia")
+    with pytest.raises(errors.PlayerReplaced):
+        decide_as_host(services, "approve", "Olivia")
+    services.authme.register("Olivia", "olivias-secret")
+    with pytest.raises(errors.PlayerReplaced):
+        decide_as_host(services, "approve", "Olivia")
     decide_as_host(services, "delete", "Olivia")
     services.clock.advance(minutes=1)
     services.authme.register("Olivia", "olivias-secret")

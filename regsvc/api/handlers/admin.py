@@ -173,7 +173,7 @@ class DecisionHandler(ApiHandler):
 
 
 class ApproveHandler(DecisionHandler):
-    @endpoint(*DECISION_REFUSALS)
+    @endpoint(*DECISION_REFUSALS, errors.PlayerReplaced, errors.AuthMeUnavailable)
     async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
         """Approve a pending or rejected registration, so that the player may join."""
         return await self.change_status(request, "approve", "approved")
