@@ -70,7 +70,7 @@ def test_post_needs_a_token_to_look_at(stack: Stack, body: dict[str, Any]) -> No
 
 
 def test_junk_in_the_body_is_only_a_bad_token(stack: Stack) -> None:
-    for junk in ("", ".", "a.b.c", "é" * 40, "x" * 30_000, "\ud7ff\u202e"):
+    for junk in ("", ".", "a.b.c", "é" * 40, "x" * 6_000, "\ud7ff\u202e"):
         reply = stack.post("/api/admin/verify", {"token": junk})
         assert (reply.status, reply.json["success"]) == (200, False)
 

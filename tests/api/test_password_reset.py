@@ -164,7 +164,7 @@ def test_a_link_dies_with_its_owner(stack: Stack) -> None:
         lambda token: "１.x",
         lambda token: "",
         lambda token: "\u202e",
-        lambda token: "x" * 60_000,
+        lambda token: "x" * 6_000,
     ],
 )
 def test_a_forged_link_is_refused(stack: Stack, forge: Callable[[str], str]) -> None:
@@ -182,7 +182,7 @@ def test_a_forged_link_is_refused(stack: Stack, forge: Callable[[str], str]) -> 
     [
         ("abcd", "too_short"),
         ("x" * 31, "too_long"),
-        ("x" * 60_000, "too_long"),
+        ("x" * 6_000, "too_long"),
         ("pass word", "forbidden_characters"),
         ("Password", "unsafe"),
         ("{name}", "same_as_username"),

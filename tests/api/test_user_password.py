@@ -68,7 +68,7 @@ def test_it_refuses_a_wrong_current_password(stack: Stack, language: str) -> Non
     assert change(stack, token, alice.password, NEW).status == 200, "and the session stays"
 
 
-@pytest.mark.parametrize("current", ["", "x" * 257, "x" * 60_000, "pässword"])
+@pytest.mark.parametrize("current", ["", "x" * 257, "x" * 6_000, "pässword"])
 def test_a_current_password_nobody_could_have_is_just_wrong(stack: Stack, current: str) -> None:
     token = stack.user_token(stack.pending("alice"))
     assert_refused(change(stack, token, current, NEW), 422, "wrong_password", field="currentPassword")
@@ -79,7 +79,7 @@ def test_a_current_password_nobody_could_have_is_just_wrong(stack: Stack, curren
     [
         ("abcd", "too_short"),
         ("x" * 31, "too_long"),
-        ("x" * 60_000, "too_long"),
+        ("x" * 6_000, "too_long"),
         ("pass word", "forbidden_characters"),
         ("PASSWORD", "unsafe"),
         ("{name}", "same_as_username"),
