@@ -114,6 +114,7 @@ class IncomingRequest(HTTPMessageDelegate):
         self._server_connection = server_connection
         self._connection = connection
         self._stream = cast(HTTP1Connection, connection).stream
+        self._delegate = HTTPMessageDelegate()  # does nothing
         self._received_bytes = 0
         self._is_refused = False
         application.connections.await_request(self._stream)
@@ -121,6 +122,9 @@ class IncomingRequest(HTTPMessageDelegate):
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
+        if self._stream.closed():
+            # Tornado goes on with what it had read; an input error ends that
+            raise HTTPInputError("the client has disconnected")
         self._start_line = cast(RequestStartLine, start_line)
         self._headers = headers
         try:
@@ -135,7 +139,7 @@ class IncomingRequest(HTTPMessageDelegate):
             return self._refuse(HeadersTooLarge(MAX_HEADER_BYTES))
         if length > self._max_body:
             return self._refuse(BodyTooLarge(self._max_body))
-        self._delegate = cast(HTTPMessageDelegate, self._application.find_handler(self._request))
+        self._delegate = self._application.find_handler(self._request)
         return self._delegate.headers_received(start_line, headers)
 
     async def data_received(self, chunk: bytes) -> None:

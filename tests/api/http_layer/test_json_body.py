@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regsvc.api.json_body import MAX_DEPTH, convert, convert_query, parse_object
+from regsvc.api.json_body import MAX_DEPTH, MAX_VALUES, convert, convert_query, parse_object
 from regsvc.api.types.admin import BanRequest, ReviewRequest, UsersQuery
 from regsvc.api.types.login import LoginRequest
 from regsvc.api.types.registration import RegisterRequest
@@ -73,6 +73,17 @@ def test_it_refuses_what_readers_may_disagree_about(body: bytes) -> None:
     with pytest.raises(MalformedBody) as refusal:
         parse_object(body)
     assert refusal.value.__cause__ is None  # it would quote the body
+
+
+@pytest.mark.parametrize("value", ["1", '""', "[]", "{}", '{"a": 1}'])
+def test_it_refuses_more_values_than_the_loop_has_time_for(value: str) -> None:
+    with pytest.raises(MalformedBody):
+        parse_object(f'{{"a": [{", ".join([value] * MAX_VALUES)}]}}'.encode())
+
+
+def test_separators_in_texts_are_no_values() -> None:
+    text = '\\",[{' * MAX_VALUES
+    assert parse_object(json.dumps({"a": text, text: "b"}).encode()) == {"a": text, text: "b"}
 
 
 def test_it_reads_as_deep_as_allowed() -> None:
