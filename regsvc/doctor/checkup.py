@@ -8,6 +8,7 @@ from regsvc.core.exceptions import locate_exception
 from regsvc.doctor.checks import (
     authme,
     background,
+    cluster,
     config,
     database,
     game,
@@ -25,6 +26,7 @@ from regsvc.doctor.finding import Check, Finding, Severity
 CHECKS: Final[tuple[Check, ...]] = (
     *config.CHECKS,
     *database.CHECKS,
+    *cluster.CHECKS,
     *tables.CHECKS,
     *authme.CHECKS,
     *hashes.CHECKS,

@@ -81,7 +81,7 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
     Severity.RISKY,
     means="The triggers that keep the audit log append-only are missing, and our login may not create or see any.",
     why="Anyone with access to the database can change the log, on purpose or by mistake.",
-    do="Grant TRIGGER. If binary logging forbids it, set log_bin_trust_function_creators=1.",
+    do="Grant TRIGGER. If binary logging or Galera forbids it, set log_bin_trust_function_creators=1.",
     where=_GRANT,
 )
 def triggers_are_missing(facts: Facts) -> Iterator[Symptom]:

@@ -15,6 +15,7 @@ from regsvc.core.abandonable import call_within
 from regsvc.core.clock import Clock
 from regsvc.database.location import DatabaseLocation
 from regsvc.doctor.facts import own_tables, rights
+from regsvc.doctor.facts.cluster import ClusterNode, find_cluster_node
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import (
     PlayerTable,
@@ -58,6 +59,8 @@ class OurDatabase:
     is_read_only: bool = False
     clock_difference: timedelta = timedelta(0)
     login: str = ""
+    cluster_nodes: tuple[ClusterNode, ...] = ()
+    """Nodes that connections opened one after the other lead to."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +116,24 @@ def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[
             return _with_operators(database, OurDatabase(own_tables.inspect_own_tables(database)), operators)
     with closing(ReadOnlyMySql(location.database)) as server:
         difference, login = own_tables.clock_difference(server, now()), rights.current_login(server)
+        nodes = _list_cluster_nodes(server, location.database)
         try:
             side = _with_operators(server, _inspect_schema(server), operators)
         except DatabaseUnreadable as error:
             if error.code != rights.READ_ONLY_SERVER:
                 raise
             side = OurDatabase(None, is_read_only=True)
-        return replace(side, clock_difference=difference, login=login)
+        return replace(side, clock_difference=difference, login=login, cluster_nodes=nodes)
+
+
+def _list_cluster_nodes(server: ReadOnlyMySql, database: MySQLDatabase) -> tuple[ClusterNode, ...]:
+    """Return the nodes that this connection and two more lead to: behind a balancer they may differ."""
+    first = find_cluster_node(server)
+    if first is None:
+        return ()
+    with closing(ReadOnlyMySql(database)) as second, closing(ReadOnlyMySql(database)) as third:
+        others = (find_cluster_node(second), find_cluster_node(third))
+    return (first, *(node for node in others if node is not None))
 
 
 def _inspect_schema(database: ReadOnlyMySql) -> OurDatabase:
