@@ -23,7 +23,7 @@ def catch_up(database: Database) -> bool:
     try:
         run("SELECT 1")
     finally:
-        run("SET SESSION wsrep_sync_wait = 0")
+        run("SET SESSION wsrep_sync_wait = DEFAULT")  # the server's own value, which may be 1
     return True
 
 

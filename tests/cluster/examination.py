@@ -1,15 +1,12 @@
 """`companion doctor` on a cluster."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-import pytest
-
+from regsvc.config.loader import load_config
 from regsvc.doctor.checkup import examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.finding import Finding
-from regsvc.config.loader import load_config
-from tests.support.cluster.companions import Companion, Place
+from tests.support.cluster.companions import Companion
 from tests.support.cluster.galera import GaleraNode
 from tests.support.doctor_case import HEALTHY_HOST
 

@@ -13,10 +13,10 @@ _QUORUM: Final = 3
 @check(
     "database.galera",
     Severity.RISKY,
-    means="Our database is a Galera cluster of fewer than three nodes, our connections lead to several of its nodes, or "
-    "AuthMe's table is not replicated.",
-    why="Of two nodes none accepts changes once the other has failed. What one node has committed, another shows a moment "
-    "later: a status may be an old one.",
+    means="Our database is a Galera cluster of fewer than three nodes, our connections lead to several of its nodes, "
+    "or AuthMe's table is not replicated.",
+    why="Of two nodes none accepts changes once the other has failed. What one node has committed, another shows a "
+    "moment later: a status may be an old one.",
     do="Have three nodes, of which one takes all writes (docs/several-daemons.md).",
     where=FixLocation(Source.DATABASE, "wsrep"),
 )
