@@ -6,6 +6,7 @@ one app entry serves both. Our side is the first to ask and the last to stop ask
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from peewee import Database
 
@@ -38,6 +39,13 @@ class SecondFactorStore:
     player_totp: PlayerTotp
     audit: Audit
     now: Clock
+
+    def find_origin(self, username: str) -> Literal["web", "game"] | None:
+        """Return where the second factor that counts was set up; None: there is none. Raises `AuthMeUnavailable`."""
+        account = self.player_totp.load(name_key(username))
+        if account.user is not None and account.user.totp_enabled_at is not None:
+            return "web"
+        return "game" if find_players_totp(account) is not None else None
 
     def begin(self, identity: LoginIdentity) -> str:
         """Store a new nonce and return its secret; the unconfirmed one of before is void. Raises `TotpAlreadyOn`."""

@@ -13,6 +13,7 @@ from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.app.app import App
+from regsvc.core.errors import AuthMeUnavailable
 from regsvc.core.names import clean_name
 from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
@@ -117,12 +118,21 @@ def _show(args: argparse.Namespace, app: App) -> int:
     shown: dict[str, Any] = {field.name: getattr(entry, field.name) for field in fields(entry)}
     dates = app.worker.run_here(app.services.users.list_unreadable_dates, entry.username)
     dispute = app.worker.run_here(app.services.user_details.find_email_dispute, entry.username)
+    shown["second_factor"] = app.worker.run_here(_find_second_factor, entry.username, app)
     if dispute is not None:
         shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
     if dates:
         shown["unreadable_dates"] = {date.column: date.value for date in dates}
     print(json.dumps(shown, indent=2, ensure_ascii=False, default=_to_json))
     return 0
+
+
+def _find_second_factor(username: str, app: App) -> str:
+    """Return where the second factor was set up: "web" or "game"; "none"; "unknown" while AuthMe cannot be asked."""
+    try:
+        return app.self_service.second_factor.store.find_origin(username) or "none"
+    except AuthMeUnavailable:
+        return "unknown"
 
 
 def _to_json(value: Any) -> Any:

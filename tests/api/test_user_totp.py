@@ -107,6 +107,7 @@ def test_no_secret_and_no_code_is_stored_logged_or_exported(stack: Stack) -> Non
     export = exported.text
     details = stack.get("/api/admin/user", {"username": alice.name}, token=stack.olivia()).text
     shown = companion("users", "show", alice.name, config=stack.daemon.config_file).output
+    assert '"second_factor": "web"' in shown
     for text in (everything_stored(stack), "\n".join(stack.daemon.log), export, details, shown):
         for secret in (enrolled.app.secret, *enrolled.codes, *(code.replace(" ", "") for code in enrolled.codes)):
             assert secret not in text

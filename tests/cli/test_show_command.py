@@ -15,4 +15,5 @@ def test_an_applicant_is_shown_with_earlier_rejections(run: Run, tmp_path: Path)
     assert run("import", str(tmp_path / "users.csv")).status == 0
     shown = json.loads(run("users", "show", "Alice").output)
     assert (shown["status"], shown["reviewed_at"]) == ("pending", None)
+    assert shown["second_factor"] == "none"
     assert shown["rejections"] == {"count": 0, "last_at": None, "last_reason": None}
