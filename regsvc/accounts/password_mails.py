@@ -16,6 +16,7 @@ from regsvc.database.models import User
 from regsvc.notifications.mail.limits import MailLimits
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.credential_rules import CredentialRules
+from regsvc.users.email_owners import find_holder
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class PasswordMails:
 
     def _forgot(self, address: EmailAddress, caller: Caller) -> None:
         with self.database.atomic():
-            user = User.get_or_none(User.email_key == address.key)
+            user = find_holder(address)
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
             user_id = user.id if user and not self._is_unproven_operator(user) else None
