@@ -79,13 +79,12 @@ class _Expression:
         for number, (name, argument) in enumerate(parts):
             follows = self._first(parts[number + 1 :], after)
             arrivals = ways * self._count(spans)
-            repeat = self._simple_repeat(argument, follows) if name in ("MAX_REPEAT", "MIN_REPEAT") else None
-            if repeat is not None:
-                turns = arrivals * repeat.least + ways * self._count([*spans, repeat.span])
-                steps += turns * repeat.steps_per_turn
-                spans += [] if repeat.is_decided else [repeat.span]
+            effort = self._effort(name, argument, follows)
+            if isinstance(effort, _Repeat):
+                turns = arrivals * effort.least + ways * self._count([*spans, effort.span])
+                steps += turns * effort.steps_per_turn
+                spans += [] if effort.is_decided else [effort.span]
             else:
-                effort = self._effort(name, argument, follows)
                 steps, ways = steps + arrivals * effort.steps, ways * effort.ways
             steps, ways = min(steps, _TOO_MANY), min(ways, _TOO_MANY)
         return _Effort(steps, min(ways * self._count(spans), _TOO_MANY))
@@ -94,21 +93,10 @@ class _Expression:
         """Return in how many ways repeats of up to so many turns can divide the text among them."""
         return min(prod(span + 1 for span in spans), comb(self.length + len(spans), len(spans)))
 
-    def _simple_repeat(self, argument: Any, follows: Symbols) -> _Repeat | None:
-        """Return the repeat, or None if what it repeats matches in several ways or is empty."""
-        least, most, body = argument
-        first = self._first(_parts(body), _NOTHING)
-        once = self.sequence(_parts(body), first | follows if most > 1 else follows)
-        shortest = body.getwidth()[0]
-        if once.ways > 1 or (shortest == 0 and most > 1):
-            return None
-        turns = min(most, self.length // max(1, shortest))
-        return _Repeat(once.steps + _STEPS_OF_A_TURN, min(least, turns), max(0, turns - least), not first & follows)
-
-    def _effort(self, name: str, argument: Any, follows: Symbols) -> _Effort:
-        """Return the bound of one part that is no simple repeat."""
+    def _effort(self, name: str, argument: Any, follows: Symbols) -> _Effort | _Repeat:
+        """Return the bound of one part."""
         if name in ("MAX_REPEAT", "MIN_REPEAT"):
-            return self._nested_repeat(argument, follows)
+            return self._repeat(argument, follows)
         if name == "POSSESSIVE_REPEAT":
             return _Effort(self.sequence([("MAX_REPEAT", argument)], _END).steps, 1)
         if name == "ATOMIC_GROUP":
@@ -121,15 +109,18 @@ class _Expression:
             return self._branches([_parts(branch or ()) for branch in argument[1:]], follows)
         return _Effort(self.length if name == "GROUPREF" else 1, 1)
 
-    def _nested_repeat(self, argument: Any, follows: Symbols) -> _Effort:
-        _least, most, body = argument
+    def _repeat(self, argument: Any, follows: Symbols) -> _Effort | _Repeat:
+        least, most, body = argument
         shortest = body.getwidth()[0]
         if shortest == 0 and most > 1:
             return _ENDLESS
-        once = self.sequence(_parts(body), self._first(_parts(body), _NOTHING) | follows)
-        turns = min(most, self.length // max(1, shortest))
+        first = self._first(_parts(body), _NOTHING)
+        once = self.sequence(_parts(body), first | follows if most > 1 else follows)
+        steps_per_turn, turns = once.steps + _STEPS_OF_A_TURN, min(most, self.length // max(1, shortest))
+        if once.ways == 1:
+            return _Repeat(steps_per_turn, min(least, turns), max(0, turns - least), not first & follows)
         ways = sum(once.ways**turn for turn in range(turns + 1))
-        return _Effort(min(ways * (once.steps + _STEPS_OF_A_TURN), _TOO_MANY), min(ways, _TOO_MANY))
+        return _Effort(min(ways * steps_per_turn, _TOO_MANY), min(ways, _TOO_MANY))
 
     def _branches(self, branches: Sequence[Sequence[Part]], follows: Symbols) -> _Effort:
         """Return the bound of alternatives: where the next character decides between them, only one of them counts."""
@@ -197,11 +188,15 @@ def _members(kind: str, value: Any) -> Symbols:
     """Return the characters of one member of a set."""
     if kind == "NEGATE":
         return _NOTHING
+    if kind == "ANY":
+        return _ASCII | _OTHERS
     if kind == "LITERAL":
         return frozenset({value}) if value in _ASCII else _OTHERS
     if kind == "RANGE":
         low, high = value
-        return _ASCII.intersection(range(low, high + 1)) | (_OTHERS if high not in _ASCII else _NOTHING)
+        return _ASCII.intersection(range(low, min(high + 1, len(_ASCII)))) | (
+            _OTHERS if high not in _ASCII else _NOTHING
+        )
     word = str(value).removeprefix("CATEGORY_")
     category = _CATEGORIES.get(word.removeprefix("NOT_"))
     if kind != "CATEGORY" or category is None:

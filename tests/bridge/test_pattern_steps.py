@@ -133,3 +133,8 @@ def test_the_bound_follows_the_number_of_ways(length: int) -> None:
     assert length**3 // 6 <= most_steps("a*a*a*b", length) < 5 * length**3
     assert most_steps("(?:a|aa)*b", length) >= 2**length
     assert most_steps("(?:a|b)*c", length) < 10 * length
+
+
+@pytest.mark.parametrize("written", ["(" * 60 + "a" + ")+" * 60, "a*" * 128, "(?:a|" * 40 + "b" + ")*" * 40])
+def test_the_bound_itself_is_found_in_a_moment(written: str) -> None:
+    assert most_steps(written, 128) > 10**9
