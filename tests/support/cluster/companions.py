@@ -39,11 +39,15 @@ class Place:
     table: AuthMeTable
     smtp: MailServer
 
-    def query(self, node: GaleraNode, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        """Return the rows of a query as this node has them."""
+    def schema_at(self, node: GaleraNode) -> MariaDBSchema:
+        """Return the schema as this node has it."""
         schema = self.table.database
         assert isinstance(schema, MariaDBSchema)
-        return MariaDBSchema(replace(schema.database, port=node.port)).query(sql, values)
+        return MariaDBSchema(replace(schema.database, port=node.port))
+
+    def query(self, node: GaleraNode, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        """Return the rows of a query as this node has them."""
+        return self.schema_at(node).query(sql, values)
 
     def wait_for_replication(self) -> None:
         """Return once every node is a member and has applied what was committed anywhere before this call."""

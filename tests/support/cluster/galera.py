@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -71,6 +71,14 @@ class GaleraNode(MariaDBServer):
 
     def reconnect(self) -> None:
         self.run_as_root("SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'")
+
+    @contextmanager
+    def lagging(self) -> Iterator[None]:
+        """Let the node apply nothing that others commit, until the block ends; they do not wait for it."""
+        with closing(self._connect_as_root()) as connection, connection.cursor() as cursor:
+            cursor.execute("FLUSH TABLES WITH READ LOCK")
+            yield
+            cursor.execute("UNLOCK TABLES")
 
     def status(self, name: str) -> str:
         """Return a status variable, such as `wsrep_cluster_size`."""
