@@ -31,6 +31,7 @@ LIKELY = {
     BANNED: ("unban", "unban", "ban", "delete"),
 }
 NEVER_PURGED = 10**14  # epoch milliseconds, long after everything
+LONG_AGO = 1_577_836_800_000  # 2020: before the first start, so that an operator is adopted as approved
 UNKNOWN_POINTS = 6  # a kill strikes at one of the first so many failpoints of its kind
 
 some_name = st.sampled_from(NAMES)
@@ -116,7 +117,7 @@ class RandomStack(RuleBasedStateMachine):
     def some_are_there(self) -> None:
         """Olivia keeps the table from ever being empty, Alice plays, Bob waits, Carol is known only in the game."""
         self._register_there("Olivia")
-        self._write_there("Olivia", lastlogin=NEVER_PURGED)
+        self._write_there("Olivia", lastlogin=NEVER_PURGED, regdate=LONG_AGO)
         self._register_here("Alice", True)
         self._decide("Alice", "approve")
         self._register_here("Bob", True)
