@@ -80,7 +80,7 @@ class Connections:
         limits = {} if self._is_proxy(peer) else self._client_limits(peer)
         for key, limit in limits.items():
             if self._is_full(key, limit) and not self._close_waiting(key):
-                self._refuse("client", f"{key} has {limit} (http.max_connections_per_client)")
+                self._refuse("client", f"{key} has {limit} (is it a proxy that http.trusted_proxies does not name?)")
                 return False
         most = self._max_connections()
         if self._is_full(_ALL, most) and not self._close_waiting(_ALL):

@@ -26,6 +26,10 @@ log = logging.getLogger("companion")
 
 EX_PORT_IN_USE = 75
 
+_BACKLOG = (
+    1024  # connections that wait to be accepted; a client whose connection is one too many tries again a second later
+)
+
 
 def run_serve(args: argparse.Namespace) -> int:
     """Run the daemon until a signal stops it; return the exit status. Raises `StartupError` and `SSLError`."""
@@ -67,7 +71,7 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         log.warning("running as root: run the companion as a user of its own, as companion.service does")
     context = open_context(config)
     try:
-        sockets = bind_sockets(config.server.port, config.server.host)
+        sockets = bind_sockets(config.server.port, config.server.host, backlog=_BACKLOG)
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
         reason = await asyncio.to_thread(_explain_bind_failure, error, config)

@@ -12,6 +12,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from tests.support.operators import Operators
 from tests.support.stack import OPERATOR, MakeStack, Stack
+from tests.support.watching import ask_until, scrape
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -155,3 +156,18 @@ def test_without_legacy_status_there_is_none(make_stack: MakeStack) -> None:
     assert stack.get("/api/config").json["config"]["wsPort"] is None
     reply = stack.get("/", {"token": stack.olivia()}, headers=HANDSHAKE)
     assert (reply.status, reply.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+
+
+def test_it_counts_as_a_connection_until_it_ends(stack: Stack) -> None:
+    def connections() -> float:
+        return scrape(stack.daemon).of("companion_http_connections")
+
+    async def story() -> None:
+        token = await call(stack.olivia)
+        before = await call(ask_until, connections, lambda count: count == 1)  # that of the question itself
+        async with connected(stack, token) as client:
+            assert await receive(client) == {"type": "connected"}
+            assert await call(connections) == before + 1
+        await call(ask_until, connections, lambda count: count == before)
+
+    asyncio.run(story())
