@@ -22,7 +22,7 @@ def run(services: ServiceHarness, *arguments: str) -> int:
 def old_services(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
     """Alice registered long ago and got a mail; Bob registered today."""
     monkeypatch.setattr(retention, "_BATCH_SIZE", 2)
-    services.restart(auth__user_token="3650 days")
+    services.restart(auth__user_token="3650 days", auth__user_idle="3650 days")
     for name in ("Alice", "Carol", "Dora"):
         services.approved(name)
         services.login(name, "the-web-password")
