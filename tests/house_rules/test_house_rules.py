@@ -238,3 +238,9 @@ def is_test(file: str, class_name: str, test: str) -> bool:
     return any(
         isinstance(node, functions) and node.name == test for holder in holders for node in ast.iter_child_nodes(holder)
     )
+
+
+def test_no_guarantee_is_left_out() -> None:
+    """Each has a number, in their order."""
+    numbers = re.findall(r"^\| R(\d+) \|", (ROOT / "docs/faults.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [int(number) for number in numbers] == [*range(1, len(numbers) + 1)]
