@@ -18,7 +18,7 @@ from tests.support.watching import ask_until, scrape
 
 FLOOD = 1200
 PER_CLIENT = 64  # http.max_connections_per_client
-CROWD = 20
+CROWD = 16
 """Clients that together have more connections than all together may have."""
 OWN_FILES = 20
 """Connections to databases and of the tests, which are opened as they are needed."""
@@ -63,7 +63,11 @@ def _many_files() -> Iterator[None]:
 
 
 def connect(daemon: Daemon, address: str) -> socket.socket:
-    return socket.create_connection((HOST, daemon.port), timeout=30, source_address=(address, 0))
+    client = socket.socket()
+    client.settimeout(30)
+    client.bind((address, 0))
+    client.connect((HOST, daemon.port))
+    return client
 
 
 def ask_from(address: str, daemon: Daemon) -> None:
