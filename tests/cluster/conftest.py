@@ -1,6 +1,6 @@
 """Fixtures of the cluster's stories.
 
-nodes        three Galera nodes (session), all synced when a story begins
+nodes        three Galera nodes (session), all synced when a story begins and again at its end
 place        a schema on them for a file of stories, with a game server, AuthMe and a mail server
 companions   three companions there, each with a node of its own
 """
@@ -20,13 +20,14 @@ def running_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence
 
 
 @pytest.fixture(autouse=True)
-def nodes(running_nodes: Sequence[GaleraNode]) -> Sequence[GaleraNode]:
+def nodes(running_nodes: Sequence[GaleraNode]) -> Iterator[Sequence[GaleraNode]]:
+    """Restart what a story has stopped, before the next one or another place begins."""
+    yield running_nodes
     for node in running_nodes:
         if not node.is_running:
             node.start()
     for node in running_nodes:
         node.wait_until_synced(len(running_nodes))
-    return running_nodes
 
 
 @pytest.fixture(scope="module")
