@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tornado.web import stream_request_body
 
 from regsvc.api.base import Access, ApiHandler
-from regsvc.core.errors import MalformedRequest, Refusal
+from regsvc.core.errors import Category, MalformedRequest, Refusal
 
 MAX_DISCARDED_BYTES = 1024 * 1024
 
@@ -35,10 +35,16 @@ class EarlyRefusalHandler(ApiHandler):
 
     async def prepare(self) -> None:
         self.write_refusal(self._refusal)
-        if self.request.method == "HEAD" or "Expect" in self.request.headers:
-            self.finish()  # a client that expects a 100 Continue has sent no body yet
+        if self._is_finished_at_once():
+            self.finish()
             return
         await self.flush()
+
+    def _is_finished_at_once(self) -> bool:
+        headers = self.request.headers
+        if self._refusal.category is Category.UNAVAILABLE:  # a body that is still to come would keep the connection
+            return "Content-Length" in headers or "Transfer-Encoding" in headers
+        return self.request.method == "HEAD" or "Expect" in headers  # no body will come, or it has not been sent yet
 
     def data_received(self, chunk: bytes) -> None:
         self._discarded_bytes += len(chunk)

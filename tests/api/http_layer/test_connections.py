@@ -121,6 +121,19 @@ def test_the_requests_of_one_client_behind_a_proxy_are_limited(proxied_api: Live
     assert reply.json["address"] == "203.0.113.7"
 
 
+def test_a_refused_request_behind_a_proxy_keeps_no_connection(proxied_api: LiveApi) -> None:
+    half = forwarded(MOST_OF_A_BODY, "203.0.113.7")
+    with ExitStack() as opened:
+        halves = [opened.enter_context(proxied_api.connect()) for _number in range(5)]
+        for connection in halves:
+            connection.sendall(half)
+        refused = ask_until(lambda: first_that_answers(halves), bool)
+        assert refused is not None
+        assert refused.recv(65536).startswith(b"HTTP/1.1 503 ")
+        assert is_closed(refused)
+        assert first_that_answers([connection for connection in halves if connection is not refused]) is None
+
+
 def test_the_bodies_of_all_requests_together_are_limited() -> None:
     with serve(max_buffered_bodies=1024 * 1024) as api, ExitStack() as opened:
         halves = []
