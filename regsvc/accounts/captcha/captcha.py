@@ -103,9 +103,9 @@ class Captchas:
         Entering raises `CaptchaRequired`, `InvalidCaptcha` and `RateLimited`. No other request can use the challenge
         meanwhile. It is spent at the end, except that a refused registration may try again, `MAX_USES` times in all.
         """
-        is_voluntary = use == "login" and proof.token and proof.answer
-        if use not in self._policy.required_for and not is_voluntary:
-            yield False
+        if use not in self._policy.required_for:
+            with self._guard_voluntary(use, proof, caller) as is_solved:
+                yield is_solved
             return
         token, challenge = self._verify(proof, caller)
         try:
@@ -113,6 +113,24 @@ class Captchas:
         except Refusal:  # after any other exception it is unknown what was done: the challenge is spent
             if use == "register" and challenge.uses < MAX_USES:
                 self._challenges.put(token, challenge)
+            raise
+
+    @contextmanager
+    def _guard_voluntary(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[bool]:
+        """Guard an action that requires no captcha: an answer is ignored, except where a right one helps a login."""
+        refused: Refusal | None = None
+        if use != "login" or not proof.token or not proof.answer:
+            yield False
+            return
+        try:
+            self._verify(proof, caller)
+        except Refusal as refusal:
+            refused = refusal
+        try:
+            yield refused is None
+        except errors.RateLimited as refusal:
+            if refused is not None and "captchaHelps" in refusal.facts:
+                raise refused from None
             raise
 
     def _verify(self, proof: CaptchaProof, caller: Caller) -> tuple[str, Challenge]:
