@@ -76,10 +76,13 @@ class ApiApplication(ServingApplication):
             return super().find_handler(request, **kwargs)
         return self.get_handler_delegate(request, *target)
 
-    def max_body(self, path: str) -> int:
-        """Return the size of the largest body that a path takes."""
+    def max_body(self, request: HTTPServerRequest) -> int:
+        """Return the size of the largest body that a method of a path takes."""
         config = self.services.config.http
-        return min(self._tables[config.legacy_status].max_bodies.get(path, SMALL_BODY), config.max_body)
+        return min(
+            self._tables[config.legacy_status].max_bodies.get((request.method, request.path), SMALL_BODY),
+            config.max_body,
+        )
 
     def log_request(self, handler: RequestHandler) -> None:
         """Log one line per request, without the query: it may name users. Count it."""
@@ -101,9 +104,9 @@ class RouteTable:
         """Raise ValueError for a table that contradicts itself."""
         self.routes = routes
         self.targets = _targets(routes)
-        self.max_bodies: dict[str, int] = {}
-        for route in routes:
-            self.max_bodies[route.path] = max(route.max_body, self.max_bodies.get(route.path, 0))
+        self.max_bodies: dict[tuple[str | None, str | None], int] = {
+            (route.method, route.path): route.max_body for route in routes
+        }
 
 
 class IncomingRequest(HTTPMessageDelegate):
@@ -132,7 +135,7 @@ class IncomingRequest(HTTPMessageDelegate):
             self._request = self._make_request(self._start_line)
         except HTTPInputError:
             return self._refuse_malformed()
-        self._max_body = self._application.max_body(self._request.path)
+        self._max_body = self._application.max_body(self._request)
         if not self._application.connections.begin_request(self._stream, str(self._request.remote_ip)):
             return self._refuse(Overloaded())
         if _size_of_head(self._start_line, headers) > MAX_HEADER_BYTES:

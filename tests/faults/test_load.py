@@ -70,6 +70,9 @@ def test_five_hundred_dawdlers_cost_nobody_else_anything(stack: Stack) -> None:
     alone = work_for_a_neighbour(stack.daemon)
     with ExitStack() as exit_stack:
         dawdlers = dawdle(exit_stack, stack.daemon.port)
+        ask_until(  # all are accepted
+            lambda: scrape(stack.daemon).of("companion_http_connections"), lambda connections: connections > DAWDLERS
+        )
         beside = work_for_a_neighbour(stack.daemon)
         for dawdler in dawdlers:
             dawdler.sendall(b" ")  # none of them was cut before its time
