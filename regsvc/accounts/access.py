@@ -102,11 +102,16 @@ class AccountAccess:
     def require_permission(self, username: str, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where operators would harm themselves, their equals or their superiors.
 
+        They may approve and unban all but their superiors, lest they give a player more rights than they have.
         `action` is a transition, "password" or "session".
         """
-        if by.may_do_everything or action in ("approve", "unban"):
+        if by.may_do_everything:
             return
         level = self._level_of(username)
+        if action in ("approve", "unban"):
+            if level > self._level_of(by.actor.name):
+                raise errors.ProtectedOperator
+            return
         is_self = name_key(username) == name_key(by.actor.name)
         if is_self or (level > 0 and level >= self._level_of(by.actor.name)):
             raise errors.ProtectedOperator

@@ -9,6 +9,7 @@ from plugin_bridge.hashers import HASHERS, HashedPassword
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_like import offline_uuid
 from tests.support.authme.authme_tables import TableShape, dump_table
+from tests.support.command_line import companion
 from tests.support.crash.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
 from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
@@ -342,3 +343,22 @@ def test_an_approval_of_somebody_missed_waits_for_the_table_too(stack: Stack) ->
         assert stack.decides("approve", bob).json["warnings"] == ["player_pending"]
     assert_synced(stack, provisioned=1)
     assert stack.authme.login(bob.name, bob.password)
+
+
+@pytest.mark.parametrize("transition", ["approve", "unban"])
+def test_an_operator_of_a_lower_level_gives_nobody_more_rights_than_he_has(stack: Stack, transition: str) -> None:
+    """Otherwise a moderator could register the name of an absent owner in the game, and be owner on the web."""
+    operators = Operators(stack)
+    oscar, paula, late = operators.new("oscar", 1), operators.new("paula", 4), stack.newcomer("late")
+    operators.appoint(late)
+    stack.authme.register(late.name, late.password)
+    stack.sync()
+    if transition == "unban":
+        assert companion("users", "ban", late.name, config=stack.daemon.config_file).status == 0
+    before = stack.status(late)
+    token = stack.admin_token(oscar.name, oscar.password)
+    assert_refused(decide_as(stack, token, transition, late.name), 409, "protected_operator", field="username")
+    assert stack.status(late) == before
+    token = stack.admin_token(paula.name, paula.password)
+    assert decide_as(stack, token, transition, late.name).status == 200
+    assert stack.status(late) == "approved"
