@@ -31,8 +31,10 @@ class PlayerTotp:
         try:
             account = self.reconciler.load(key)
             player, known = account.player, account.sync_record
-            if player is None or known is None or known.is_different_row(player) or (player.totp or "").strip():
+            if player is None or known is None or known.is_different_row(player):
                 return False
+            if (player.totp or "").strip():
+                return player.totp == secret  # by an earlier try
             self.players.update(player, {"totp": secret})
             return find_players_totp(self.reconciler.load(key)) == secret
         except (PlayersUnavailable, PlayerRefused) as error:

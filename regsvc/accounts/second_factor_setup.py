@@ -87,7 +87,12 @@ class SecondFactorSetup:
         """
         identity = await self.checker.check_owner(session, password, caller)
         _require_off(identity)
-        return EnabledSecondFactor(*await self.worker.run(self.store.confirm, identity, session, code, caller))
+        codes, secret = await self.worker.run(self.store.confirm, identity, session, code, caller)
+        try:
+            is_in_game = await self.worker.run(self.store.player_totp.give, identity.key, secret)
+        except errors.Refusal:  # the database is away now; the codes are shown this once
+            is_in_game = False
+        return EnabledSecondFactor(codes, is_in_game)
 
     async def replace_recovery_codes(
         self, session: VerifiedSession, password: str, totp: str | None, caller: Caller

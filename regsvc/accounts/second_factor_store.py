@@ -58,8 +58,8 @@ class SecondFactorStore:
 
     def confirm(
         self, identity: LoginIdentity, session: VerifiedSession, code: str, caller: Caller
-    ) -> tuple[list[str], bool]:
-        """Switch the second factor on; return its recovery codes, and whether AuthMe's row has the secret too.
+    ) -> tuple[list[str], str]:
+        """Switch the second factor on; return its recovery codes, and its secret for `PlayerTotp.give`.
 
         Raises `TotpAlreadyOn`, `TotpNotOn` and `InvalidTotp`.
         """
@@ -77,7 +77,7 @@ class SecondFactorStore:
             self.sessions.revoke_all(user.id, changes, kept=session.jti)
             codes = self.second_factors.replace_recovery_codes(user.id)
             self.audit.record("user.totp_enabled", user.username, user.username, ip=caller.address)
-        return codes, self.player_totp.give(identity.key, secret)
+        return codes, secret
 
     def replace_recovery_codes(self, identity: LoginIdentity, caller: Caller) -> list[str]:
         """Use up the code that was shown, and return new recovery codes. Raises `TotpRequired`."""
@@ -98,7 +98,8 @@ class SecondFactorStore:
         Raises `AuthMeUnavailable`; the second factor counts on then.
         """
         account = self.player_totp.load(identity.key)
-        if find_players_totp(account) == identity.totp_secret:
+        in_game = find_players_totp(account)
+        if in_game == identity.totp_secret:
             self.player_totp.remove(account)
         # an admin's session that began with a second factor does not outlive it
         kept = session.jti if session.audience == "user" else None
@@ -106,7 +107,7 @@ class SecondFactorStore:
             user = self._lock_user(identity)
             self._remove(user.id, kept=kept)
             self.audit.record("user.totp_disabled", user.username, user.username, ip=caller.address)
-        return find_players_totp(self.player_totp.load(identity.key)) is not None
+        return in_game not in (None, identity.totp_secret)
 
     def reset(self, username: str, by: Principal) -> bool:
         """Remove the second factor of a user who has lost it, here and in the game, and end all sessions.

@@ -1,0 +1,34 @@
+"""A second factor is set up while our database goes away."""
+
+import asyncio
+from functools import partial
+
+import pytest
+from peewee import OperationalError
+
+from regsvc.accounts.player_totp import PlayerTotp
+from tests.support.authenticator import Authenticator
+from tests.support.services import CALLER, PASSWORD, ServiceHarness
+
+pytestmark = pytest.mark.one_database("mariadb")
+
+
+def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose_connection(players_totp: PlayerTotp, key: str, secret: str) -> bool:
+        raise OperationalError(2013, "Lost connection to MySQL server during query")
+
+    monkeypatch.setattr(PlayerTotp, "give", lose_connection)
+    services.approved("Alice")
+    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    setup = services.app.self_service.second_factor
+    entry = asyncio.run(setup.begin(session, PASSWORD, CALLER))
+    app = Authenticator(entry.secret, services.clock)
+    enabled = asyncio.run(setup.confirm(session, PASSWORD, app.code(), CALLER))
+    assert (len(enabled.recovery_codes), enabled.is_in_game) == (10, False)
+
+
+def test_the_row_is_written_once(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    give = partial(services.app.self_service.second_factor.store.player_totp.give, "alice")
+    assert [give("JBSWY3DPEHPK3PXP"), give("JBSWY3DPEHPK3PXP"), give("KRSXG5CTMVRXEZLU")] == [True, True, False]
+    assert services.row("alice")["totp"] == "JBSWY3DPEHPK3PXP"
