@@ -14,6 +14,7 @@ from regsvc.auth.totp import find_time_step, use_time_step
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
+from regsvc.core.names import name_key
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 
@@ -116,21 +117,31 @@ class PasswordChecker:
         return identity.totp_step is None or use_time_step(user_id, identity.totp_step)
 
     async def _check_code(self, identity: LoginIdentity, secret: str, code: str, caller: Caller) -> LoginIdentity:
-        """Return the identity with the code of the app, or the recovery code, that was shown."""
-        step = find_time_step(secret, code, self._now(), after=identity.last_totp_step)
-        if step is not None:
-            return replace(identity, totp_step=step)
+        """Return the identity with the code of the app, or the recovery code, that was shown.
+
+        Raises `TotpRequired`, and `RateLimited` for a code of the app after too many wrong ones. Recovery codes are too
+        long to be guessed: the delays are enough, and the owner gets in with one whatever others guess.
+        """
         if identity.user_id is not None and is_recovery_code(code):
             find = self._second_factors.find_recovery_code
             recovery_code = await self._worker.run(find, identity.user_id, code)
             if recovery_code is not None:
                 return replace(identity, recovery_code=recovery_code)
+        else:
+            try:
+                self._limits.start_code(identity.key)
+            except errors.RateLimited:
+                self._limits.refund(identity.key, identity.counter)  # nothing was compared
+                raise
+            step = find_time_step(secret, code, self._now(), after=identity.last_totp_step)
+            if step is not None:
+                return replace(identity, totp_step=step)
         await self._worker.run(self.record_failure, identity, caller)
         raise errors.TotpRequired
 
     def forget_failures(self, username: str, caller: Caller) -> None:
         """Forget failed logins to this account, after its user set a new password with a link."""
-        self._limits.reset(username, username.lower(), caller)
+        self._limits.reset(username, name_key(username), caller)
 
     def record_failure(self, identity: LoginIdentity, caller: Caller) -> None:
         """Add a failed login to the audit log. Blocking."""

@@ -50,7 +50,7 @@ def wire_accounts(
     database, now, worker, reconciler = context.location.database, context.now, runtime.worker, sync.reconciler
     access = AccountAccess(database, reconciler, context.level_of)
     warnings = PlayerWarnings(context.location.players.is_enabled, sync.console, runtime.live)
-    limits = LoginLimits(MemoryLimits(now), LoginDelays(now), runtime.live)
+    limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), runtime.live)
     lookup = LoginLookup(reconciler, auth.known_clients, auth.second_factors)
     checker = PasswordChecker(worker, lookup, passwords.hashing, limits, auth.audit, auth.second_factors, now)
     sessions = LoginSessions(auth.sessions, auth.known_clients, auth.audit, context.is_operator, runtime.live, now)

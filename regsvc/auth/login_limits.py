@@ -15,6 +15,7 @@ from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.names import name_key
+from regsvc.core.units import RateLimit
 
 _FREE_FAILURES = 5
 
@@ -24,6 +25,10 @@ _RETENTION = timedelta(days=1)
 
 SOLVED_CAPTCHA: Final = "a solved captcha"
 """Counter of the attempts that came with a solved captcha, from any client."""
+
+
+_CODE_LIMITS: Final = (RateLimit(10, timedelta(hours=1)), RateLimit(20, timedelta(days=1)))
+"""Codes of an app that are compared per account. Of a million codes three are right at any moment."""
 
 
 @dataclass(slots=True)
@@ -109,8 +114,10 @@ def _account_key(account: str, counter: str | None) -> bytes:
 class LoginLimits:
     """All limits on logins: what is checked before one costs anything, and what is reset afterwards."""
 
-    def __init__(self, limits: MemoryLimits, delays: LoginDelays, live: LiveConfig) -> None:
+    def __init__(self, limits: MemoryLimits, code_limits: MemoryLimits, delays: LoginDelays, live: LiveConfig) -> None:
+        """`code_limits` counts nothing else, so that attempts with other names evict no account from it."""
         self._limits = limits
+        self._code_limits = code_limits
         self._delays = delays
         self._live = live
 
@@ -136,8 +143,15 @@ class LoginLimits:
         self._delays.record_failure(account, counter)
         return counter
 
+    def start_code(self, account: str) -> None:
+        """Count a code of an app before it is compared, whatever client shows it. Raises `RateLimited`.
+
+        Only who knows the password gets here, and the delays alone would leave more than a thousand guesses a day.
+        """
+        self._code_limits.hit("login.code", account, _CODE_LIMITS)
+
     def reset(self, name: str, account: str, caller: Caller) -> None:
-        """Forget what was counted for this name, also against the client, after a correct password.
+        """Forget what was counted for this name, also against the client, after a correct password and code.
 
         The client's attempts with other names stay counted: otherwise an attacker with an account could log in every
         now and then and guess other users' passwords without limit.
@@ -145,6 +159,7 @@ class LoginLimits:
         (client_scope, client, _client_limits), (name_scope, named, _name_limits) = self._checks(name, caller)
         self._limits.refund_hits(client_scope, client, self._limits.hits_of(name_scope, named))
         self._limits.clear(name_scope, named)
+        self._code_limits.clear("login.code", account)
         self._delays.reset(account, caller.limit_key)
 
     def refund(self, account: str, counter: str | None) -> None:

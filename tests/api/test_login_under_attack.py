@@ -7,6 +7,7 @@ import pytest
 
 from regsvc.accounts.access import Principal
 from regsvc.database.audit import Actor
+from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_like import long_ago
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
@@ -33,8 +34,9 @@ class Siege:
     def post(self, path: str, client: str, **body: object) -> Reply:
         return self._api.request("POST", path, body, headers={"X-Forwarded-For": client})
 
-    def log_in(self, client: str, password: str = PASSWORD, **captcha: str) -> Reply:
-        return self.post("/api/admin/login", client, username=OPERATOR, password=password, **captcha)
+    def log_in(self, client: str, password: str = PASSWORD, **fields: str) -> Reply:
+        """Log in with these fields of a captcha or of a second factor."""
+        return self.post("/api/admin/login", client, username=OPERATOR, password=password, **fields)
 
     def guess(self, times: int, *, with_captcha: bool = False) -> list[int]:
         """Guess this often, as soon as a delay allows; return the statuses."""
@@ -45,6 +47,22 @@ class Siege:
             statuses.append(self.log_in(client, "a wrong one", **(self.captcha() if with_captcha else {})).status)
             self.services.clock.advance(seconds=1)
         return statuses
+
+    def guess_codes(self, hours: int, app: Authenticator) -> int:
+        """Guess codes with the right password every five minutes; return how many were compared."""
+        statuses = []
+        for _guess in range(12 * hours):
+            self._guesses += 1
+            statuses.append(self.log_in(f"198.51.100.{self._guesses % 250}", totp=app.wrong_code()).status)
+            self.services.clock.advance(minutes=5)
+        assert set(statuses) <= {401, 429}
+        return statuses.count(401)
+
+    def recovery_code(self) -> str:
+        """Return one of new recovery codes."""
+        second_factors = self.services.app.self_service.second_factor.store.second_factors
+        user_id = self.services.user(OPERATOR).id
+        return self.services.app.worker.run_here(second_factors.replace_recovery_codes, user_id)[0]
 
     def captcha(self) -> dict[str, str]:
         token = self._api.request("GET", "/api/captcha/generate").json["token"]
@@ -120,3 +138,35 @@ def test_the_reply_is_the_same_for_a_name_that_nobody_has(siege: Siege, name: st
     assert [reply.status for reply in replies] == [401] * 6 + [429]
     assert replies[-1].json["captchaHelps"] is True
     assert siege.post("/api/login", HOTEL, username=name, password="no", **siege.captcha()).status == 401
+
+
+# --- Mallory knows the password, and guesses codes ---
+
+
+@pytest.fixture
+def app(siege: Siege) -> Authenticator:
+    """Olivia's second factor; she has logged in with it."""
+    app = Authenticator(now=siege.services.clock)
+    assert siege.services.authme.set_totp(OPERATOR, app.secret)
+    assert siege.log_in(HOTEL, totp=app.code()).status == 200
+    return app
+
+
+def test_few_codes_are_compared_whatever_the_delays_allow(siege: Siege, app: Authenticator) -> None:
+    assert siege.guess_codes(1, app) == 10
+    assert siege.guess_codes(23, app) == 10
+    assert siege.guess_codes(1, app) == 10, "another day"
+
+
+def test_a_recovery_code_gets_her_in_meanwhile(siege: Siege, app: Authenticator) -> None:
+    siege.guess_codes(4, app)
+    assert outcome(siege.log_in(HOTEL, totp=app.code())) == (429, "rate_limited")
+    assert siege.log_in(HOTEL, totp=siege.recovery_code()).status == 200
+    assert siege.log_in(HOTEL, totp=app.code()).status == 200
+
+
+def test_so_does_another_password(siege: Siege, app: Authenticator) -> None:
+    siege.guess_codes(4, app)
+    assert siege.post("/api/password/reset", HOTEL, token=siege.link(), newPassword=NEW).status == 200
+    assert siege.log_in(HOTEL, NEW, totp=app.code()).status == 200
+    assert outcome(siege.log_in("203.0.113.81", totp=app.wrong_code())) == (401, "bad_credentials")

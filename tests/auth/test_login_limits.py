@@ -18,7 +18,7 @@ MALLORY = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 def limits() -> LoginLimits:
     clock = ManualClock()
     config = Config(auth=AuthSection(login_limits=(RateLimit.parse("5 per minute"),)))
-    return LoginLimits(MemoryLimits(clock), LoginDelays(clock), LiveConfig(config))
+    return LoginLimits(MemoryLimits(clock), MemoryLimits(clock), LoginDelays(clock), LiveConfig(config))
 
 
 def fail(limits: LoginLimits, name: str) -> None:
