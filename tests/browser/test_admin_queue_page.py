@@ -254,7 +254,7 @@ def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     page.keyboard.press("a")
     with our_busy(stack):
         page.clock.run_for(11_000)
-        expect(olivia.pending_bar).to_contain_text("Not sent: Many others are changing the same thing right now.")
+        expect(olivia.pending_bar).to_contain_text("Not sent: These data are in use right now.")
     olivia.pending_bar.get_by_role("button", name="Try again").click()
     expect(olivia.pending_bar).to_be_hidden()
     assert stack.user(Person(names[0], "", ""))["status"] == "approved"
