@@ -74,7 +74,7 @@ class App:
         audit = self.auth_parts.audit
         is_bridge_on, now = context.location.players.is_enabled, context.now
         is_trusted = network_matcher(context.config.http.trusted_clients)
-        users = UserList(now, is_bridge_on=is_bridge_on)
+        users = UserList(now, context.is_operator, is_bridge_on=is_bridge_on)
         return Services(
             live=self.live,
             worker=self.worker,

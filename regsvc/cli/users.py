@@ -179,7 +179,7 @@ def _decide(args: argparse.Namespace, app: App, by: Principal) -> int:
     details = DecisionDetails(args.reason, expires_at, args.silent, keeps_expiry=duration is None)
     decided = app.worker.run_here(app.services.accounts.decide, args.username, args.action, by, details)
     level = app.context.level_of(decided.username)
-    if level > 0 and args.action not in ("approve", "unban"):
+    if level > 0 and args.action != "unban":
         print(f"warning: {decided.username} is an operator of the game (level {level})", file=sys.stderr)
     return _print_decision(decided)
 

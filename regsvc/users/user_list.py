@@ -4,7 +4,7 @@ import base64
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -113,6 +113,8 @@ class UserListItem:
     plugin: str
     plugin_since: datetime | None
     last_login_at: datetime | None
+    is_operator: bool
+    """Whether an approval makes this user an admin."""
     chat: ChatAccount | None = None
     discord_id: str | None = None
     questionnaire_score: int | None = None
@@ -168,7 +170,8 @@ _SORTS: Final = {
 class UserList:
     """List of users. Blocking: for a worker thread. With the bridge off, every user's `plugin` is "off"."""
 
-    def __init__(self, now: Clock, *, is_bridge_on: bool) -> None:
+    def __init__(self, now: Clock, is_operator: Callable[[str], bool], *, is_bridge_on: bool) -> None:
+        self._is_operator = is_operator
         self._is_bridge_on = is_bridge_on
         self._counts = CountCache(now)
 
@@ -267,6 +270,7 @@ class UserList:
             plugin=(row.plugin_state or "pending") if self._is_bridge_on else "off",
             plugin_since=row.plugin_since if self._is_bridge_on else None,
             last_login_at=row.last_login_at,
+            is_operator=self._is_operator(row.username),
             chat=account,
             discord_id=account.id if account is not None and account.platform == "discord" else None,
             questionnaire_score=row.score,

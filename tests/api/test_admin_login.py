@@ -79,11 +79,11 @@ def test_an_operator_who_registered_in_the_game_later_has_to_be_approved(
     refused = assert_refused(log_in(stack, otto), 403, "not_operator")
     assert "not been approved" in refused["message"]
     assert stack.login(otto).json["status"] == "pending"
-    assert stack.status(otto) == "pending"
+    assert (stack.status(otto), stack.user(otto)["isOperator"]) == ("pending", True)
 
     if approved_by == "the command line":
         approved = companion("users", "approve", otto.name, config=stack.daemon.config_file)
-        assert approved.status == 0, approved
+        assert (approved.status, f"{otto.name} is an operator" in approved.errors) == (0, True), approved
     else:
         stack.decides("approve", otto)
     reply = log_in(stack, otto)

@@ -16,6 +16,7 @@ from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.support.applicants import insert_applicants
+from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_busy, our_database
 from tests.support.questions import PASSING, applies, asking, token_for
 from tests.support.stack import Person, Stack
@@ -235,6 +236,23 @@ def too_many(route: Route) -> None:
 def lose_the_answer(route: Route) -> None:
     route.fetch()
     route.abort()
+
+
+def test_an_operators_name_is_marked_before_it_is_approved(stack: Stack, open_page: OpenPage) -> None:
+    """Another player may have registered it in the game, and would be an admin."""
+    [bob] = insert_applicants(stack, 1)
+    otto = stack.newcomer("otto")
+    Operators(stack).appoint(otto)
+    stack.authme.register(otto.name, otto.password)
+    stack.sync()
+    olivia = open_queue(open_page)
+    expect(olivia.person(otto.name).locator(".badge")).to_have_text("Operator")
+    expect(olivia.person(bob).locator(".badge", has_text="Operator")).to_have_count(0)
+    olivia.person(otto.name).click()
+    expect(olivia.card).to_contain_text("the player who registered it becomes an admin")
+    assert not find_serious_faults(olivia.page)
+    olivia.go(f"#users?search={otto.name}")
+    expect(olivia.page.locator("table .badge", has_text="Operator")).to_be_visible()
 
 
 def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:

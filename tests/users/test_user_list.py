@@ -21,7 +21,7 @@ NAMES = ("Alice", "Bob", "Carol", "Dave", "Eve", "Frank", "Grace")
 
 @pytest.fixture
 def users(our_database: Database, clock: ManualClock) -> UserList:
-    return UserList(clock, is_bridge_on=True)
+    return UserList(clock, lambda name: name == "Bob", is_bridge_on=True)
 
 
 @pytest.fixture
@@ -86,6 +86,7 @@ def test_a_line_tells_all_but_what_is_secret(
             plugin="locked",
             plugin_since=clock(),
             last_login_at=earlier,
+            is_operator=True,
         ),
     )
     shown = {field.name for field in fields(UserListItem)}
@@ -242,7 +243,7 @@ def test_with_the_bridge_off_every_player_is_off(
     everybody: list[User], make_player: Callable[..., None], clock: ManualClock
 ) -> None:
     make_player("Alice", "synced")
-    users = UserList(clock, is_bridge_on=False)
+    users = UserList(clock, lambda name: False, is_bridge_on=False)
 
     entries = users.list_users(UserQuery(plugin="off")).entries
 
@@ -279,7 +280,7 @@ def test_with_the_bridge_off_every_player_is_off(
     ],
 )
 def test_it_names_the_parameter_that_is_wrong(clock: ManualClock, field: str, value: object) -> None:
-    users = UserList(clock, is_bridge_on=True)
+    users = UserList(clock, lambda name: False, is_bridge_on=True)
     with pytest.raises(InvalidField) as refused:
         users.list_users(UserQuery(**{field: value}))  # type: ignore[arg-type]
     assert refused.value.field == field

@@ -96,6 +96,9 @@ class UserFields(Output, frozen=True, kw_only=True):
     plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
     plugin_since: EpochMilliseconds | None
     last_login: EpochMilliseconds | None
+    is_operator: Annotated[
+        bool, Meta(description="Whether the name is an operator's: approved, the user is an admin.", examples=[False])
+    ]
 
 
 class UsersReply(Reply, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { untracked } from "../../shared/signal.js";
-import { pendingBadge, playerBadge, statusBadge, timeElement, userLink } from "../badges.js";
+import { badge, pendingBadge, playerBadge, statusBadge, timeElement, userLink } from "../badges.js";
 import { decideFor, decisionButtons, decisionKeys } from "../decisions/actions.js";
 import { STATUSES, USER_EVENTS } from "../decisions/transitions.js";
 import { labelFor } from "../phrases.js";
@@ -118,8 +118,9 @@ function columnsFor(context) {
     {
       title: "name",
       kind: "main",
-      render: ({ username, email }) => [
+      render: ({ username, email, isOperator }) => [
         userLink(context, username),
+        isOperator && [" ", badge(t("operator"))],
         email && make("span", { class: "secondary" }, email),
       ],
     },

@@ -114,13 +114,14 @@ class ApplicantRow {
 }
 
 /**
- * Render the score, earlier rejections and the edition as badges.
+ * Render as badges what is special about the applicant, an operator's name first.
  *
  * @param {ListedUser} applicant
  */
-function renderBadges({ questionnaireScore, questionnairePassed, rejections, platform }) {
+function renderBadges({ isOperator, questionnaireScore, questionnairePassed, rejections, platform }) {
   const rejected = rejections?.count ?? 0;
   return [
+    isOperator && badge(t("operator"), "bad"),
     questionnaireScore !== null &&
       badge(t("points", { score: questionnaireScore }), questionnairePassed ? "good" : "bad"),
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),

@@ -16,8 +16,9 @@ import { timeAgo } from "../../phrases.js";
  * @param {ListedUser} applicant
  */
 export function renderSummary(applicant) {
-  const { email, regTime, language, platform, chat, rejections } = applicant;
+  const { email, regTime, language, platform, chat, rejections, isOperator } = applicant;
   return [
+    isOperator && make("p", { class: "notice", "data-kind": "bad" }, t("operator_pending")),
     definitionList([
       [t("email"), email],
       [t("registered"), `${formatTime(regTime)} · ${timeAgo(regTime)}`],
