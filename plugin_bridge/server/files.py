@@ -203,8 +203,8 @@ def _read_levels(path: Path) -> dict[str, int]:
     for entry in entries:
         match entry:
             case {"name": str(name), "level": int(level)} if not isinstance(level, bool):
-                level = max(0, min(level, HIGHEST_LEVEL))
-                levels[name.lower()] = max(level, levels.get(name.lower(), 0))
+                key, level = name.strip().lower(), max(0, min(level, HIGHEST_LEVEL))
+                levels[key] = max(level, levels.get(key, 0))
     return levels
 
 

@@ -68,7 +68,7 @@ class PasswordMails:
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
             user_id = user.id if user and not self._is_unproven_operator(user) else None
-            self.mail_limits.hit(address.key, caller, is_mailed=user_id is not None)
+            self.mail_limits.hit(address.mailbox, caller, is_mailed=user_id is not None)
             self.mail_queue.send_reset_password(to, caller.language, user_id)
 
     def _is_unproven_operator(self, user: User) -> bool:

@@ -124,7 +124,7 @@ class VerificationSection:
         ["20 per hour", "60 per day"], "Limits of wrong codes per client address; IPv6 is counted by /48."
     )
     limits_per_address: tuple[RateLimit, ...] = key.rate_limits(
-        ["1 per minute", "10 per day"], "Limits of codes per e-mail address."
+        ["1 per minute", "10 per day"], "Limits of codes per e-mail address, whatever its +tag and dots."
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
         ["10 per minute", "20 per hour", "100 per day"],

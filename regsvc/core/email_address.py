@@ -34,6 +34,15 @@ class EmailAddress:
         return self.key.rpartition("@")[2]
 
     @property
+    def mailbox(self) -> str:
+        """The key without a tag (`+game`) and dots, for counting mails.
+
+        Many services deliver all these spellings to one person; where they do not, people share a limit.
+        """
+        local_part = self.key.rpartition("@")[0]
+        return f"{local_part.partition('+')[0].replace('.', '') or local_part}@{self.domain}"
+
+    @property
     def local_part(self) -> str:
         """The part before the last @ in the owner's own spelling, quoted where it must be."""
         return self.display.rpartition("@")[0]

@@ -34,6 +34,11 @@ class TestOpsFile:
         assert [ops.level_of(name) for name in ("Olivia", "OLIVIA", "mo", "alice", "")] == [4, 4, 2, 0, 0]
         assert ops.names() == {"olivia", "mo"}
 
+    def test_spaces_around_a_name_that_a_host_typed_are_not_part_of_it(self, ops_path: Path) -> None:
+        write_ops(ops_path, **{" Olivia\t": 3})
+        assert OpsFile(ops_path).level_of("Olivia") == 3
+        assert OpsFile(ops_path).names() == {"olivia"}
+
     def test_a_change_shows_at_the_next_question(self, ops_path: Path) -> None:
         ops = OpsFile(ops_path)
         assert ops.level_of("Olivia") == 4

@@ -30,6 +30,20 @@ def test_addresses_that_reach_one_mailbox_compare_alike(written: str, key: str) 
     assert parse_email(written).key == key
 
 
+@pytest.mark.parametrize("written", ["Alice.B@example.org", "aliceb+game@example.org", "a.liceb+a+b.c@EXAMPLE.org"])
+def test_tags_and_dots_make_no_other_mailbox(written: str) -> None:
+    assert parse_email(written).mailbox == "aliceb@example.org"
+
+
+@pytest.mark.parametrize("written", ["+@example.org", '"."@example.org', "bob@example.org", "bob@a.example.org"])
+def test_a_mailbox_is_never_everybodys(written: str) -> None:
+    mailboxes = [
+        parse_email(other).mailbox for other in (written, "aliceb@example.org", "b@example.org", "+b@example.org")
+    ]
+    assert len(set(mailboxes)) == 4
+    assert all(mailbox.partition("@")[0] for mailbox in mailboxes)
+
+
 WORDS = st.text("aZ09-_+", min_size=1, max_size=20)
 
 

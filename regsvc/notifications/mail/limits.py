@@ -27,8 +27,8 @@ class MailLimits:
     on_used_up: Callable[[Budget], None]
     """Called when the total refuses a mail."""
 
-    def hit(self, email_key: str, caller: Caller, *, is_mailed: bool = True) -> int:
-        """Count one mail in the caller's transaction; returns the seconds until the next one to this address.
+    def hit(self, mailbox: str, caller: Caller, *, is_mailed: bool = True) -> int:
+        """Count one mail in the caller's transaction; returns the seconds until the next one to this mailbox.
 
         `is_mailed` False: nothing is going to be mailed, so the total is not charged; all else is the same.
         Raises `RateLimited` without counting anything.
@@ -40,11 +40,11 @@ class MailLimits:
 
         until_next, *_others = self.limits.hit_all(
             [
-                (address, email_key, self.per_address),
+                (address, mailbox, self.per_address),
                 (f"{self.budget}.client", caller.limit_key, self.per_client),
             ],
             [
-                SharedHit(SharedLimits(address, self.per_address, subject=email_key), network, is_known),
+                SharedHit(SharedLimits(address, self.per_address, subject=mailbox), network, is_known),
                 SharedHit(
                     total_of(self.budget, self.total),
                     network,
