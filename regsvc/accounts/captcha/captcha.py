@@ -87,12 +87,12 @@ class Captchas:
     async def generate(self, caller: Caller) -> CaptchaChallenge:
         """Return a new challenge. Raises `RateLimited`, and `Overloaded` when too many wait for a picture."""
         with self._pool.reserve():
-            self._limits.hit("captcha.picture", caller.limit_key, self._policy.picture_limits)
+            self._limits.hit("captcha.picture", caller.network_key, self._policy.picture_limits)
             puzzle = self._make_puzzle()
             picture = await self._pool.run_reserved(self._render, puzzle.text)
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         expires_at = self._now() + self._policy.valid
-        self._challenges.put(token, Challenge(_normalize(puzzle.answer), caller.limit_key, expires_at))
+        self._challenges.put(token, Challenge(_normalize(puzzle.answer), caller.network_key, expires_at))
         return CaptchaChallenge(token, picture, expires_at)
 
     @contextmanager
@@ -142,7 +142,7 @@ class Captchas:
         challenge = self._challenges.find(proof.token)
         if challenge is None:
             raise errors.InvalidCaptcha
-        self._limits.hit("captcha.answer", caller.limit_key, self._policy.answer_limits)
+        self._limits.hit("captcha.answer", caller.network_key, self._policy.answer_limits)
         self._challenges.remove(proof.token)
         if not compare_digest(_normalize(proof.answer), challenge.answer):
             raise errors.InvalidCaptcha

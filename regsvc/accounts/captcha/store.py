@@ -10,7 +10,7 @@ from regsvc.core.clock import Clock
 
 @dataclass(slots=True)
 class Challenge:
-    """An outstanding challenge. `client` is the limit key of its client, `uses` the number of requests it served."""
+    """An outstanding challenge. `client` is the network of its client, `uses` the number of requests it served."""
 
     answer: bytes = field(repr=False)
     client: str
