@@ -89,8 +89,7 @@ class Accounts:
             return
         if not account.is_player_known:
             raise errors.AuthMeUnavailable
-        player, sync_record = account.player, account.sync_record
-        if player is None or sync_record is None or sync_record.is_different_row(player):
+        if account.own_player is None:
             raise errors.PlayerReplaced
 
     def _may_approve_again(self, locked: LockedAccount) -> bool:

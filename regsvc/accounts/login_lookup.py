@@ -161,10 +161,8 @@ def find_players_totp(account: Account) -> str | None:
 
     A secret in a row that appeared since the last sync is not the owner's: reclaiming the row empties it.
     """
-    player, sync_record = account.player, account.sync_record
+    player = account.player if account.user is None else account.own_player
     if player is None or not player.totp or not player.totp.strip():
-        return None
-    if account.user is not None and (sync_record is None or sync_record.is_different_row(player)):
         return None
     return player.totp
 

@@ -29,9 +29,8 @@ class PlayerTotp:
     def give(self, key: str, secret: str) -> bool:
         """Write the secret to the player's own row, if there is one without a secret; return whether it holds it."""
         try:
-            account = self.reconciler.load(key)
-            player, known = account.player, account.sync_record
-            if player is None or known is None or known.is_different_row(player):
+            player = self.reconciler.load(key).own_player
+            if player is None:
                 return False
             if (player.totp or "").strip():
                 return player.totp == secret  # by an earlier try

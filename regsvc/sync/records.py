@@ -156,6 +156,13 @@ class Account:
     is_player_known: bool = True
     """Whether AuthMe's table could be read; if not, `player` is None without meaning that there is no row."""
 
+    @property
+    def own_player(self) -> PlayerRow | None:
+        """The player row if it is the last synced one, not that of another player who took the name since."""
+        if self.player is None or self.sync_record is None or self.sync_record.is_different_row(self.player):
+            return None
+        return self.player
+
 
 @dataclass(frozen=True)
 class Policy:
