@@ -12,6 +12,9 @@ from regsvc.database.models import RateLimitWindow
 from regsvc.database.prepared import PreparedQuery, slot
 from regsvc.database.upsert import upsert_query
 
+LimitCheck = tuple[str, str, Sequence[RateLimit]]
+"""The scope (what is limited), the subject (a client, address or account), and the limits that apply."""
+
 _CLOCK_SKEW = timedelta(minutes=1)  # between two processes
 
 

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from regsvc.auth.rate_limits import MAX_KEYS, LimitCheck, MemoryLimits, hash_key
+from regsvc.auth.limit_windows import LimitCheck
+from regsvc.auth.rate_limits import MAX_KEYS, MemoryLimits, hash_key
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 
 from regsvc.auth.limit_windows import (
+    LimitCheck,
     WindowKey,
     Windows,
     add_hit,
@@ -29,9 +30,6 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
-
-LimitCheck = tuple[str, str, Sequence[RateLimit]]
-"""The scope (what is limited), the subject (a client, address or account), and the limits that apply."""
 
 MAX_KEYS = 20_000  # about 10 MB in memory
 

@@ -55,7 +55,7 @@ class IssuedToken(NamedTuple):
 
 
 def public_id(jti: str) -> str:
-    """Return what a session is called in replies: its `jti` stays in the token, for those who might get our key."""
+    """Return the id of a session in replies: not its `jti`, which an attacker with our signing key still lacks."""
     return hashlib.sha256(f"session {jti}".encode()).hexdigest()[:_PUBLIC_ID_LENGTH]
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Final
 
-from regsvc.auth.limit_windows import WindowKey, Windows, is_open, period_seconds, seconds_until
+from regsvc.auth.limit_windows import LimitCheck, WindowKey, Windows, is_open, period_seconds, seconds_until
 from regsvc.core.units import RateLimit
 
 _SLOTS: Final = 8
@@ -77,7 +77,7 @@ class SharedHit:
     is_counted: bool = True
 
     @property
-    def network_check(self) -> tuple[str, str, Sequence[RateLimit]]:
+    def network_check(self) -> LimitCheck:
         """The limits of the network, which are counted in any case."""
         most = [RateLimit(max(1, limit.hits // self.shared.most), limit.period) for limit in self.shared.limits]
         return f"{self.shared.scope}.network", self._network_subject, most
