@@ -102,7 +102,7 @@ class AccountAccess:
     def require_permission(self, username: str, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where operators would harm themselves, their equals or their superiors.
 
-        They may approve and unban all but their superiors, lest they give a player more rights than they have.
+        They may approve and unban all but their superiors, so that none gives a player more rights than they have.
         `action` is a transition, "password" or "session".
         """
         if by.may_do_everything:

@@ -1,6 +1,6 @@
 """The command line of `companion`: names, options and aliases of all commands.
 
-Importing most of the program takes longer than many a command, so the module of a command, which declares its options,
+Importing most of the program takes longer than most commands, so the module of a command, which declares its options,
 is imported when the command is given.
 """
 

@@ -26,9 +26,8 @@ log = logging.getLogger("companion")
 
 EX_PORT_IN_USE = 75
 
-_BACKLOG = (
-    1024  # connections that wait to be accepted; a client whose connection is one too many tries again a second later
-)
+_BACKLOG = 1024
+"""Connections that wait to be accepted: a client whose connection is one too many tries again after a second."""
 
 
 def run_serve(args: argparse.Namespace) -> int:

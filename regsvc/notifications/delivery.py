@@ -26,6 +26,8 @@ _LONGEST_PAUSE: Final = timedelta(minutes=1)
 _SHUTDOWN_TIMEOUT: Final = timedelta(seconds=5)
 _CLAIM_SHARE: Final = 0.9
 """Share of a claim after which the result of the attempt is no longer recorded."""
+_TRY_AGAIN: Final = (DatabaseUnavailable, Overloaded, Busy)
+"""Errors after which the same call may succeed a moment later."""
 
 T = TypeVar("T")
 
@@ -96,7 +98,7 @@ class DeliveryWorker:
     async def _claim(self, limit: int) -> list[OutboxMessage]:
         try:
             claimed = await self._worker.run(self._store.claim_due, limit)
-        except (DatabaseUnavailable, Overloaded, Busy):
+        except _TRY_AGAIN:
             self._is_database_down = True  # reported where the database is used
             return []
         except Exception as error:  # whatever went wrong, delivery must resume once it is over
@@ -128,7 +130,7 @@ class DeliveryWorker:
         except asyncio.CancelledError:
             await self._worker.run(self._store.release, message, "the companion was stopped")
             raise
-        except (DatabaseUnavailable, Overloaded, Busy):
+        except _TRY_AGAIN:
             text = "%s %d (%s): the result cannot be recorded, the database is unavailable"
             log.warning(text, self._noun, message.id, message.template)
         except Exception as error:
@@ -146,7 +148,7 @@ class DeliveryWorker:
         run, store = partial(self._record, deadline), self._store
         try:
             await self._transport.send(message)
-        except (DatabaseUnavailable, Overloaded, Busy):  # it was not even rendered
+        except _TRY_AGAIN:  # it was not even rendered
             await run(store.release, message, "the database was away")
             return
         except Drop as reason:
@@ -170,7 +172,7 @@ class DeliveryWorker:
         while True:
             try:
                 return await self._worker.run(record, *args, **options)
-            except (DatabaseUnavailable, Overloaded, Busy):
+            except _TRY_AGAIN:
                 if self._is_stopping or asyncio.get_running_loop().time() > deadline:
                     raise
                 await asyncio.sleep(_DATABASE_POLL_INTERVAL.total_seconds())

@@ -23,7 +23,7 @@ def find_holder(address: EmailAddress) -> User | None:
 
 
 def find_owner(address: EmailAddress) -> User | None:
-    """Return id and address of the user who has verified this address and is not rejected; None: it is free."""
+    """Return the user who has verified this address and is not rejected; None: it is free."""
     holder = find_holder(address)
     return holder if holder is not None and _is_owner(holder) else None
 

@@ -15,6 +15,7 @@ from typing import Final, Literal
 from regsvc.accounts.captcha.pictures import Puzzle
 from regsvc.accounts.captcha.store import Challenge, ChallengeStore
 from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.config.player_sections import CaptchaUse
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller
@@ -22,7 +23,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
 from regsvc.core.units import RateLimit
 
-Use = Literal["register", "verify_send", "login", "forgot"]
+Use = Literal["register"] | CaptchaUse
 """An action that may require a captcha."""
 
 MAX_USES: Final = 5
@@ -99,7 +100,7 @@ class Captchas:
     def guard(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[bool]:
         """Return a context manager around an action that may require a captcha; its value is whether one was solved.
 
-        A no-op where none is required; a login may answer one all the same, to be allowed earlier than without.
+        A no-op where none is required, except that a login with a solved captcha need not wait as long as one without.
         Entering raises `CaptchaRequired`, `InvalidCaptcha` and `RateLimited`. No other request can use the challenge
         meanwhile. It is spent at the end, except that a refused registration may try again, `MAX_USES` times in all.
         """
@@ -118,10 +119,10 @@ class Captchas:
     @contextmanager
     def _guard_voluntary(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[bool]:
         """Guard an action that requires no captcha: an answer is ignored, except where a right one helps a login."""
-        refused: Refusal | None = None
         if use != "login" or not proof.token or not proof.answer:
             yield False
             return
+        refused: Refusal | None = None
         try:
             self._verify(proof, caller)
         except Refusal as refusal:

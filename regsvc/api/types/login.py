@@ -15,7 +15,7 @@ AccessToken = Annotated[str, Meta(description="Sent as `Authorization: Bearer â€
 
 
 class LoginRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """`username` may be an e-mail address; `totp` is the code of an authenticator app."""
+    """`username` may be an e-mail address; `totp` is a code of the authenticator app, or a recovery code."""
 
     username: Annotated[Username, Meta(description="The name or the e-mail address.", min_length=1, examples=["Alice"])]
     password: Annotated[Password, Meta(min_length=1)]

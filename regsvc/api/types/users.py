@@ -22,7 +22,10 @@ from regsvc.core.errors import InvalidField
 
 Totp = Annotated[
     str,
-    Meta(description="The code of an authenticator app, if the player has enabled one.", examples=["123456"]),
+    Meta(
+        description="A code of the authenticator app, or a recovery code, if there is a second factor.",
+        examples=["123456"],
+    ),
 ]
 Address = Annotated[str, Meta(description="An IP address.", examples=["203.0.113.7"])]
 SessionId = Annotated[
