@@ -17,7 +17,6 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.names import name_key
 from regsvc.core.units import RateLimit
-from regsvc.core.units import RateLimit
 
 _FREE_FAILURES = 5
 
