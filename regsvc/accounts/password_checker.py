@@ -130,9 +130,9 @@ class PasswordChecker:
         else:
             try:
                 self._limits.start_code(identity.key)
-            except errors.RateLimited:
+            except errors.RateLimited as refusal:
                 self._limits.refund(identity.key, identity.counter)  # nothing was compared
-                raise
+                raise errors.RateLimited(refusal.retry_after or 1, fault="app_codes") from None
             step = find_time_step(secret, code, self._now(), after=identity.last_totp_step)
             if step is not None:
                 return replace(identity, totp_step=step)

@@ -332,12 +332,14 @@ class SyncRunning(Refusal, code="sync_running", category=Category.CONFLICT, retr
 class RateLimited(Refusal, code="rate_limited", category=Category.LIMITED):
     """Too many attempts; the next may be made in `remainingSeconds`, at least 1.
 
-    `captchaHelps`: true where it may be made at once with a solved captcha.
+    `captchaHelps`: true where it may be made at once with a solved captcha. `fault`: "app_codes" where it may be made
+    at once with a recovery code.
     """
 
-    def __init__(self, remaining_seconds: int, *, captcha_helps: bool = False) -> None:
+    def __init__(self, remaining_seconds: int, *, captcha_helps: bool = False, fault: str | None = None) -> None:
         seconds = max(1, remaining_seconds)
-        super().__init__(retry_after=seconds, remaining_seconds=seconds, captcha_helps=captcha_helps or None)
+        helps = captcha_helps or None
+        super().__init__(retry_after=seconds, remaining_seconds=seconds, captcha_helps=helps, fault=fault)
 
 
 class TooManyStreams(Refusal, code="too_many_streams", category=Category.LIMITED, retry_after=30):

@@ -160,7 +160,9 @@ def test_few_codes_are_compared_whatever_the_delays_allow(siege: Siege, app: Aut
 
 def test_a_recovery_code_gets_her_in_meanwhile(siege: Siege, app: Authenticator) -> None:
     siege.guess_codes(4, app)
-    assert outcome(siege.log_in(HOTEL, totp=app.code())) == (429, "rate_limited")
+    refused = siege.log_in(HOTEL, totp=app.code())
+    assert (outcome(refused), refused.json["fault"]) == ((429, "rate_limited"), "app_codes")
+    assert "recovery code" in refused.json["message"]
     assert siege.log_in(HOTEL, totp=siege.recovery_code()).status == 200
     assert siege.log_in(HOTEL, totp=app.code()).status == 200
 
