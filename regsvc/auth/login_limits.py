@@ -1,4 +1,4 @@
-"""Login rate limits: per client and network, per account and client, and a delay per account.
+"""Login rate limits: per client, per account and client, and a delay per account.
 
 In memory; not thread-safe: for the event loop only.
 """
@@ -23,9 +23,6 @@ _FREE_FAILURES = 5
 _LONGEST_DELAY = timedelta(seconds=60)
 
 _RETENTION = timedelta(days=1)
-
-_NETWORK_FACTOR: Final = 4
-"""An IPv6 network may fail as often as so many clients, though a subscriber's has thousands of their keys."""
 
 SOLVED_CAPTCHA: Final = "a solved captcha"
 """Counter of the attempts that came with a solved captcha, from any client."""
@@ -160,10 +157,8 @@ class LoginLimits:
         The client's attempts with other names stay counted: otherwise an attacker with an account could log in every
         now and then and guess other users' passwords without limit.
         """
-        (name_scope, named, _limits), *others = self._checks(name, caller)
-        hits = self._limits.hits_of(name_scope, named)
-        for scope, subject, _limits in others:
-            self._limits.refund_hits(scope, subject, hits)
+        (client_scope, client, _client_limits), (name_scope, named, _name_limits) = self._checks(name, caller)
+        self._limits.refund_hits(client_scope, client, self._limits.hits_of(name_scope, named))
         self._limits.clear(name_scope, named)
         self._code_limits.clear("login.code", account)
         self._delays.reset(account, caller.limit_key)
@@ -174,11 +169,7 @@ class LoginLimits:
 
     def _checks(self, name: str, caller: Caller) -> list[LimitCheck]:
         login_limits = self._live.current.auth.login_limits
-        checks: list[LimitCheck] = [
-            ("login.account", f"{name_key(name)} {caller.limit_key}", login_limits),
+        return [
             ("login.client", caller.limit_key, login_limits),
+            ("login.account", f"{name_key(name)} {caller.limit_key}", login_limits),
         ]
-        if caller.network_key != caller.limit_key:  # the same for IPv4
-            more = [RateLimit(_NETWORK_FACTOR * limit.hits, limit.period) for limit in login_limits]
-            checks.append(("login.network", caller.network_key, more))
-        return checks

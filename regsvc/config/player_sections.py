@@ -152,16 +152,17 @@ class CaptchaSection:
     )
     max_outstanding: int = key.integer(
         10_000,
-        "Captchas waiting for an answer, of all clients together; each client may have a hundredth, at least 10.",
+        "Captchas waiting for an answer, of all clients together; each client (IPv6: /48) may have a hundredth, at "
+        "least 10.",
         at_least=1,
         at_most=1_000_000,
     )
     pictures_per_client: tuple[RateLimit, ...] = key.rate_limits(
-        ["1200 per minute"], "Limits of images per client address."
+        ["1200 per minute"], "Limits of images per client address; IPv6 is counted by /48."
     )
     answers_per_client: tuple[RateLimit, ...] = key.rate_limits(
         ["30 per minute", "300 per day"],
-        "Limits of answers, right or wrong, per client address: one sum in thirty can be guessed.",
+        "Limits of answers, right or wrong, per client address (IPv6: /48): one sum in thirty can be guessed.",
     )
 
 

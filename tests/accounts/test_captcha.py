@@ -296,6 +296,22 @@ def test_answers_are_limited_for_each_client_so_that_guessing_is_slow(
     harness.pool.close()
 
 
+# R16
+def test_one_subscriber_of_ipv6_evicts_no_other_clients_challenge(clock: ManualClock, policy: CaptchaPolicy) -> None:
+    """Mallory has thousands of /64, and asks from each of 150 of them; 100 challenges fit into the store."""
+    harness = CaptchaHarness(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("2 per minute"),)))
+    networks = [f"2001:db8:7:{number:x}::" for number in range(150)]
+    many = [Caller(f"{network}1", f"{network}/64", "en", "request-3") for network in networks]
+    alice = harness.proof(ALICE)
+    guesses = [wrong(harness.proof(caller)) for caller in many][-3:]
+    harness.succeed("login", alice)
+    refusals = (errors.InvalidCaptcha, errors.InvalidCaptcha, errors.RateLimited)
+    for guess, caller, refusal in zip(guesses, many, refusals, strict=False):
+        with pytest.raises(refusal):
+            harness.succeed("login", guess, caller)
+    harness.pool.close()
+
+
 def test_what_names_no_challenge_does_not_count_as_an_answer(clock: ManualClock, policy: CaptchaPolicy) -> None:
     harness = CaptchaHarness(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("1 per minute"),)))
     for _request in range(10):
