@@ -24,8 +24,6 @@ from regsvc.runtime.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-MOST_CONNECTIONS: Final = 1000
-"""Connections at a time unless the config names a number; with their buffers they fit into the unit's memory."""
 NETWORK_FACTOR: Final = 4
 """Connections of an IPv6 network (/48), as a multiple of those of a client (/64)."""
 
@@ -176,7 +174,7 @@ class Connections:
 
     def _max_connections(self) -> int:
         soft_limit, _hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-        configured = self._read_config().http.max_connections or MOST_CONNECTIONS
+        configured = self._read_config().http.max_connections
         if soft_limit == resource.RLIM_INFINITY:
             return configured
         return min(configured, int(soft_limit * _SHARE_OF_FILES))

@@ -49,8 +49,7 @@ def wire_runtime(context: AppContext) -> RuntimeParts:
     """
     config, database, players = context.config, context.location.database, context.location.players
     folder = config.server.translations
-    race_retries = config.database.race_retries
-    worker = Worker(database, config.database.threads, also_close=players.close, race_retries=race_retries)
+    worker = Worker(database, config.database.threads, also_close=players.close)
     translations = load_translations(*([folder] if folder else []))
     if translations.find(config.server.language) is None:
         known = ", ".join(translations.languages)
@@ -58,9 +57,7 @@ def wire_runtime(context: AppContext) -> RuntimeParts:
     return RuntimeParts(
         live=LiveConfig(config, context.authme),
         worker=worker,
-        sync_worker=Worker(
-            database, 1, "sync", also_close=players.close, outage_log=worker.outage_log, race_retries=race_retries
-        ),
+        sync_worker=Worker(database, 1, "sync", also_close=players.close, outage_log=worker.outage_log),
         translations=translations,
         metrics=Metrics(config.server.instance),
         loop_lag=LoopLag(),

@@ -108,9 +108,9 @@ class HttpSection:
         "32 MiB", "Largest sum of the bodies of requests not yet answered.", at_least="1 MiB", at_most="4 GiB"
     )
     max_connections: int = key.integer(
-        0,
-        "Open connections at a time, 0 for 1000; never more than four fifths of the process's limit of open files.",
-        at_least=0,
+        1000,
+        "Open connections at a time; never more than four fifths of the process's limit of open files.",
+        at_least=4,
         at_most=1_000_000,
     )
     max_connections_per_client: int = key.integer(
@@ -153,12 +153,6 @@ class DatabaseSection:
         CausalReads,
         "Whether reads wait until a node of a Galera cluster has applied what others committed: auto (if a row is "
         "missing), always (needed if a proxy spreads connections over several nodes), or off.",
-    )
-    race_retries: int = key.integer(
-        12,
-        "How often a transaction that lost against another on the same rows is repeated before clients get 503 (busy).",
-        at_least=0,
-        at_most=100,
     )
 
 

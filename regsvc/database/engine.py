@@ -45,8 +45,9 @@ _CANNOT_CONNECT = {1040, 1044, 1045, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1
 _NO_QUORUM = 1047  # a cluster's node that is cut off from the others, or has not joined them yet
 _CANNOT_WRITE = {3, 1021, 1026, 1114, 1290, 1836}  # MySQL's codes for a full disk and for read-only
 _CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error")  # SQLite's messages
-_MAX_RACE_RETRIES = 12
-_MAX_LOCK_WAITS = 5
+MAX_RACE_RETRIES = 12
+"""How often a call is repeated that lost a race against another transaction."""
+_MAX_LOCK_RETRIES = 4  # fewer: each has waited for `database.busy_timeout`
 _MAX_PARENT_RETRIES = 2
 _LONGEST_PAUSE = 0.5
 _IDLE_SECONDS_BEFORE_PING = 5.0
@@ -267,18 +268,12 @@ class Worker:
         name: str = "worker",
         also_close: Callable[[], None] | None = None,
         outage_log: OutageLog | None = None,
-        *,
-        race_retries: int = _MAX_RACE_RETRIES,
     ) -> None:
-        """`also_close` closes the calling thread's other connections; workers of one database share `outage_log`.
-
-        `race_retries`: how often a call is repeated that lost a race against another transaction.
-        """
+        """`also_close` closes the calling thread's other connections; workers of one database share `outage_log`."""
         self._database = database
         self._pool = BoundedPool(name, threads, max_waiting=_MAX_CALLS - threads)
         self._also_close = also_close
         self.outage_log = outage_log or OutageLog()
-        self._race_retries = race_retries
         self._local = threading.local()
         self.is_open = False
         """False until the migrations have run: before that `run` raises `DatabaseUnavailable`."""
@@ -328,13 +323,14 @@ class Worker:
                 self.outage_log.begin(sentence)
             raise DatabaseUnavailable(retry_after=2) from error
 
-    def _allowed_retries(self, error: Exception) -> int:
+    @staticmethod
+    def _allowed_retries(error: Exception) -> int:
         """Return how often a call that failed with this error is repeated."""
         for cause in _causes(error):
             if _lost_race(cause):
-                return self._race_retries
+                return MAX_RACE_RETRIES
             if _waited_for_lock(cause):
-                return _MAX_LOCK_WAITS - 1
+                return _MAX_LOCK_RETRIES
         return _MAX_PARENT_RETRIES if _misses_parent(error) else 0
 
     def close(self) -> None:

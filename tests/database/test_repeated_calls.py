@@ -4,10 +4,16 @@ import pytest
 from peewee import Database, IntegrityError, ProgrammingError
 
 from regsvc.core import errors
+from regsvc.database import engine
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 
 pytestmark = pytest.mark.parametrize("database_kind", ["mariadb"])
+
+
+@pytest.fixture(autouse=True)
+def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MAX_RACE_RETRIES", 3)
 
 
 class Failing:
@@ -39,7 +45,7 @@ class Failing:
 )
 def test_a_lost_race_is_repeated(our_database: Database, alice: User, code: int, retries: int) -> None:
     work = Failing(our_database, code, times=retries)
-    assert Worker(our_database, 1, race_retries=3).run_here(work) == "done"
+    assert Worker(our_database, 1).run_here(work) == "done"
     assert User.get_by_id(alice.id).reason == f"attempt {retries + 1}"
 
 
@@ -57,6 +63,6 @@ def test_the_repetitions_are_bounded(
 ) -> None:
     work = Failing(our_database, code, times=100)
     with pytest.raises(outcome):
-        Worker(our_database, 1, race_retries=3).run_here(work)
+        Worker(our_database, 1).run_here(work)
     assert work.attempts == attempts
     assert User.get_by_id(alice.id).reason is None

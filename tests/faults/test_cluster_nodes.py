@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from regsvc.database.engine import MAX_RACE_RETRIES
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema
 from tests.support.daemon import READY
 from tests.support.our_tables import our_database
 from tests.support.peers.database_proxy import LOST_RACE, NO_QUORUM, DatabaseProxy, FirstTimes, LaggingNode, ServerError
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
-
-RETRIES = 6
 
 
 class ProxiedStack(Stack):
@@ -30,8 +29,7 @@ class ProxiedStack(Stack):
 
 @pytest.fixture(scope="module")
 def shared(mariadb: MariaDBServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedStack]:
-    config = {"database": {"race_retries": RETRIES}}
-    stack = ProxiedStack("mariadb", tmp_path_factory.mktemp("stack"), mariadb, config=config)
+    stack = ProxiedStack("mariadb", tmp_path_factory.mktemp("stack"), mariadb)
     with stack:
         yield stack
 
@@ -57,9 +55,9 @@ def count_registrations(stack: Stack, name: str) -> int:
 def test_a_transaction_that_loses_at_commit_is_repeated(stack: ProxiedStack) -> None:
     alice = stack.newcomer("alice")
     code = stack.code_for(alice.email)
-    stack.proxy.rule = rule = FirstTimes("COMMIT", LOST_RACE, RETRIES)
+    stack.proxy.rule = rule = FirstTimes("COMMIT", LOST_RACE, MAX_RACE_RETRIES)
     assert stack.register(alice, code=code).status == 201
-    assert rule.seen > RETRIES
+    assert rule.seen > MAX_RACE_RETRIES
     assert count_registrations(stack, alice.name) == 1
 
 
