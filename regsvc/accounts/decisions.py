@@ -80,11 +80,13 @@ class Accounts:
     def _require_same_player(self, locked: LockedAccount) -> None:
         """Check that an operator's row is still the one that made the name a user.
 
-        An approval gives the row to the user: to the player who registered the name first, if another has it by now.
+        An approval, or the end of a ban before one, gives the row to the user: to the player who registered the name
+        first, if another has it by now.
         Raises `PlayerReplaced`, and `AuthMeUnavailable` where the row cannot be read.
         """
         user, account = locked.user, locked.account
-        is_waiting_operator = account.is_operator and user.origin == "adopted" and user.status in (PENDING, REJECTED)
+        status = user.banned_from if user.status == BANNED else user.status
+        is_waiting_operator = account.is_operator and user.origin == "adopted" and status in (PENDING, REJECTED)
         if not is_waiting_operator or not self._reconciler.policy.is_bridge_on:
             return
         if not account.is_player_known:
@@ -97,7 +99,7 @@ class Accounts:
 
     def _change(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> None:
         user = locked.user
-        if transition == "approve":
+        if transition in ("approve", "unban"):
             self._require_same_player(locked)
         if transition == "ban" and user.status == BANNED:
             locked.user = self._transitions.change_ban(user, by, details)

@@ -145,6 +145,9 @@ def test_a_stranger_who_took_an_operators_name_in_the_game_has_to_make_room(serv
     services.authme.register("Olivia", "olivias-secret")
     with pytest.raises(errors.PlayerReplaced):
         decide_as_host(services, "approve", "Olivia")
+    decide_as_host(services, "ban", "Olivia")
+    with pytest.raises(errors.PlayerReplaced):
+        decide_as_host(services, "unban", "Olivia")
     decide_as_host(services, "delete", "Olivia")
     services.clock.advance(minutes=1)
     services.authme.register("Olivia", "olivias-secret")
@@ -157,6 +160,16 @@ def test_a_stranger_who_took_an_operators_name_in_the_game_has_to_make_room(serv
     assert (services.user("Olivia").status, services.plugin("olivia")) == (APPROVED, "synced")
     assert services.authme.login("Olivia", "olivias-new-secret")
     assert services.login("Olivia", "olivias-new-secret").is_admin is True
+
+
+def test_an_operator_who_was_banned_before_the_approval_may_be_unbanned(services: ServiceHarness) -> None:
+    services.authme.register("Olivia", "olivias-secret")
+    services.sync()
+    decide_as_host(services, "ban", "Olivia")
+    services.sync()
+    decide_as_host(services, "unban", "Olivia")
+    assert services.user("Olivia").status == APPROVED
+    assert services.authme.login("Olivia", "olivias-secret")
 
 
 @pytest.mark.parametrize(("approval", "status"), [(True, PENDING), (False, APPROVED)])

@@ -194,7 +194,7 @@ class BanHandler(DecisionHandler):
 
 
 class UnbanHandler(DecisionHandler):
-    @endpoint(*DECISION_REFUSALS)
+    @endpoint(*DECISION_REFUSALS, errors.PlayerReplaced, errors.AuthMeUnavailable)
     async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
         """Lift a ban."""
         return await self.change_status(request, "unban", "unbanned")
