@@ -79,8 +79,7 @@ class EmailVerification:
     def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
         with self.database.atomic():
             linked = find_linked_owner(address) if purpose == "unlink" else None
-            is_mailed = linked is not None or purpose != "unlink"
-            remaining = self.mail_limits.hit(address.mailbox, caller, is_mailed=is_mailed)
+            remaining = self.mail_limits.hit(address.mailbox, caller)
             row_id = self.codes.issue(address.key, purpose, caller)  # the same writes, whether it is mailed or not
             if purpose == "unlink":
                 self._mail_unlink_code(address, caller, row_id, linked)

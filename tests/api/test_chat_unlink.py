@@ -281,6 +281,20 @@ def test_nobody_learns_who_has_something_to_unlink(chat_stack: ChatStack) -> Non
         assert entries == [{"template": "unlink_code", "outcome": "dropped"}]
 
 
+def test_nor_does_what_is_left_of_the_mails_in_total(make_stack: MakeStack, provider: OAuthServer) -> None:
+    """Six of nine mails are for networks that had some already."""
+    limits = {"limits_total": ["9 per day"]}
+    stack = make_chat_stack(make_stack, provider, config={"verification": limits}).stack
+
+    def ask(client: str, purpose: str = "register") -> int:
+        body = {"email": stack.newcomer("nobody").email, "purpose": purpose}
+        return stack.post("/api/verify/send", body, headers={"X-Forwarded-For": client}).status
+
+    assert [ask("192.0.2.1") for _mail in range(4)] + [ask("192.0.2.2")] == [200] * 5
+    assert ask("192.0.2.2", "unlink") == 200
+    assert ask("192.0.2.2") == 429, "as if the address had something to unlink"
+
+
 # --- Front ends of old, and a host without chat ---
 
 
