@@ -124,11 +124,13 @@ class VerificationSection:
         ["20 per hour", "60 per day"], "Limits of wrong codes per client address; IPv6 is counted by /48."
     )
     limits_per_address: tuple[RateLimit, ...] = key.rate_limits(
-        ["1 per minute", "10 per day"], "Limits of codes per e-mail address, whatever its +tag and dots."
+        ["1 per minute", "10 per day"],
+        "Limits of codes per e-mail address, whatever its +tag and dots; links for forgotten passwords have the same, "
+        "counted apart.",
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
         ["10 per minute", "20 per hour", "100 per day"],
-        "Limits of codes per client address; links for forgotten passwords are counted alike, on their own.",
+        "Limits of codes per client address; links for forgotten passwords have the same, counted apart.",
     )
     limits_total: tuple[RateLimit, ...] = key.rate_limits(
         ["60 per hour", "400 per day"],
