@@ -238,7 +238,7 @@ class Logins:
         if user is None or not self._is_same_person(identity, user):
             return errors.BadCredentials()
         if not self._checker.use_second_factor(identity, user.id, caller):
-            self._checker.record_failure(identity, caller)  # another login used the same code
+            self._checker.record_wrong_code(identity, caller)  # another login used the same code
             return errors.TotpRequired()
         refusal = self._sessions.find_refusal(user, identity, audience, caller)
         if refusal is not None:

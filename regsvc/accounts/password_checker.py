@@ -136,7 +136,7 @@ class PasswordChecker:
             step = find_time_step(secret, code, self._now(), after=identity.last_totp_step)
             if step is not None:
                 return replace(identity, totp_step=step)
-        await self._worker.run(self.record_failure, identity, caller)
+        await self._worker.run(self.record_wrong_code, identity, caller)
         raise errors.TotpRequired
 
     def forget_failures(self, username: str, caller: Caller) -> None:
@@ -144,10 +144,17 @@ class PasswordChecker:
         self._limits.reset(username, name_key(username), caller)
 
     def record_failure(self, identity: LoginIdentity, caller: Caller) -> None:
-        """Add a failed login to the audit log. Blocking."""
+        """Add a wrong password to the audit log. Blocking."""
+        self._tally("user.login_failed", identity, caller)
+
+    def record_wrong_code(self, identity: LoginIdentity, caller: Caller) -> None:
+        """Add a wrong code after a right password to the audit log: the password may be stolen. Blocking."""
+        self._tally("user.totp_failed", identity, caller)
+
+    def _tally(self, action: str, identity: LoginIdentity, caller: Caller) -> None:
         # a name without a user is not kept: people type passwords into the wrong field
         name = identity.username if identity.user_id is not None else None
-        self._audit.tally("user.login_failed", "", name, caller.address, client=caller.limit_key, per=FAILURES_TOGETHER)
+        self._audit.tally(action, "", name, caller.address, client=caller.limit_key, per=FAILURES_TOGETHER)
 
     async def _check_password(
         self, name: str, password: str, caller: Caller, captcha_solved: bool | None = None

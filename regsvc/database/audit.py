@@ -54,6 +54,7 @@ ACTIONS: Final = (
     "user.session_ended",
     "user.logged_in",
     "user.login_failed",
+    "user.totp_failed",
     "user.logged_out",
     "admin.logged_in",
     "admin.denied",
