@@ -33,7 +33,7 @@ class _SharedMemory:
 
     @contextmanager
     def reserve(self, size: int) -> Iterator[None]:
-        """Reserve so much, at most all of it, once it is free."""
+        """Reserve so many KiB, at most `MAX_MEMORY`, once they are free."""
         with self._changed:
             self._changed.wait_for(lambda: size <= self._free)
             self._free -= size

@@ -15,7 +15,6 @@ log = logging.getLogger(__name__)
 
 MAX_PASSWORD_BYTES = 1024
 MAX_STORED_CHARACTERS = 255  # the width of AuthMe's password and salt columns
-MAX_ROUNDS = 5_000_000  # of PBKDF2: about two seconds for the longest key that AuthMe writes
 
 
 class UnhashablePassword(ValueError):

@@ -12,7 +12,6 @@ import secrets
 from dataclasses import dataclass, field
 
 from plugin_bridge.hashers.hasher import (
-    MAX_ROUNDS,
     CostTooHigh,
     HashedPassword,
     Hasher,
@@ -20,6 +19,7 @@ from plugin_bridge.hashers.hasher import (
     UnusableAlgorithm,
 )
 
+_MAX_ROUNDS = 5_000_000  # about two seconds for the longest key that AuthMe writes
 _DIGEST_BYTES = 32  # of SHA-256
 _USUAL_DIGESTS = 2  # in the longest key that AuthMe writes
 _NUMBER = re.compile(r"[0-9]{1,255}")
@@ -41,14 +41,14 @@ def _split(text: str) -> _Parts:
     if len(parts) != 4 or _NUMBER.fullmatch(parts[1]) is None or int(parts[1]) == 0:
         raise ValueError("this is not tag, rounds, salt and key")
     rounds = int(parts[1])
-    if rounds > MAX_ROUNDS:
-        raise CostTooHigh(f"{rounds} rounds are above {MAX_ROUNDS}")
+    if rounds > _MAX_ROUNDS:
+        raise CostTooHigh(f"{rounds} rounds are above {_MAX_ROUNDS}")
     return _Parts(rounds, parts[2], parts[3])
 
 
 def _is_key(secret: bytes, salt: bytes, rounds: int, key: bytes) -> bool:
     """Compare with the derived key. Raises `CostTooHigh`: every 32 bytes of the stored key's length cost all rounds."""
-    if rounds * -(-len(key) // _DIGEST_BYTES) > MAX_ROUNDS * _USUAL_DIGESTS:
+    if rounds * -(-len(key) // _DIGEST_BYTES) > _MAX_ROUNDS * _USUAL_DIGESTS:
         raise CostTooHigh(f"{rounds} rounds for a key of {len(key)} bytes take too long")
     return hmac.compare_digest(hashlib.pbkdf2_hmac("sha256", secret, salt, rounds, len(key)), key)
 
@@ -68,8 +68,8 @@ def _encode_base64(raw: bytes) -> str:
 def _configured_rounds(config: HashingConfig, default: int) -> int:
     """Return the configured rounds; 0 or less means `default`. Raises `UnusableAlgorithm`."""
     rounds = config.pbkdf2_rounds
-    if rounds > MAX_ROUNDS:
-        raise UnusableAlgorithm(f"settings.security.pbkdf2Rounds is {rounds}; the maximum is {MAX_ROUNDS}.")
+    if rounds > _MAX_ROUNDS:
+        raise UnusableAlgorithm(f"settings.security.pbkdf2Rounds is {rounds}; the maximum is {_MAX_ROUNDS}.")
     return rounds if rounds > 0 else default
 
 
