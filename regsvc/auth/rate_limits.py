@@ -55,7 +55,7 @@ class DurableLimits:
         Returns for each subject the whole seconds until the next hit would be counted; 0: now.
         """
         allowed = _allowed_by_window([*checks, *(hit.network_check for hit in shared)])
-        slots = {key: hit.is_counted for hit in shared for key in hit.any_slot()}
+        slots = {key: hit.is_counted for hit in shared for key in hit.choose_slots()}
         summed = {key for hit in shared for key in hit.all_slots()}
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
             written = sorted({*allowed, *slots})

@@ -23,12 +23,13 @@ _RESERVE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SharedLimits:
-    """Limits of all clients together on a scope and subject. One network gets at most the `most`-th part of them."""
+    """Limits of all clients together on a scope and subject."""
 
     scope: str
     limits: Sequence[RateLimit]
     subject: str = ""
-    most: int = 1
+    network_divisor: int = 1
+    """Of 2, one network gets half of the limits."""
     slots: int = 1
 
     def slots_of(self, limit: RateLimit) -> list[WindowKey]:
@@ -58,7 +59,7 @@ class SharedLimits:
 
 def in_total(scope: str, limits: Sequence[RateLimit]) -> SharedLimits:
     """Return limits on everything, of which one network gets half."""
-    return SharedLimits(scope, limits, most=2, slots=_SLOTS)
+    return SharedLimits(scope, limits, network_divisor=2, slots=_SLOTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,11 @@ class SharedHit:
     @property
     def network_check(self) -> LimitCheck:
         """The limits of the network, which are counted in any case."""
-        most = [RateLimit(max(1, limit.hits // self.shared.most), limit.period) for limit in self.shared.limits]
-        return f"{self.shared.scope}.network", self._network_subject, most
+        divisor = self.shared.network_divisor
+        limits = [RateLimit(max(1, limit.hits // divisor), limit.period) for limit in self.shared.limits]
+        return f"{self.shared.scope}.network", self._network_subject, limits
 
-    def any_slot(self) -> list[WindowKey]:
+    def choose_slots(self) -> list[WindowKey]:
         """Return the windows to count this hit in."""
         number = random.randrange(self.shared.slots)  # noqa: S311 - any will do
         return [self.shared.slot(number, limit) for limit in self.shared.limits]
