@@ -48,7 +48,7 @@ class SecondFactorStore:
         return "game" if find_players_totp(account) is not None else None
 
     def begin(self, identity: LoginIdentity) -> str:
-        """Store a new nonce and return its secret; the unconfirmed one of before is void. Raises `TotpAlreadyOn`."""
+        """Store a new nonce and return its secret; an earlier, unconfirmed one is void. Raises `TotpAlreadyOn`."""
         assert identity.user_id is not None
         nonce = new_nonce()
         is_off = (User.id == identity.user_id) & User.totp_enabled_at.is_null()

@@ -147,7 +147,7 @@ class LoginLimits:
     def start_code(self, account: str) -> None:
         """Count a code of an app before it is compared, whatever client shows it. Raises `RateLimited`.
 
-        Only who knows the password gets here, and the delays alone would leave more than a thousand guesses a day.
+        The password was right, and the delays alone would leave more than a thousand guesses a day.
         """
         self._code_limits.hit("login.code", account, _CODE_LIMITS)
 

@@ -111,7 +111,7 @@ class SharedHit:
 
     @property
     def _network_subject(self) -> str:
-        """The network, and what it shares: as a digest, since addresses may be as long as a column."""
+        """The network, with the shared subject as a digest: an e-mail address may fill the column by itself."""
         if not self.shared.subject:
             return self.network
         return blake2b(f"{self.shared.subject} {self.network}".encode(), digest_size=16).hexdigest()

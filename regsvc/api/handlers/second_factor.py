@@ -37,7 +37,7 @@ class SecondFactorHandler(ApiHandler):
 class BeginSecondFactorHandler(ApiHandler):
     @endpoint(*_PASSWORD_REFUSALS, errors.TotpAlreadyOn)
     async def post(self, request: BeginSecondFactorRequest) -> BeginSecondFactorReply:
-        """Make the secret of a new second factor. It does not count until `confirm`; the one of before is void."""
+        """Make the secret of a new second factor. It does not count until `confirm`; an earlier one is void."""
         setup = self.services.self_service.second_factor
         entry = await setup.begin(self.require_session(), request.current_password, self.caller)
         return BeginSecondFactorReply(secret=entry.secret, uri=entry.uri, image=entry.image)
