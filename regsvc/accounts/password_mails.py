@@ -67,9 +67,9 @@ class PasswordMails:
             user = find_holder(address)
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
-            user_id = user.id if user and not self._is_unproven_operator(user) else None
-            self.mail_limits.hit(address.mailbox, caller, is_mailed=user_id is not None)
-            self.mail_queue.send_reset_password(to, caller.language, user_id)
+            is_known = user is not None and not self._is_unproven_operator(user)
+            may_mail = self.mail_limits.may_mail(address.mailbox, caller, is_known=is_known)
+            self.mail_queue.send_reset_password(to, caller.language, user.id if user and may_mail else None)
 
     def _is_unproven_operator(self, user: User) -> bool:
         """Whether an operator's address is unverified: an address in AuthMe's table proves nothing, and an operator's

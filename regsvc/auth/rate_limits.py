@@ -4,6 +4,7 @@ Both count in fixed windows that begin with their first hit. A refused hit is no
 long as the reply says gets through.
 """
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,17 +56,24 @@ class DurableLimits:
         Returns for each subject the whole seconds until the next hit would be counted; 0: now.
         """
         allowed = _allowed_by_window([*checks, *(hit.network_check for hit in shared)])
-        slots = {key: hit.is_counted for hit in shared for key in hit.choose_slots()}
+        slots = [hit.choose_slots() for hit in shared]
         summed = {key for hit in shared for key in hit.all_slots()}
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
-            written = sorted({*allowed, *slots})
+            written = sorted({*allowed, *itertools.chain.from_iterable(slots)})
             lock_windows(written, self._now())
             windows = find_windows(sorted({*written, *summed}))
             now = self._now()  # after waiting for the locks: the previous holder may have started the window
             _refuse_until(_longest_wait(windows, allowed, now))
-            _refuse_until(max((hit.wait(windows, now) for hit in shared), default=0))
+            waits = [hit.wait(windows, now) for hit in shared]
+            _refuse_until(max((wait for hit, wait in zip(shared, waits, strict=True) if not hit.is_silent), default=0))
+            uncounted = {
+                key
+                for hit, wait, keys in zip(shared, waits, slots, strict=True)
+                for key in keys
+                if wait or not hit.is_counted
+            }
             for key in written:
-                if slots.get(key, True):
+                if key not in uncounted:
                     add_hit(windows[key], now)
             store_windows([windows[key] for key in written])
         return [_longest_wait(windows, _allowed_by_window([check]), now) for check in checks]

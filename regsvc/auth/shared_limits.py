@@ -68,7 +68,7 @@ class SharedHit:
 
     `is_known` returns whether the client may use the reserve anyway; it is asked only when that makes a difference.
     `is_counted` False: the hit is refused as any other, but costs nothing. `on_refused` is called when these limits
-    refuse it.
+    refuse it; `is_silent`: nothing is raised then.
     """
 
     shared: SharedLimits
@@ -76,6 +76,7 @@ class SharedHit:
     is_known: Callable[[], bool]
     on_refused: Callable[[], None] = lambda: None
     is_counted: bool = True
+    is_silent: bool = False
 
     @property
     def network_check(self) -> LimitCheck:

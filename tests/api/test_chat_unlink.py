@@ -281,6 +281,7 @@ def test_nobody_learns_who_has_something_to_unlink(chat_stack: ChatStack) -> Non
         assert entries == [{"template": "unlink_code", "outcome": "dropped"}]
 
 
+# R3
 def test_nor_does_what_is_left_of_the_mails_in_total(make_stack: MakeStack, provider: OAuthServer) -> None:
     """Six of nine mails are for networks that had some already."""
     limits = {"limits_total": ["9 per day"]}

@@ -95,7 +95,8 @@ def server_is_unusable(facts: Facts) -> Iterator[str]:
     Severity.RISKY,
     means="So many codes or links were requested that the limit in total is used up, but for a reserve.",
     why="The reserve is for clients that logged in before, and networks that have requested none. Others who ask for a "
-    "second mail are told to wait.",
+    "second code are told to wait. They get no second link, and the reply does not say so, since it would tell who has "
+    "an account.",
     do='Look at the mails in /admin. If they are unwanted, set captcha.also_for = ["verify_send", "forgot"]. If they '
     "are wanted and your mail provider allows more, raise the limit.",
     where=FixLocation(Source.OURS, "[verification] limits_total, limits_total_forgot"),
