@@ -158,6 +158,7 @@ class IncomingRequest(HTTPMessageDelegate):
             await received
 
     def finish(self) -> None:
+        self._application.connections.begin_answer(self._stream)
         self._delegate.finish()
 
     def on_connection_close(self) -> None:

@@ -1,7 +1,8 @@
 """Open connections: limits on their number and on buffered bodies, and an end for those whose client does not read.
 
 A connection counts towards the limit of its client; one from a trusted proxy, towards that of the client whose request
-it carries. Where a limit is reached, the connection that has waited longest for a request makes room.
+it carries. Where a limit is reached, a connection that waits for its client makes room: the one that has waited longest
+for a request or the rest of one, or the oldest whose answer is not read.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ NETWORK_FACTOR: Final = 4
 _ALL: Final = ""  # the group of all connections; other groups have the key of a client or its network
 _SHARE_OF_FILES: Final = 0.8  # the other files are those of databases, mails and logs
 _LEAST_TAKEN: Final = 8 * 1024  # bytes that a client has to take of an answer in `http.write_timeout`
+_TIME_TO_ASK: Final = 1.0
+"""Seconds in which a connection without a request does not make room if there is one whose answer is not read."""
 _WARNING_INTERVAL: Final = 60.0  # seconds
 
 
@@ -49,10 +52,10 @@ class Connection:
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """Connections with a common limit. Of those that wait for a request, the one that has waited longest is first."""
+    """Connections with a common limit, the oldest first; `waiting`: since when each waits for a whole request."""
 
-    members: set[Connection] = field(default_factory=set)
-    waiting: dict[Connection, None] = field(default_factory=dict)
+    members: dict[Connection, None] = field(default_factory=dict)
+    waiting: dict[Connection, float] = field(default_factory=dict)
 
 
 class Connections:
@@ -74,7 +77,7 @@ class Connections:
         return len(self._open)
 
     def make_room(self, peer: str) -> bool:
-        """Return whether a peer may open a connection; a connection that waits for a request may be closed for it."""
+        """Return whether a peer may open a connection; a connection that waits for its client may be closed for it."""
         limits = {} if self._is_proxy(peer) else self._client_limits(peer)
         for key, limit in limits.items():
             if self._is_full(key, limit) and not self._close_waiting(key):
@@ -87,14 +90,14 @@ class Connections:
         return True
 
     def add(self, stream: IOStream, peer: str) -> None:
-        """Count a new connection, which waits for a request."""
+        """Count a new connection, which waits for its client's first request."""
         is_from_proxy = self._is_proxy(peer)
         clients = () if is_from_proxy else self._client_limits(peer)
         connection = self._open[stream] = Connection(stream, is_from_proxy, (_ALL, *clients))
         for key in connection.keys:
             group = self._groups.setdefault(key, Group())
-            group.members.add(connection)
-            group.waiting[connection] = None
+            group.members[connection] = None
+            group.waiting[connection] = self._clock()
         self._metrics.set_connections(len(self._open))
 
     def remove(self, stream: IOStream) -> None:
@@ -113,26 +116,28 @@ class Connections:
         self.release_body(stream)
         self._leave(connection, connection.request_keys)
         connection.request_keys = ()
-        for key in connection.keys:
-            waiting = self._groups[key].waiting
-            waiting.pop(connection, None)
-            waiting[connection] = None
+        self._begin_wait(connection)
 
     def begin_request(self, stream: IOStream, client: str) -> bool:
-        """Note a request; return False if a proxy passes on too many of this client at a time."""
+        """Note the headers of a request; return False if a proxy passes on too many of this client at a time."""
         connection = self._open.get(stream)
         if connection is None:
             return True
-        for key in connection.keys:
-            self._groups[key].waiting.pop(connection, None)
+        self._begin_wait(connection)
         if not connection.is_from_proxy or self._is_proxy(client):
             return True
         limits = self._client_limits(client)
         is_allowed = not any(self._is_full(key, limit) for key, limit in limits.items())
         connection.request_keys = tuple(limits)
         for key in limits:
-            self._groups.setdefault(key, Group()).members.add(connection)
+            self._groups.setdefault(key, Group()).members[connection] = None
         return is_allowed
+
+    def begin_answer(self, stream: IOStream) -> None:
+        """Note that a request has arrived whole: the connection waits for its client no more."""
+        connection = self._open.get(stream)
+        if connection is not None:
+            self._end_wait(connection)
 
     def buffer_body(self, stream: IOStream, size: int) -> bool:
         """Count bytes of a body that is kept until its request is answered; return False if all are too many."""
@@ -163,6 +168,15 @@ class Connections:
             elif now - connection.taken_at >= timeout:
                 self._close(connection, "unread")
 
+    def _begin_wait(self, connection: Connection) -> None:
+        self._end_wait(connection)
+        for key in connection.keys:
+            self._groups[key].waiting[connection] = self._clock()
+
+    def _end_wait(self, connection: Connection) -> None:
+        for key in connection.keys:
+            self._groups[key].waiting.pop(connection, None)
+
     def _is_proxy(self, address: str) -> bool:
         config = self._read_config()
         return network_matcher(trusted_networks(config.http.trusted_proxies, config.server.host))(address)
@@ -184,11 +198,17 @@ class Connections:
         return group is not None and len(group.members) >= limit
 
     def _close_waiting(self, key: str) -> bool:
-        """Close the connection of a group that has waited longest for a request; return False if none waits."""
-        for connection in self._groups[key].waiting:
-            self._close(connection, "idle")
-            return True
-        return False
+        """Close the connection of a group that makes room for another; return False if none waits for its client."""
+        group = self._groups[key]
+        first = next(iter(group.waiting), None)
+        if first is None or self._clock() - group.waiting[first] < _TIME_TO_ASK:
+            unread = next((connection for connection in group.members if connection.stream.writing()), None)
+            if unread is not None:
+                self._close(unread, "unread")
+                return True
+        if first is not None:
+            self._close(first, "idle")
+        return first is not None
 
     def _close(self, connection: Connection, reason: Literal["idle", "unread"]) -> None:
         self._metrics.count_cut_connection(reason)
@@ -198,7 +218,7 @@ class Connections:
     def _leave(self, connection: Connection, keys: Iterable[str]) -> None:
         for key in keys:
             group = self._groups[key]
-            group.members.discard(connection)
+            group.members.pop(connection, None)
             group.waiting.pop(connection, None)
             if not group.members:
                 del self._groups[key]

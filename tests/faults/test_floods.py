@@ -128,8 +128,7 @@ def test_a_crowd_takes_no_more_than_there_is(daemon: Daemon, kind: str) -> None:
             flood(opened, daemon, f"127.0.3.{number + 1}", PER_CLIENT, FLOODS[kind])
         assert open_files(daemon) <= files + most + OWN_FILES
         assert status_kib(daemon, "VmRSS") < UNITS_MEMORY
-        if kind == "idle":
-            ask_from(NEIGHBOUR, daemon)
+        ask_from(NEIGHBOUR, daemon)
     ask_until(lambda: open_files(daemon), lambda count: count <= files + OWN_FILES)
     ask_from(NEIGHBOUR, daemon)
 

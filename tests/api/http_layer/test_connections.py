@@ -81,6 +81,20 @@ def test_an_idle_connection_makes_room_for_a_new_one_of_its_client(strict_api: L
             assert connection.recv(12) == b"HTTP/1.1 200"
 
 
+def test_a_half_sent_request_makes_room_for_a_new_connection(strict_api: LiveApi) -> None:
+    with ExitStack() as opened:
+        halves = [opened.enter_context(strict_api.connect()) for _number in range(4)]
+        for connection in halves:
+            connection.sendall(MOST_OF_A_BODY)
+        asked = opened.enter_context(strict_api.connect())
+        asked.sendall(OPEN)
+        assert asked.recv(12) == b"HTTP/1.1 200"
+        assert is_closed(halves[0])
+        for connection in halves[1:]:
+            connection.sendall(b" ")
+            assert connection.recv(12) == b"HTTP/1.1 201"
+
+
 def test_a_client_with_too_many_busy_connections_is_refused(
     strict_api: LiveApi, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -249,6 +263,7 @@ class Rules:
         self.connections.add(stream, peer)
         if is_busy:
             self.connections.begin_request(stream, peer)
+            self.connections.begin_answer(stream)
         return stream
 
 
@@ -268,6 +283,7 @@ def test_all_connections_together_are_limited_and_idle_ones_make_room_in_their_o
     idle = [rules.open(f"198.51.100.{number}", is_busy=False) for number in range(8)]
     assert idle[0] is not None
     rules.connections.begin_request(idle[0], "198.51.100.0")
+    rules.connections.begin_answer(idle[0])
     rules.connections.await_request(idle[0])
     assert rules.open("203.0.113.1") is not None
     assert [stream is not None and stream.is_closed for stream in idle] == [False, True, *[False] * 6]
@@ -321,3 +337,30 @@ def test_an_answer_has_to_be_taken_at_a_least_speed(monkeypatch: pytest.MonkeyPa
         done.is_writing = step % 2 == 0
         rules.connections.cut_unread()
     assert [stream.is_closed for stream in (slow, trickling, unread, done)] == [False, True, True, False]
+
+
+def test_the_oldest_answer_that_is_not_read_makes_room() -> None:
+    rules = Rules(HttpSection(trusted_proxies=(), max_connections=3))
+    busy, unread, newer = [rules.open(f"203.0.113.{number}") for number in range(3)]
+    assert busy is not None
+    assert unread is not None
+    assert newer is not None
+    assert rules.open("198.51.100.1") is None, "all three wait for us"
+    unread.is_writing = newer.is_writing = True
+    assert rules.open("198.51.100.1") is not None
+    assert [stream.is_closed for stream in (busy, unread, newer)] == [False, True, False]
+
+
+def test_a_new_connection_has_time_to_send_its_request() -> None:
+    rules = Rules(HttpSection(trusted_proxies=(), max_connections=3))
+    first, second = [rules.open(f"203.0.113.{number}") for number in range(2)]
+    new = rules.open("198.51.100.1", is_busy=False)
+    assert first is not None
+    assert second is not None
+    assert new is not None
+    first.is_writing = second.is_writing = True
+    assert rules.open("203.0.113.3") is not None
+    assert [stream.is_closed for stream in (first, second, new)] == [True, False, False]
+    rules.now = 1.0
+    assert rules.open("203.0.113.4") is not None
+    assert [stream.is_closed for stream in (second, new)] == [False, True]
