@@ -18,7 +18,8 @@ def start_call(work: Callable[[], T]) -> "Future[T]":
 
     def run() -> None:
         try:
-            future.set_result(work())
+            if future.set_running_or_notify_cancel():  # from now on it cannot be cancelled, and so takes the result
+                future.set_result(work())
         except BaseException as error:  # raised again where the result is asked for
             future.set_exception(error)
         finally:

@@ -22,7 +22,7 @@ def test_an_adoption_that_was_killed_goes_on_where_it_was(stack: Stack, tmp_path
     insert_player_rows(stack.table, make_player_rows(many, now))
     before = dump_table(stack.table)
     order = tmp_path / "kill-at"
-    order.write_text("after commit:3", "utf-8")
+    order.write_text("after commit:2", "utf-8")
     assert companion("migrate", config=stack.daemon.config_file).status == 0
     killed = companion("sync", config=stack.daemon.config_file, environment={VARIABLE: str(order)})
     assert killed.status == -signal.SIGKILL

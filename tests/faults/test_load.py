@@ -49,6 +49,11 @@ def work_for_a_neighbour(daemon: Daemon) -> float:
     return loop_seconds(daemon.pid) - before
 
 
+def least_work(daemon: Daemon) -> float:
+    """Return the least of three measurements: other processes and garbage collections only add to one."""
+    return min(work_for_a_neighbour(daemon) for _round in range(3))
+
+
 def loop_seconds(pid: int) -> float:
     """Return the processor time of the daemon's main thread, which runs the loop; other processes do not affect it."""
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text("ascii").split()[0]) / 1e9
@@ -67,13 +72,13 @@ def dawdle(exit_stack: ExitStack, port: int) -> list[socket.socket]:
 
 def test_five_hundred_dawdlers_cost_nobody_else_anything(stack: Stack) -> None:
     work_for_a_neighbour(stack.daemon)  # everything is loaded
-    alone = work_for_a_neighbour(stack.daemon)
+    alone = least_work(stack.daemon)
     with ExitStack() as exit_stack:
         dawdlers = dawdle(exit_stack, stack.daemon.port)
         ask_until(  # all are accepted
             lambda: scrape(stack.daemon).of("companion_http_connections"), lambda connections: connections > DAWDLERS
         )
-        beside = work_for_a_neighbour(stack.daemon)
+        beside = least_work(stack.daemon)
         for dawdler in dawdlers:
             dawdler.sendall(b" ")  # none of them was cut before its time
     assert beside < 2 * alone, f"{alone * 1000:.0f} ms alone, {beside * 1000:.0f} ms beside {DAWDLERS}"

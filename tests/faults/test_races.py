@@ -53,7 +53,9 @@ def test_one_address_and_its_code_make_one_user(stack: Stack, many: int) -> None
     code = stack.code_for(alice.email)
     rivals = [Person(f"{alice.name}_{number}", alice.email, alice.password) for number in range(many)]
     replies = at_once([partial(stack.register, rival, code=code) for rival in rivals])
-    assert outcomes(replies) == {(201, None): 1, (422, "invalid_code"): many - 1}
+    found = outcomes(replies)
+    overloaded = found.pop((503, "overloaded"), 0)  # more at once than may wait for a hash
+    assert found == {(201, None): 1, (422, "invalid_code"): many - 1 - overloaded}
     assert count(stack, "regsvc_user", email_key=alice.email) == 1
     registered = our_database(stack).query("SELECT target FROM regsvc_audit WHERE action = 'user.registered'")
     assert len({row["target"] for row in registered} & {rival.name for rival in rivals}) == 1
