@@ -127,9 +127,6 @@ class DeliveryWorker:
         """
         try:
             await self._attempt(message)
-        except asyncio.CancelledError:
-            await self._worker.run(self._store.release, message, "the companion was stopped")
-            raise
         except _TRY_AGAIN:
             text = "%s %d (%s): the result cannot be recorded, the database is unavailable"
             log.warning(text, self._noun, message.id, message.template)
@@ -148,6 +145,9 @@ class DeliveryWorker:
         run, store = partial(self._record, deadline), self._store
         try:
             await self._transport.send(message)
+        except asyncio.CancelledError:  # later it was sent, and is not released
+            await self._worker.run(store.release, message, "the companion was stopped")
+            raise
         except _TRY_AGAIN:  # it was not even rendered
             await run(store.release, message, "the database was away")
             return
@@ -173,7 +173,7 @@ class DeliveryWorker:
             try:
                 return await self._worker.run(record, *args, **options)
             except _TRY_AGAIN:
-                if self._is_stopping or asyncio.get_running_loop().time() > deadline:
+                if asyncio.get_running_loop().time() > deadline:
                     raise
                 await asyncio.sleep(_DATABASE_POLL_INTERVAL.total_seconds())
 

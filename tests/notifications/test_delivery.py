@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 from email.message import EmailMessage
+from threading import Event
 
 import pytest
 from peewee import Database
@@ -206,6 +207,43 @@ def test_a_database_that_is_away_for_a_moment_delays_a_mail_by_no_claim_and_repe
 
     asyncio.run(story())
     assert len(smtp.letters) == 1
+
+
+@pytest.mark.parametrize("is_back_in_time", [True, False])
+def test_a_stop_during_an_outage_repeats_no_mail(
+    mail_harness: MailHarness,
+    our_database: Database,
+    smtp: MailServer,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: ManualClock,
+    is_back_in_time: bool,
+) -> None:
+    pause = timedelta(milliseconds=20) if is_back_in_time else timedelta(seconds=WAIT)
+    monkeypatch.setattr(delivery, "_DATABASE_POLL_INTERVAL", pause)
+    record_sent, is_away, is_back = mail_harness.store.record_sent, Event(), Event()
+
+    def be_away_at_first(message: OutboxMessage) -> None:
+        is_away.set()
+        if not is_back.is_set():
+            raise DatabaseUnavailable
+        record_sent(message)
+
+    monkeypatch.setattr(mail_harness.store, "record_sent", be_away_at_first)
+    mail_harness.ask_for_code()
+
+    async def story() -> None:
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
+            await asyncio.to_thread(is_away.wait, WAIT)
+            under_way.delivery.stop()
+            is_back.set()
+
+    asyncio.run(story())
+    assert len(smtp.letters) == 1
+    entry = OutboxEntry.get()
+    if is_back_in_time:
+        assert entry.outcome == "sent"
+    else:
+        assert (entry.attempts, entry.next_attempt_at) == (1, clock() + timedelta(minutes=3)), "it is still claimed"
 
 
 def test_what_expired_in_an_outage_is_not_mailed(
