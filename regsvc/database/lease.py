@@ -5,20 +5,40 @@ import os
 import socket
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from peewee import SQL, Database, SqliteDatabase
 
 from regsvc.database.models import Lease
 
+_MACHINE_ID: Final = Path("/etc/machine-id")
+
 
 def instance_id(state_dir: Path, name: str = "") -> str:
     """Return an id for this machine and state directory; with a process id appended it fits the lease's column.
 
-    `name` (`server.instance`) is put before it, for people.
+    Machines and containers may have one host name and one path of their state directories: their machine's id and the
+    directory's inode tell them apart. `name` (`server.instance`) is put before it, for people.
     """
-    where = f"{socket.gethostname()}:{state_dir.resolve()}"
+    directory = state_dir.resolve()
+    where = f"{socket.gethostname()}:{_machine_id()}:{_inode(directory)}:{directory}"
     digest = hashlib.sha256(where.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return f"{name}/{digest}" if name else digest
+
+
+def _machine_id() -> str:
+    try:
+        return _MACHINE_ID.read_text("utf-8").strip()
+    except (OSError, ValueError):  # none, as in a container
+        return ""
+
+
+def _inode(directory: Path) -> str:
+    try:
+        found = directory.stat()
+    except OSError:  # not made yet
+        return ""
+    return f"{found.st_dev}.{found.st_ino}"
 
 
 class TaskLease:

@@ -4,6 +4,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from regsvc.database import lease as module
 from regsvc.database.lease import instance_id
 from regsvc.database.models import Lease
 from regsvc.sync.lease import SyncLease
@@ -53,6 +56,20 @@ def test_a_state_directory_is_an_instance_of_its_own(tmp_path: Path) -> None:
     assert instance_id(tmp_path) != instance_id(tmp_path / "x")
     assert instance_id(tmp_path, "east").startswith("east/")
     assert len(f"{instance_id(tmp_path, 'x' * 24)}:{2**64}") <= 80
+
+
+def test_one_host_name_and_one_path_do_not_make_one_instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each of two daemons would take the other for its own dead predecessor."""
+    state_dir, other = tmp_path / "state", tmp_path / "machine-id"
+    state_dir.mkdir()
+    here = instance_id(state_dir)
+    state_dir.rename(tmp_path / "state of another container")
+    state_dir.mkdir()
+    in_container = instance_id(state_dir)
+    assert in_container != here
+    other.write_text("0123456789abcdef0123456789abcdef\n", "ascii")
+    monkeypatch.setattr(module, "_MACHINE_ID", other)
+    assert instance_id(state_dir) != in_container
 
 
 PERIOD = timedelta(seconds=30)
