@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
 from tornado.template import Template
 
+from regsvc.api.handlers.config import public_config
 from regsvc.auth.password_links import SET_PASSWORD_PATH
 from regsvc.config.sections import Config
 from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template
@@ -102,6 +104,7 @@ class PageHandler(LayoutHandler):
             script=self._script.path,
             texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
             languages=" ".join(translations.languages),
+            config=msgspec.json.encode(public_config(self.services)).decode(),
         )
 
 

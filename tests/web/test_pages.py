@@ -163,6 +163,13 @@ def test_a_page_needs_two_files_of_ours_and_nobody_elses(api: LiveApi, page: Web
 
 
 @each_page
+def test_a_page_brings_the_public_config_along(api: LiveApi, page: WebPage) -> None:
+    read = Page(api.request("GET", page.path))
+    assert json.loads(read.all("body")[0]["data-config"]) == api.request("GET", "/api/config").json["config"]
+    assert b'get("config"' not in load_script(page.name).content
+
+
+@each_page
 def test_it_works_below_a_path_of_a_proxy(api: LiveApi, page: WebPage) -> None:
     """Everything the page asks for is named relative to it."""
     read = Page(api.request("GET", page.path))

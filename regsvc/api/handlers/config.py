@@ -28,33 +28,35 @@ class ConfigHandler(ApiHandler):
     @endpoint()
     async def get(self) -> ConfigReply:
         """Show the public config of this host: texts for front ends, and the requirements of a registration."""
-        return ConfigReply(config=self.public_config())
+        return ConfigReply(config=public_config(self.services))
 
-    def public_config(self) -> PublicConfigFields:
-        services, config = self.services, self.services.config
-        domains = list(config.registration.email_domains)
-        return PublicConfigFields(
-            theme=config.server.theme,
-            logo_url=config.server.logo_url,
-            announcement=config.server.announcement,
-            web_server_prefix=config.server.name,
-            game_address=public_game_address(config.game.address),
-            language=config.server.language,
-            languages=services.translations.languages,
-            auth_methods=list(config.registration.methods),
-            username_regex=_username_regex(services),
-            registration=_registration(services),
-            authme=_authme(services),
-            enable_email_domain_whitelist=bool(domains),
-            enable_email_alias_limit=not config.registration.email_aliases,
-            email_domain_whitelist=domains or UNSET,
-            captcha=_captcha(config),
-            questionnaire=_questionnaire(services),
-            chat=_chat(config),
-            discord=_chat(config),
-            bedrock=to_reply(BedrockConfigFields, config.bedrock),
-            ws_port=None,
-        )
+
+def public_config(services: Services) -> PublicConfigFields:
+    """Return the public config in force now."""
+    config = services.config
+    domains = list(config.registration.email_domains)
+    return PublicConfigFields(
+        theme=config.server.theme,
+        logo_url=config.server.logo_url,
+        announcement=config.server.announcement,
+        web_server_prefix=config.server.name,
+        game_address=public_game_address(config.game.address),
+        language=config.server.language,
+        languages=services.translations.languages,
+        auth_methods=list(config.registration.methods),
+        username_regex=_username_regex(services),
+        registration=_registration(services),
+        authme=_authme(services),
+        enable_email_domain_whitelist=bool(domains),
+        enable_email_alias_limit=not config.registration.email_aliases,
+        email_domain_whitelist=domains or UNSET,
+        captcha=_captcha(config),
+        questionnaire=_questionnaire(services),
+        chat=_chat(config),
+        discord=_chat(config),
+        bedrock=to_reply(BedrockConfigFields, config.bedrock),
+        ws_port=None,
+    )
 
 
 def _username_regex(services: Services) -> str:

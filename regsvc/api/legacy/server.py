@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
-from regsvc.api.handlers.config import ConfigHandler
+from regsvc.api.handlers.config import ConfigHandler, public_config
 from regsvc.api.handlers.server import DownloadsHandler, ServerStatusHandler
 from regsvc.api.legacy.types import (
     ListedPlayersFields,
@@ -28,7 +28,7 @@ class FrontEndConfigHandler(ConfigHandler):
     @endpoint()
     async def get(self) -> ConfigReply:
         """Show the public config of this host: texts for front ends, and the requirements of a registration."""
-        public, config = self.public_config(), self.services.config
+        public, config = public_config(self.services), self.services.config
         regex = self._password_regex(public.authme.password_regex)
         changed = msgspec.structs.replace(
             public,

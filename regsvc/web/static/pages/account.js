@@ -8,6 +8,7 @@ import { passwordSection } from "../account/password.js";
 import { sessionsSection } from "../account/sessions.js";
 import { totpSection } from "../account/totp.js";
 import { Api, asRefusal, Refusal } from "../shared/api.js";
+import { config } from "../shared/config.js";
 import { button, definitionList, link, make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { formatTime, t } from "../shared/i18n.js";
@@ -28,12 +29,9 @@ const SECTIONS = [
 
 const session = new Session("user");
 const api = new Api(session, () => showLogin(t("login_ended"), "bad"));
-/** @type {Config} */
-let config;
 let lastUsername = "";
 
 async function render() {
-  config = (await api.get("config")).config;
   await (session.current === null ? showLogin() : showAccount(session.current.username));
 }
 

@@ -17,6 +17,7 @@ import { syncView } from "../admin/views/sync.js";
 import { userView } from "../admin/views/user.js";
 import { usersView } from "../admin/views/users.js";
 import { Api, asRefusal } from "../shared/api.js";
+import { config } from "../shared/config.js";
 import { button, byId, make, replaceContent } from "../shared/dom.js";
 import { hasText, t } from "../shared/i18n.js";
 import { loginForm } from "../shared/login.js";
@@ -42,8 +43,6 @@ const stream = new EventStream(api, {
   onState: (state) => shell?.navBar.showLive(state),
 });
 
-/** @type {Config} */
-let config;
 /** @type {Shell | null} while an operator is signed in */
 let shell = null;
 /** @type {ViewContext | null} of the view that is shown */
@@ -52,7 +51,6 @@ let lastUsername = "";
 
 async function render() {
   byId("main").append(pendingBar.element, pendingBar.status);
-  config = (await api.get("config")).config;
   await (session.current === null ? showLogin() : enter(session.current.username));
 }
 

@@ -3,6 +3,7 @@
 
 import { Api } from "../shared/api.js";
 import { captchaFor, renewAfter } from "../shared/captcha.js";
+import { config } from "../shared/config.js";
 import { link, make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
@@ -13,7 +14,6 @@ const api = new Api();
 
 /** @param {HTMLElement} content */
 async function render(content) {
-  const { config } = await api.get("config");
   const toAccount = make("p", {}, link("account", t("to_account")));
   if (config.registration.passwordReset === "operator") {
     replaceContent(content, make("p", {}, t("about_operator")), toAccount);

@@ -8,6 +8,7 @@ import { Flow } from "../register/flow.js";
 import { nameStep } from "../register/name.js";
 import { questionnaireStep } from "../register/questionnaire.js";
 import { Api } from "../shared/api.js";
+import { config } from "../shared/config.js";
 import { make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
@@ -17,7 +18,6 @@ const ALL_STEPS = [emailStep, codeStep, nameStep, questionnaireStep, chatStep];
 
 async function render() {
   const api = new Api();
-  const { config } = await api.get("config");
   if (!config.registration.open) {
     showSection(null, make("p", {}, t("closed")));
     return;

@@ -1,6 +1,7 @@
 // The game server's current status, and what the host offers to download.
 
 import { Api } from "../shared/api.js";
+import { config } from "../shared/config.js";
 import { definitionList, make, replaceContent } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { startPage } from "../shared/page.js";
@@ -15,13 +16,9 @@ const api = new Api(new Session("user"), () => location.reload());
 
 /** @param {HTMLElement} content */
 async function render(content) {
-  const [{ data }, { resources }, { config }] = await Promise.all([
-    api.get("server/status"),
-    api.get("downloads"),
-    api.get("config"),
-  ]);
+  const [{ data }, { resources }] = await Promise.all([api.get("server/status"), api.get("downloads")]);
   const container = make("div", { "aria-live": "polite" });
-  show(container, data, config);
+  show(container, data);
   const downloads = resources.length > 0 && [
     make("h2", {}, t("downloads")),
     make("ul", { class: "cards" }, resources.map(renderDownload)),
@@ -32,19 +29,17 @@ async function render(content) {
 /**
  * @param {HTMLElement} container
  * @param {ServerStatus} data
- * @param {Config} config
  */
-function show(container, data, config) {
-  replaceContent(container, renderStatus(data, config));
-  setTimeout(() => refresh(container, data, config), data.checkedAt === null ? FIRST_REFRESH : REFRESH_INTERVAL);
+function show(container, data) {
+  replaceContent(container, renderStatus(data));
+  setTimeout(() => refresh(container, data), data.checkedAt === null ? FIRST_REFRESH : REFRESH_INTERVAL);
 }
 
 /**
  * @param {HTMLElement} container
  * @param {ServerStatus} before
- * @param {Config} config
  */
-async function refresh(container, before, config) {
+async function refresh(container, before) {
   let data = before;
   if (!document.hidden) {
     try {
@@ -53,14 +48,11 @@ async function refresh(container, before, config) {
       data = before; // the last status stays until it can be refreshed
     }
   }
-  show(container, data, config);
+  show(container, data);
 }
 
-/**
- * @param {ServerStatus} server
- * @param {Config} config
- */
-function renderStatus(server, config) {
+/** @param {ServerStatus} server */
+function renderStatus(server) {
   const state = server.online ? "online" : server.checkedAt === null ? "not_asked" : "offline";
   const { players } = server;
   return [

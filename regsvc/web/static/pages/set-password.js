@@ -1,6 +1,7 @@
 // The page behind a mailed link: it takes the token from the address, and sets a password with it.
 
 import { Api } from "../shared/api.js";
+import { config } from "../shared/config.js";
 import { link, make, replaceContent } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
 import { LANGUAGE_SWITCH, t } from "../shared/i18n.js";
@@ -40,7 +41,6 @@ async function render(content) {
     finish(content, t("link_incomplete"), "bad");
     return;
   }
-  const { config } = await api.get("config");
   const password = passwordField("newPassword", t("password"), config);
   const form = new Form({
     fields: [password, repeatField(password)],
