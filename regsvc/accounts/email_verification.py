@@ -1,11 +1,12 @@
 """Proof of e-mail addresses: verification codes, mailed on request and redeemed by the operation they are for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from peewee import Database
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.auth.verification_codes import Purpose, VerificationCodes
+from regsvc.auth.address_proofs import PROOF_LIFETIME, Purpose
+from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller
@@ -23,6 +24,14 @@ class CodeSent:
     """Seconds until the next code may be requested, and seconds this one is valid."""
 
     remaining_seconds: int
+    expires_in_seconds: int
+
+
+@dataclass(frozen=True)
+class CodeChecked:
+    """A proof of the address, to be redeemed in place of the code, and seconds it is valid."""
+
+    proof: str = field(repr=False)
     expires_in_seconds: int
 
 
@@ -47,16 +56,24 @@ class EmailVerification:
         Raises `MailUnavailable`, `RegistrationClosed`, `NotEnabled`, `InvalidEmail`, `DomainNotAllowed`, `RateLimited`
         and the captcha's refusals.
         """
-        self.mail_queue.require_available()
-        if purpose == "register" and not self.live.current.registration.open:
-            raise errors.RegistrationClosed
-        if purpose == "unlink" and not self.live.current.chat.platform:
-            raise errors.NotEnabled
+        self._require_enabled(purpose)
         address = self.parse(email)
         with self.captchas.guard("verify_send", captcha, caller):
             sent = await self.worker.run(self._issue, address, purpose, caller)
         self.mail_queue.wake_mails()
         return sent
+
+    async def check_code(self, email: str, purpose: Purpose, code: str, caller: Caller) -> CodeChecked:
+        """Exchange a right code for a proof of the address; the code stays valid, too. A wrong one uses up an attempt.
+
+        Raises `MailUnavailable`, `RegistrationClosed`, `NotEnabled`, `InvalidEmail`, `DomainNotAllowed`, `InvalidCode`
+        and `RateLimited`.
+        """
+        self._require_enabled(purpose)
+        proof = await self.worker.run(self._prove, self.parse(email), purpose, code.strip(), caller)
+        if proof is None:
+            raise errors.InvalidCode
+        return CodeChecked(proof, round(PROOF_LIFETIME.total_seconds()))
 
     def parse(self, email: str) -> EmailAddress:
         """Return an address that the host accepts. Raises `InvalidEmail` and `DomainNotAllowed`."""
@@ -75,6 +92,26 @@ class EmailVerification:
     def redeem(self, address: EmailAddress, purpose: Purpose, code: str, caller: Caller) -> None:
         """Spend the code inside the caller's transaction; `is_right` must come first. Raises `InvalidCode`."""
         self.codes.redeem(address.key, purpose, code, caller)
+
+    def check_proof(self, address: EmailAddress, purpose: Purpose, proof: str) -> None:
+        """Raise `InvalidCode` unless the proof can be redeemed now. Blocking."""
+        self.codes.proofs.check(proof, address.key, purpose)
+
+    def redeem_proof(self, address: EmailAddress, purpose: Purpose, proof: str) -> None:
+        """Spend the proof inside the caller's transaction. Raises `InvalidCode`."""
+        self.codes.proofs.redeem(proof, address.key, purpose)
+
+    def _require_enabled(self, purpose: Purpose) -> None:
+        """Raise `MailUnavailable`, `RegistrationClosed` or `NotEnabled` where nobody needs a code for this."""
+        self.mail_queue.require_available()
+        if purpose == "register" and not self.live.current.registration.open:
+            raise errors.RegistrationClosed
+        if purpose == "unlink" and not self.live.current.chat.platform:
+            raise errors.NotEnabled
+
+    def _prove(self, address: EmailAddress, purpose: Purpose, code: str, caller: Caller) -> str | None:
+        with self.database.atomic():  # commits the attempt, whatever the result
+            return self.codes.prove(address.key, purpose, code, caller)
 
     def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
         with self.database.atomic():

@@ -13,8 +13,9 @@ from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
-from regsvc.database.models import REJECTED, Review, User
+from regsvc.database.models import Review, User
 from regsvc.notifications.mail.queue import MailQueue
+from regsvc.users.reapplication import find_reapply_at
 from regsvc.users.transitions import DecisionDetails
 
 
@@ -65,9 +66,8 @@ class SelfDeletion:
     def _require_deletable(self, user: User) -> None:
         if self.is_operator(user.username):
             raise errors.ProtectedOperator
-        reapply_after = self.live.current.registration.reapply_after
-        is_on_hold = user.reviewed_at is not None and user.reviewed_at + reapply_after > self.now()
-        if user.status == REJECTED and is_on_hold:
+        reapply_at = find_reapply_at(user, self.live.current.registration.reapply_after)
+        if reapply_at is not None and reapply_at > self.now():
             raise errors.WrongStatus(user.status)
 
     def _remove_address(self, user: User) -> None:

@@ -33,7 +33,13 @@ from regsvc.api.handlers.login import AdminLoginHandler, AdminVerifyHandler, Log
 from regsvc.api.handlers.mails import MailsHandler, ResendHandler
 from regsvc.api.handlers.passwords import ChangePasswordHandler, ForgotPasswordHandler, ResetPasswordHandler
 from regsvc.api.handlers.questionnaire import QuestionnaireConfigHandler, SubmitQuestionnaireHandler
-from regsvc.api.handlers.registration import RegisterHandler, ReviewStatusHandler, SendCodeHandler, UserStatusHandler
+from regsvc.api.handlers.registration import (
+    CheckCodeHandler,
+    RegisterHandler,
+    ReviewStatusHandler,
+    SendCodeHandler,
+    UserStatusHandler,
+)
 from regsvc.api.handlers.second_factor import (
     BeginSecondFactorHandler,
     ConfirmSecondFactorHandler,
@@ -75,6 +81,7 @@ ROUTES = (
     Route("GET", "/api/captcha/generate", CaptchaHandler, PUBLIC),
     Route("GET", "/api/captcha", CaptchaHandler, PUBLIC),
     Route("POST", "/api/verify/send", SendCodeHandler, PUBLIC),
+    Route("POST", "/api/verify/check", CheckCodeHandler, PUBLIC),
     Route("GET", "/api/questionnaire/config", QuestionnaireConfigHandler, PUBLIC),
     Route("POST", "/api/questionnaire/submit", SubmitQuestionnaireHandler, PUBLIC, has_large_body=True),
     Route("POST", "/api/register", RegisterHandler, PUBLIC),

@@ -57,7 +57,7 @@ class App:
         captchas = self.captcha_parts.captchas
         self.account_parts = accounts = wire_accounts(context, runtime, auth, mail, passwords, sync, captchas)
         self.chat_parts = chat = wire_chat(context, runtime, mail, accounts.checker, auth.audit)
-        self.questionnaires = wire_questionnaire(context, runtime, auth.limits)
+        self.questionnaires = wire_questionnaire(context, runtime, auth.limits, mail.codes.proofs)
         steps = [*self.questionnaires.steps, *chat.steps]
         self.registration_parts = registration = wire_registration(
             context, runtime, auth, mail, passwords, sync, captchas, steps

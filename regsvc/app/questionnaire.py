@@ -2,6 +2,7 @@
 
 from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
+from regsvc.auth.address_proofs import AddressProofs
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.core.backoff import CircuitBreaker
@@ -16,7 +17,9 @@ from regsvc.registration.questionnaire.service import (
 )
 
 
-def wire_questionnaire(context: AppContext, runtime: RuntimeParts, limits: DurableLimits) -> Questionnaires:
+def wire_questionnaire(
+    context: AppContext, runtime: RuntimeParts, limits: DurableLimits, proofs: AddressProofs
+) -> Questionnaires:
     """Read the questionnaire's file, once per process. Raises `ConfigError` if it cannot be used."""
     config = context.config.questionnaire
     secrets = DerivedSecrets(context.keys.installation_key)
@@ -28,7 +31,7 @@ def wire_questionnaire(context: AppContext, runtime: RuntimeParts, limits: Durab
         results,
         database=context.location.database,
         worker=runtime.worker,
-        limits=SubmissionLimits(limits, config.limits_per_client, config.limits_total, config.retry_after),
+        limits=SubmissionLimits(proofs, limits, config.limits_per_client, config.limits_total, config.retry_after),
         scorer=_make_scorer(context),
         translations=runtime.translations,
         language=context.config.server.language,

@@ -6,10 +6,11 @@ last has attempts of its own, so that no other client can use them up; all other
 """
 
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final
 
 from peewee import Field
 
+from regsvc.auth.address_proofs import PROOF_LIFETIME, AddressProofs, Purpose
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce
 from regsvc.auth.guess_limits import GuessLimits
 from regsvc.core.caller import Caller
@@ -17,8 +18,6 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode
 from regsvc.database.models import Verification
 from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
-
-Purpose = Literal["register", "change_email", "unlink"]
 
 MAX_AGE: Final = timedelta(minutes=15)
 """Longest lifetime of a code since it was requested, however slow the mail server was."""
@@ -46,6 +45,7 @@ class VerificationCodes:
         self._valid = valid
         self._max_tries = max_tries
         self._digits = digits
+        self.proofs = AddressProofs(secrets, now)
 
     @property
     def valid(self) -> timedelta:
@@ -92,6 +92,13 @@ class VerificationCodes:
         if not redeem.execute(id=row.id, redeemed_at=self._now(), max_tries=self._max_tries):
             raise InvalidCode
 
+    def prove(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> str | None:
+        """Return a proof of the address in exchange for its code, or None. Counts and raises as `verify` does."""
+        if not self.verify(email_key, purpose, code, caller):
+            return None
+        row = self._find_active(email_key, purpose)
+        return None if row is None else self.proofs.issue(row)
+
     def mark_sent(self, row_id: int) -> None:
         """Record that a mail server has accepted the mail with this code: its lifetime starts now."""
         _MARK_SENT.execute(id=row_id, handed_over_at=self._now())
@@ -109,8 +116,8 @@ class VerificationCodes:
         return self._secrets.code(row.purpose, row.id, row.nonce, row.email_key, self._digits)
 
     def purge_expired(self) -> int:
-        """Delete the rows whose code has expired; returns their number."""
-        is_expired = Verification.created_at < self._now() - MAX_AGE
+        """Delete the rows whose code has expired, and any proof of it; returns their number."""
+        is_expired = Verification.created_at < self._now() - MAX_AGE - PROOF_LIFETIME
         return int(Verification.delete().where(is_expired).execute())
 
     def _find_active(self, email_key: str, purpose: str) -> Verification | None:

@@ -173,7 +173,13 @@ class PasswordRequired(Refusal, code="password_required", category=Category.INVA
 
 
 class InvalidCode(Refusal, code="invalid_code", category=Category.INVALID, field="code"):
-    """One answer for a code that is wrong, used, expired or was never sent, and after too many tries."""
+    """One answer for a code that is wrong, used, expired or was never sent, and after too many tries.
+
+    `fault`: "proof" for a proof that is used, expired, of another address, or not ours; the field is `proof`.
+    """
+
+    def __init__(self, *, is_proof: bool = False) -> None:
+        super().__init__(field="proof" if is_proof else None, fault="proof" if is_proof else None)
 
 
 class CaptchaRequired(Refusal, code="captcha_required", category=Category.INVALID, field="captchaAnswer"):
@@ -258,6 +264,14 @@ class LinkTokenInvalid(Refusal, code="invalid_link_token", category=Category.INV
 
 class UsernameTaken(Refusal, code="username_taken", category=Category.CONFLICT, field="username"):
     """Another user or player has this name."""
+
+
+class ReapplyLater(Refusal, code="reapply_later", category=Category.CONFLICT, field="username"):
+    """The name is that of a rejected user, and can be registered again in `remainingSeconds`, at `reapplyAt`."""
+
+    def __init__(self, remaining_seconds: int, reapply_at: int) -> None:
+        seconds = max(1, remaining_seconds)
+        super().__init__(retry_after=seconds, remaining_seconds=seconds, reapply_at=reapply_at)
 
 
 class EmailTaken(Refusal, code="email_taken", category=Category.CONFLICT, field="email"):

@@ -29,17 +29,24 @@ class ApplicantProof(ABC):
 
 @dataclass(frozen=True)
 class MailedCode(ApplicantProof):
-    """Proof of an e-mail address by a code sent to it."""
+    """Proof of an e-mail address by a code sent to it, or by what a right code was exchanged for."""
 
     verification: EmailVerification
 
     def check(self, valid: ValidApplication, caller: Caller) -> None:
-        """Raise `InvalidCode`, after an attempt was counted, or `RateLimited`."""
-        if not self.verification.is_right(_address_of(valid), "register", valid.code, caller):
+        """Raise `InvalidCode`, after an attempt at a code was counted, or `RateLimited`."""
+        proof = valid.application.proof
+        if proof is not None:
+            self.verification.check_proof(_address_of(valid), "register", proof)
+        elif not self.verification.is_right(_address_of(valid), "register", valid.code, caller):
             raise errors.InvalidCode
 
     def redeem(self, valid: ValidApplication, caller: Caller) -> None:
-        self.verification.redeem(_address_of(valid), "register", valid.code, caller)
+        proof = valid.application.proof
+        if proof is not None:
+            self.verification.redeem_proof(_address_of(valid), "register", proof)
+        else:
+            self.verification.redeem(_address_of(valid), "register", valid.code, caller)
 
 
 @dataclass(frozen=True)

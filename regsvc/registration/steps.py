@@ -12,7 +12,8 @@ from regsvc.core.caller import Caller
 class Application:
     """A request to become a user, as received; None: not given.
 
-    `browser_link_tokens`: link tokens from the browser's cookie, newest first.
+    `proof`: of the e-mail address, in place of the code. `browser_link_tokens`: link tokens from the browser's cookie,
+    newest first.
     """
 
     username: str
@@ -22,6 +23,7 @@ class Application:
     platform: str
     language: str
     captcha: CaptchaProof = NO_PROOF
+    proof: str | None = field(default=None, repr=False)
     questionnaire_token: str | None = field(default=None, repr=False)
     link_token: str | None = field(default=None, repr=False)
     browser_link_tokens: tuple[str, ...] = field(default=(), repr=False)

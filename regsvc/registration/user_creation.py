@@ -4,7 +4,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import ceil
 from typing import Final
 
 from peewee import Database, IntegrityError
@@ -23,6 +24,7 @@ from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
 from regsvc.database.prepared import prepare_insert
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.email_owners import claim
+from regsvc.users.reapplication import find_reapply_at
 from regsvc.users.transitions import DecisionDetails, Transitions
 
 log = logging.getLogger(__name__)
@@ -97,7 +99,7 @@ class UserCreation:
     def transaction(self, key: str) -> Iterator[PlayerRow | None]:
         """Open the transaction in which the user of this lower-case name is created; the player follows after it.
 
-        Yields the row in AuthMe's table that has this name. Raises `UsernameTaken`, `EmailTaken` and
+        Yields the row in AuthMe's table that has this name. Raises `UsernameTaken`, `ReapplyLater`, `EmailTaken` and
         `errors.AuthMeUnavailable`.
         """
         try:
@@ -113,7 +115,7 @@ class UserCreation:
     def insert(self, new: NewUser, colliding: PlayerRow | None, by: Actor) -> User:
         """Insert the user as pending, inside `transaction`, which yields `colliding`.
 
-        Raises `UsernameTaken` and `EmailTaken`.
+        Raises `UsernameTaken`, `ReapplyLater` and `EmailTaken`.
         """
         values, keeps_row = new.values(self._now()), False
         user_id = None if colliding is not None else _insert_if_free(values)
@@ -144,25 +146,32 @@ class UserCreation:
             log.warning("the player of a new user waits for the sync: %s", error)
 
     def _free_name(self, key: str, colliding: PlayerRow | None) -> bool:
-        """Delete a rejected user that holds the name. Raises `UsernameTaken`.
+        """Delete a rejected user that holds the name. Raises `UsernameTaken` and `ReapplyLater`.
 
         True: AuthMe has a row of this name that we keep locked; it stays locked.
         """
         holder = User.get_or_none(User.username_key == key)
         keeps_row = False
         if holder is not None:
-            if not self._may_be_replaced(holder):
+            if holder.status != REJECTED:
                 raise errors.UsernameTaken
             keeps_row = self._has_unverified_locked_row(key)
-            User.delete().where(User.id == holder.id).execute()  # its reviews stay
         if not keeps_row and colliding is not None:
             raise errors.UsernameTaken
+        if holder is not None:
+            self._require_replaceable(holder)
+            User.delete().where(User.id == holder.id).execute()  # its reviews stay
         return keeps_row
 
-    def _may_be_replaced(self, holder: User) -> bool:
-        if holder.status != REJECTED or holder.applied_status != REJECTED or holder.reviewed_at is None:
-            return False
-        return bool(holder.reviewed_at + self._live.current.registration.reapply_after <= self._now())
+    def _require_replaceable(self, holder: User) -> None:
+        reapply_at = find_reapply_at(holder, self._live.current.registration.reapply_after)
+        if reapply_at is None:
+            raise errors.UsernameTaken
+        remaining = reapply_at - self._now()
+        if remaining > timedelta(0):
+            raise errors.ReapplyLater(ceil(remaining.total_seconds()), round(reapply_at.timestamp() * 1000))
+        if holder.applied_status != REJECTED:
+            raise errors.UsernameTaken
 
     def _has_unverified_locked_row(self, key: str) -> bool:
         account = self._reconciler.accounts.lock([key])[0]

@@ -15,7 +15,7 @@ class ValidApplication:
 
     application: Application
     proven: EmailAddress | None
-    """The address that the code has to prove; None where registrations require no code."""
+    """The address that the code or the proof is of; None where registrations require no code."""
     contact: str | None
     """An address that nothing proves, as typed, where registrations require no code."""
     password: str | None = field(repr=False)
@@ -73,6 +73,7 @@ class ApplicationValidator:
 
 
 def _require_fields(application: Application) -> None:
-    for name in ("email", "code"):
-        if getattr(application, name) is None:
-            raise InvalidField(name)
+    if application.email is None:
+        raise InvalidField("email")
+    if application.code is None and application.proof is None:
+        raise InvalidField("code")

@@ -13,8 +13,8 @@ from tests.support.authme.authme_database import DatabaseKind
 from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored, our_database
 from tests.support.peers.scorer import KEY, ScoringReply, ScoringService, score_reply
-from tests.support.questions import BUILD, FIGHT, PASSING, SUBMIT, TALK, WORDS, asking, submit
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.questions import BUILD, FIGHT, PASSING, SUBMIT, TALK, WORDS, asking, proof_for, submit
+from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
@@ -61,7 +61,7 @@ def test_answers_in_words_wait_for_a_reader(asking_stack: Stack) -> None:
 def test_too_few_points_do_not_pass(asking_stack: Stack) -> None:
     payload = submit(asking_stack, FIGHT | WORDS, "192.0.2.1").json
     assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (0, False, False)
-    assert payload["message"] == "You scored 0 points; you need 60."
+    assert payload["message"] == "You scored 0 points; you need 60. You can try again in 5 min."
 
 
 @pytest.mark.parametrize(
@@ -168,6 +168,33 @@ def test_after_a_failed_attempt_the_client_waits(asking_stack: Stack) -> None:
         payload = assert_refused(submit(asking_stack, PASSING, neighbour), 429, "rate_limited")
         assert 290 <= payload["remainingSeconds"] <= 300
     assert submit(asking_stack, PASSING, "2001:db8:2::1").status == 200
+
+
+def test_the_wait_is_told_with_the_result(asking_stack: Stack) -> None:
+    failed = submit(asking_stack, FIGHT, "192.0.2.11").json
+    assert (failed["remainingSeconds"], failed["message"]) == (
+        300,
+        TRANSLATIONS.text("message.questionnaire_failed_wait", "en", score=0, passScore=60, minutes=5),
+    )
+    assert "remainingSeconds" not in submit(asking_stack, PASSING, "192.0.2.12").json
+
+
+def test_who_proved_an_address_waits_alone(asking_stack: Stack) -> None:
+    alice, bob = (proof_for(asking_stack, asking_stack.newcomer(name)) for name in ("alice", "bob"))
+    shared = "192.0.2.13"  # of a mobile network
+    assert submit(asking_stack, FIGHT, shared, proof=alice).json["passed"] is False
+    assert submit(asking_stack, PASSING, shared, proof=bob).json["passed"] is True
+    assert submit(asking_stack, PASSING, shared).json["passed"] is True
+    payload = assert_refused(submit(asking_stack, PASSING, "192.0.2.14", proof=alice), 429, "rate_limited")
+    assert 290 <= payload["remainingSeconds"] <= 300
+
+
+def test_a_proof_of_nothing_is_refused(asking_stack: Stack) -> None:
+    right = proof_for(asking_stack, asking_stack.newcomer("alice"))
+    for forged in ("", "x", "1.x.1", f"{right}0", f"1{right}", right[:-1], f"{right.rpartition('.')[0]}.9999999999"):
+        reply = submit(asking_stack, PASSING, "192.0.2.15", proof=forged)
+        assert_refused(reply, 422, "invalid_code", field="proof")
+    assert submit(asking_stack, PASSING, "192.0.2.15", proof=right).json["passed"] is True
 
 
 def test_of_many_guesses_at_once_one_is_answered(asking_stack: Stack) -> None:

@@ -197,8 +197,12 @@ def let_a_day_pass(stack: Stack, person: Person) -> None:
 def test_a_rejected_record_holds_its_name_for_a_day(stack: Stack) -> None:
     rick, eve = stack.pending("rick"), stack.newcomer("eve")
     stack.decides("reject", rick, reason="say who you are")
-    assert_refused(stack.register(eve, username=rick.name), 409, "username_taken", field="username")
-    assert_refused(stack.register(rick), 409, "username_taken", field="username")
+    reviewed_at = stack.user(rick)["reviewedAt"]
+    for reply in (stack.register(eve, username=rick.name), stack.register(rick)):
+        payload = assert_refused(reply, 409, "reapply_later", field="username")
+        assert payload["reapplyAt"] == reviewed_at + 24 * 60 * 60 * 1000
+        assert 86_300 <= payload["remainingSeconds"] <= 86_400
+        assert payload["remainingSeconds"] == int(reply.headers["Retry-After"])
     let_a_day_pass(stack, rick)
     assert stack.register(rick).status == 201
     assert stack.status(rick) == "pending"
@@ -229,6 +233,7 @@ def test_a_rejected_players_own_row_keeps_the_name(stack: Stack) -> None:
     stack.authme.register(bob.name, bob.password)
     stack.sync()
     stack.decides("reject", bob)
+    assert_refused(stack.register(eve, username=bob.name), 409, "username_taken", field="username")
     let_a_day_pass(stack, bob)
     assert_refused(stack.register(eve, username=bob.name), 409, "username_taken", field="username")
 

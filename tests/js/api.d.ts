@@ -52,6 +52,10 @@ export type ChatStatusQuery = { language?: string | null; username: string };
 
 export type ChatStatusReply = { success: true; message?: string; linked: boolean; user?: ChatAccountFields };
 
+export type CheckCodeReply = { success: true; message?: string; proof: string; expiresInSeconds: number };
+
+export type CheckCodeRequest = { language?: string | null; email: string; code: string; purpose?: "change_email" | "register" | "unlink" };
+
 export type CheckupReply = { success: true; message?: string; verdict: "broken" | "fine" | "risky"; findings: Array<FindingFields>; notExamined: Array<string>; checkedAt: number };
 
 export type ClientFields = { client: string; lastLoginAt: number };
@@ -158,7 +162,7 @@ export type Refusal = { success: false; code: string; message: string; field?: s
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned" };
 
-export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
+export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; proof?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
 
 export type RegistrationConfigFields = { open: boolean; approval: boolean; email: "optional" | "verified"; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
 
@@ -196,9 +200,9 @@ export type SetPasswordRequest = { language?: string | null; username?: string |
 
 export type StatusQuery = { language?: string | null; username: string };
 
-export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number };
+export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number; remainingSeconds?: number };
 
-export type SubmitQuestionnaireRequest = { language?: string | null; answers: Record<string, AnswerFields> };
+export type SubmitQuestionnaireRequest = { language?: string | null; answers: Record<string, AnswerFields>; proof?: string | null };
 
 export type SwitchOffSecondFactorReply = { success: true; message?: string; inGame: boolean };
 
@@ -270,6 +274,7 @@ export interface GetRoutes {
 
 export interface PostRoutes {
   "verify/send": { reply: SendCodeReply; body: SendCodeRequest };
+  "verify/check": { reply: CheckCodeReply; body: CheckCodeRequest };
   "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };
   "register": { reply: RegisterReply; body: RegisterRequest };
   "login": { reply: LoginReply; body: LoginRequest };

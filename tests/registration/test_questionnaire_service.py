@@ -20,7 +20,7 @@ from regsvc.core.errors import (
 )
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer
-from regsvc.registration.questionnaire.service import SubmittedAnswers
+from regsvc.registration.questionnaire.service import SubmittedAnswers, Submitter
 from regsvc.registration.steps import Application
 from regsvc.users.user_details import AnsweredQuestion
 from tests.support.authme.authme_tables import AuthMeTable
@@ -54,6 +54,7 @@ scoring_rule = "Something sensible."
 """
 RIGHT, NEARLY, WRONG = ({"1": Answer(selected_option_ids=(place,))} for place in range(3))
 WORDS = {"2": Answer(text="Because I like it.")}
+SUBMITTER = Submitter(CALLER)
 NEIGHBOUR = replace(CALLER, address="198.51.100.8", limit_key="198.51.100.8")
 
 
@@ -81,7 +82,7 @@ def services(make_services: MakeServices) -> ServiceHarness:
 
 
 def submit(services: ServiceHarness, answers: Mapping[str, Answer], caller: Caller = CALLER) -> SubmittedAnswers:
-    return asyncio.run(services.app.questionnaires.submit(answers, caller))
+    return asyncio.run(services.app.questionnaires.submit(answers, Submitter(caller)))
 
 
 def register(services: ServiceHarness, name: str, token: str | None, **changes: Any) -> str:
@@ -155,7 +156,7 @@ def test_a_host_may_do_without_the_wait(make_services: MakeServices) -> None:
 def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarness) -> None:
     async def submit_many() -> list[SubmittedAnswers | BaseException]:
         return await asyncio.gather(
-            *(services.app.questionnaires.submit(WRONG, CALLER) for number in range(20)), return_exceptions=True
+            *(services.app.questionnaires.submit(WRONG, SUBMITTER) for number in range(20)), return_exceptions=True
         )
 
     outcomes = asyncio.run(submit_many())
@@ -380,7 +381,7 @@ def test_the_service_is_asked_no_more_often_than_a_client_may_submit(
 
     async def submit_many() -> list[object]:
         submit = services.app.questionnaires.submit
-        return await asyncio.gather(*(submit(RIGHT | WORDS, CALLER) for number in range(9)), return_exceptions=True)
+        return await asyncio.gather(*(submit(RIGHT | WORDS, SUBMITTER) for number in range(9)), return_exceptions=True)
 
     outcomes = asyncio.run(submit_many())
     assert sum(isinstance(outcome, RateLimited) for outcome in outcomes) == 7
@@ -394,9 +395,9 @@ def test_a_failure_while_others_of_the_client_are_being_scored_counts_for_them_t
     submit = scoring_services.app.questionnaires.submit
 
     async def guess_while_waiting() -> None:
-        waiting = asyncio.create_task(submit(NEARLY | WORDS, CALLER))
+        waiting = asyncio.create_task(submit(NEARLY | WORDS, SUBMITTER))
         await asyncio.to_thread(service.wait_for_requests, 1)
-        assert not (await submit(WRONG, CALLER)).is_passed
+        assert not (await submit(WRONG, SUBMITTER)).is_passed
         service.release()
         await waiting
 

@@ -80,3 +80,11 @@ def token_for(stack: Stack, answers: object = PASSING, client: str = "") -> str:
 def applies(stack: Stack, person: Person, token: object, **fields: object) -> Reply:
     """Register with a result."""
     return stack.register(person, questionnaire={"token": token}, **fields)
+
+
+def proof_for(stack: Stack, person: Person) -> str:
+    """Prove the person's address and return the proof."""
+    reply = stack.post("/api/verify/check", {"email": person.email, "code": stack.code_for(person.email)})
+    assert reply.status == 200, reply.text
+    proof: str = reply.json["proof"]
+    return proof

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from math import ceil
+from typing import Final
+
+from msgspec import UNSET
+
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
 from regsvc.api.replies import to_reply
@@ -18,6 +23,9 @@ from regsvc.api.types.questionnaire import (
 )
 from regsvc.core import errors
 from regsvc.registration.questionnaire.questions import Answer, ChoiceQuestion, Question, TextQuestion
+from regsvc.registration.questionnaire.service import Submitter
+
+SECONDS_PER_MINUTE: Final = 60
 
 
 class QuestionnaireConfigHandler(ApiHandler):
@@ -37,21 +45,28 @@ class QuestionnaireConfigHandler(ApiHandler):
 
 
 class SubmitQuestionnaireHandler(ApiHandler):
-    @endpoint(errors.InvalidAnswer, errors.RateLimited, errors.NotEnabled)
+    @endpoint(errors.InvalidAnswer, errors.InvalidCode, errors.RateLimited, errors.NotEnabled)
     async def post(self, request: SubmitQuestionnaireRequest) -> SubmitQuestionnaireReply:
-        """Submit answers to the questionnaire. After answers that do not pass, the client has to wait."""
+        """Submit answers to the questionnaire. After answers that do not pass, the applicant has to wait.
+
+        The wait is that of the proven address or, without a proof, that of all applicants behind the client's address.
+        """
         answers = {key: _answer(fields) for key, fields in request.answers.items()}
-        submitted = await self.services.questionnaires.submit(answers, self.caller)
+        submitted = await self.services.questionnaires.submit(answers, Submitter(self.caller, request.proof))
+        wait = round(submitted.wait.total_seconds())
         if submitted.is_passed:
             key = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
         else:
-            key = "questionnaire_failed"
+            key = "questionnaire_failed_wait" if wait else "questionnaire_failed"
         return to_reply(
             SubmitQuestionnaireReply,
             submitted,
-            message=self.message(key, score=submitted.score, passScore=submitted.pass_score),
+            message=self.message(
+                key, score=submitted.score, passScore=submitted.pass_score, minutes=ceil(wait / SECONDS_PER_MINUTE)
+            ),
             passed=submitted.is_passed,
             manual_review_required=submitted.requires_review,
+            remaining_seconds=UNSET if submitted.is_passed else wait,
         )
 
 

@@ -11,6 +11,8 @@ from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
 from regsvc.api.handlers.chat_cookie import cookie_tokens
 from regsvc.api.replies import to_reply
 from regsvc.api.types.registration import (
+    CheckCodeReply,
+    CheckCodeRequest,
     NameStatusFields,
     RegisterReply,
     RegisterRequest,
@@ -46,6 +48,23 @@ class SendCodeHandler(ApiHandler):
         return to_reply(SendCodeReply, sent, message=self.message("code_sent"))
 
 
+class CheckCodeHandler(ApiHandler):
+    @endpoint(
+        errors.InvalidEmail,
+        errors.DomainNotAllowed,
+        errors.InvalidCode,
+        errors.RateLimited,
+        errors.RegistrationClosed,
+        errors.NotEnabled,
+        errors.MailUnavailable,
+    )
+    async def post(self, request: CheckCodeRequest) -> CheckCodeReply:
+        """Exchange a right code for a proof that lives longer. A wrong code uses up an attempt."""
+        verification = self.services.verification
+        checked = await verification.check_code(request.email, request.purpose, request.code, self.caller)
+        return to_reply(CheckCodeReply, checked)
+
+
 class RegisterHandler(ApiHandler):
     @endpoint(
         errors.InvalidUsername,
@@ -63,6 +82,7 @@ class RegisterHandler(ApiHandler):
         errors.ChatAccountTaken,
         errors.RegistrationClosed,
         errors.UsernameTaken,
+        errors.ReapplyLater,
         errors.EmailTaken,
         errors.AuthMeUnavailable,
         status=201,
@@ -78,6 +98,7 @@ class RegisterHandler(ApiHandler):
             platform=request.platform,
             language=self.language,
             captcha=request.captcha,
+            proof=request.proof,
             questionnaire_token=request.questionnaire.token if request.questionnaire else None,
             link_token=request.link_token,
             browser_link_tokens=cookie_tokens(self),

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.api.types.messages import EpochMilliseconds, Output, Reply, Request
+from regsvc.api.types.registration import Proof
 
 Points = Annotated[int, Meta(ge=0, examples=[60])]
 QuestionId = Annotated[int, Meta(ge=1, description="The number that the host gave the question.", examples=[1])]
@@ -80,6 +81,13 @@ class SubmitQuestionnaireRequest(Request, frozen=True, kw_only=True):
         dict[QuestionKey, AnswerFields],
         Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
     ]
+    proof: (
+        Annotated[
+            Proof,
+            Meta(description="The wait after answers that do not pass is its address's; without it, the client's."),
+        ]
+        | None
+    ) = None
 
 
 class SubmitQuestionnaireReply(Reply, frozen=True, kw_only=True):
@@ -97,3 +105,9 @@ class SubmitQuestionnaireReply(Reply, frozen=True, kw_only=True):
     manual_review_required: bool
     submitted_at: EpochMilliseconds
     expires_at: EpochMilliseconds
+    remaining_seconds: (
+        Annotated[
+            int, Meta(description="Seconds until the next answers are accepted, if these did not pass.", examples=[300])
+        ]
+        | UnsetType
+    ) = UNSET

@@ -16,6 +16,14 @@ Status = Annotated[
 Platform = Annotated[str, Meta(extra_json_schema={"enum": ["java", "bedrock"]}, examples=["java"])]
 Code = Annotated[str, Meta(description="The mailed verification code.", examples=["123456"])]
 
+Proof = Annotated[
+    str,
+    Meta(
+        description="What `POST /api/verify/check` gave in exchange for a code.",
+        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8.1790003600"],
+    ),
+]
+
 
 class SendCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     """The address to mail a code to, and the purpose of the code."""
@@ -29,6 +37,21 @@ class SendCodeReply(Reply, frozen=True, kw_only=True):
 
     remaining_seconds: Annotated[int, Meta(description="Seconds until the next code may be requested.", examples=[60])]
     expires_in_seconds: Annotated[int, Meta(description="Seconds until the code expires.", examples=[300])]
+
+
+class CheckCodeRequest(Request, frozen=True, kw_only=True):
+    """A code, with the address it was mailed to and the purpose it was requested for."""
+
+    email: Email
+    code: Code
+    purpose: Literal["register", "change_email", "unlink"] = "register"
+
+
+class CheckCodeReply(Reply, frozen=True, kw_only=True):
+    """The code is right. The proof stands for it, as long as a long questionnaire may take."""
+
+    proof: Proof
+    expires_in_seconds: Annotated[int, Meta(description="Seconds until the proof expires.", examples=[3600])]
 
 
 class QuestionnaireProof(msgspec.Struct, rename="camel", frozen=True):
@@ -46,6 +69,7 @@ class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
         | None
     ) = None
     code: Code | None = None
+    proof: Annotated[Proof, Meta(description="In place of the code.")] | None = None
     password: Password | None = None
     platform: Literal["java", "bedrock"] = "java"
     questionnaire: QuestionnaireProof | None = None

@@ -3,12 +3,13 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 from peewee import Database
 
+from regsvc.auth.address_proofs import AddressProofs
 from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.shared_limits import SharedHit, in_total
 from regsvc.core.caller import Caller
@@ -35,6 +36,16 @@ class SubmittedAnswers:
     requires_review: bool
     submitted_at: datetime
     expires_at: datetime
+    wait: timedelta = timedelta(0)
+    """Time until the next answers are accepted, where these did not pass."""
+
+
+@dataclass(frozen=True)
+class Submitter:
+    """A client that submits answers, and its proof of an e-mail address, if it has one."""
+
+    caller: Caller
+    proof: str | None = field(default=None, repr=False)
 
 
 class Questionnaires(ABC):
@@ -47,10 +58,11 @@ class Questionnaires(ABC):
         self._results = results
 
     @abstractmethod
-    async def submit(self, answers: Mapping[str, Answer], caller: Caller) -> SubmittedAnswers:
+    async def submit(self, answers: Mapping[str, Answer], submitter: Submitter) -> SubmittedAnswers:
         """Evaluate answers, keyed by question id as text, and save the result.
 
-        Raises `InvalidAnswer`, `RateLimited` (also while a failed attempt cools down) and `NotEnabled`.
+        Raises `InvalidAnswer`, `RateLimited` (also while a failed attempt cools down), `InvalidCode` for a proof that
+        proves nothing, and `NotEnabled`.
         """
 
     @property
@@ -76,37 +88,48 @@ class NoQuestionnaire(Questionnaires):
     def __init__(self, results: QuestionnaireResults, pass_score: int) -> None:
         super().__init__(Questionnaire((), pass_score), results)
 
-    async def submit(self, answers: Mapping[str, Answer], caller: Caller) -> SubmittedAnswers:
+    async def submit(self, answers: Mapping[str, Answer], submitter: Submitter) -> SubmittedAnswers:
         raise NotEnabled
 
 
 @dataclass(frozen=True)
 class SubmissionLimits:
-    """Limits on submissions, and the cool-down after a failed one (`retry_after`; zero: none)."""
+    """Limits on submissions, and the cool-down after a failed one (`retry_after`; zero: none).
 
+    The cool-down is the proven address's, so that it meets nobody else behind the same client address; where nothing is
+    proven, it is the client's.
+    """
+
+    proofs: AddressProofs
     limits: DurableLimits
     per_client: tuple[RateLimit, ...]
     total: tuple[RateLimit, ...]
     retry_after: timedelta
 
-    def hit(self, caller: Caller) -> None:
-        """Count a submission in the current transaction. Raises `RateLimited`, with nothing counted."""
-        self.check_cool_down(caller.limit_key)
+    def hit(self, submitter: Submitter) -> None:
+        """Count a submission in the current transaction. Raises `RateLimited` or `InvalidCode`, counting nothing."""
+        self.check_cool_down(submitter)
+        caller = submitter.caller
         total = in_total("questionnaire.total", self.total)
         self.limits.hit_all(
             [("questionnaire.client", caller.limit_key, self.per_client)],
             [SharedHit(total, caller.network_key, is_known=lambda: False)],
         )
 
-    def start_cool_down(self, client: str) -> None:
+    def start_cool_down(self, submitter: Submitter) -> None:
         """Start the cool-down. Raises `RateLimited` during one: of several failed attempts at once, one is saved."""
-        self.limits.hit("questionnaire.failed", client, self._cool_down)
+        self.limits.hit("questionnaire.failed", self._subject(submitter), self._cool_down)
 
-    def check_cool_down(self, client: str) -> None:
-        """Raise `RateLimited` during the client's cool-down."""
-        wait = self.limits.remaining_seconds("questionnaire.failed", client, self._cool_down)
+    def check_cool_down(self, submitter: Submitter) -> None:
+        """Raise `RateLimited` during the cool-down, and `InvalidCode` for a proof that proves nothing."""
+        wait = self.limits.remaining_seconds("questionnaire.failed", self._subject(submitter), self._cool_down)
         if wait > 0:
             raise RateLimited(wait)
+
+    def _subject(self, submitter: Submitter) -> str:
+        if submitter.proof is None:
+            return submitter.caller.limit_key
+        return self.proofs.find_address(submitter.proof, "register")
 
     @property
     def _cool_down(self) -> tuple[RateLimit, ...]:
@@ -143,15 +166,15 @@ class ActiveQuestionnaire(Questionnaires):
     def steps(self) -> Sequence[RegistrationStep]:
         return (QuestionnaireStep(self._results),)
 
-    async def submit(self, answers: Mapping[str, Answer], caller: Caller) -> SubmittedAnswers:
+    async def submit(self, answers: Mapping[str, Answer], submitter: Submitter) -> SubmittedAnswers:
         evaluation = self.questionnaire.evaluate(answers)
         to_score = self._list_scorable(evaluation)
         if not to_score:
-            return await self._worker.run(self._check_limits_and_save, evaluation, caller)
-        await self._worker.run(self._check_limits, caller)
+            return await self._worker.run(self._check_limits_and_save, evaluation, submitter)
+        await self._worker.run(self._check_limits, submitter)
         scored = await asyncio.gather(*map(self._score, to_score))
         evaluation = evaluation.with_points({answer.question.id: answer for answer in scored})
-        return await self._worker.run(self._save, evaluation, caller)
+        return await self._worker.run(self._save, evaluation, submitter)
 
     def _list_scorable(self, evaluation: Evaluation) -> list[ScoredAnswer]:
         """Return the unread answers that the scorer can score; none for a failed submission."""
@@ -169,21 +192,21 @@ class ActiveQuestionnaire(Questionnaires):
         )
         return scored if score is None else replace(scored, points=score.points, note=score.reason)
 
-    def _check_limits_and_save(self, evaluation: Evaluation, caller: Caller) -> SubmittedAnswers:
+    def _check_limits_and_save(self, evaluation: Evaluation, submitter: Submitter) -> SubmittedAnswers:
         with self._database.atomic():
-            self._check_limits(caller)
-            return self._save(evaluation, caller)
+            self._check_limits(submitter)
+            return self._save(evaluation, submitter)
 
-    def _check_limits(self, caller: Caller) -> None:
+    def _check_limits(self, submitter: Submitter) -> None:
         with self._database.atomic():
-            self._limits.hit(caller)
+            self._limits.hit(submitter)
 
-    def _save(self, evaluation: Evaluation, caller: Caller) -> SubmittedAnswers:
+    def _save(self, evaluation: Evaluation, submitter: Submitter) -> SubmittedAnswers:
         with self._database.atomic():
             if evaluation.is_passed:
-                self._limits.check_cool_down(caller.limit_key)
+                self._limits.check_cool_down(submitter)
             else:
-                self._limits.start_cool_down(caller.limit_key)
+                self._limits.start_cool_down(submitter)
             answers = [record_answer(answer, self._language) for answer in evaluation.answers]
             saved = self._results.save(evaluation, answers, self._summarize(evaluation))
         return SubmittedAnswers(
@@ -195,6 +218,7 @@ class ActiveQuestionnaire(Questionnaires):
             requires_review=evaluation.requires_review,
             submitted_at=saved.submitted_at,
             expires_at=saved.expires_at,
+            wait=timedelta(0) if evaluation.is_passed else self._limits.retry_after,
         )
 
     def _summarize(self, evaluation: Evaluation) -> str:
