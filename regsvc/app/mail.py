@@ -15,6 +15,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import parse_email
+from regsvc.core.game_address import public_game_address
 from regsvc.core.units import RateLimit
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
@@ -26,6 +27,7 @@ from regsvc.notifications.mail.backend import (
 )
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.limits import Budget, MailLimits
+from regsvc.notifications.mail.next_steps import NextSteps
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
@@ -94,7 +96,12 @@ def wire_mail(
         now,
         sender=backend.sender,
         server_name=config.server.name,
-        base_url=base_url,
+        next_steps=NextSteps(
+            base_url,
+            public_game_address(config.game.address),
+            has_own_pages=config.http.web_root is None,
+            get_reapply_after=lambda: runtime.live.current.registration.reapply_after,
+        ),
     )
     store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)
     delivery_worker = DeliveryWorker(runtime.worker, store, MailTransport(runtime.worker, store, backend))
@@ -107,7 +114,9 @@ def wire_mail(
         wake_mails=delivery_worker.wake,
     )
     admins = [parse_email(written) for written in config.mail.admins] if backend.is_available else []
-    admin_digest = AdminDigest(context.location.database, mail_queue, admins, config.mail.admin_digest, now)
+    admin_digest = AdminDigest(
+        context.location.database, mail_queue, admins, config.mail.admin_digest, config.mail.remind_after, now
+    )
     return MailParts(
         base_url,
         backend,

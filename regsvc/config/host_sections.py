@@ -321,6 +321,11 @@ class MailSection:
     max_attempts: int = key.integer(8, "Attempts before a mail is given up.", at_least=1, at_most=100)
     admins: tuple[str, ...] = key.names([], "Addresses notified of pending registrations.", check=check.mailbox)
     admin_digest: timedelta = key.duration("1 hour", "Shortest time between two such notifications.")
+    remind_after: timedelta = key.duration(
+        "24 hours",
+        "How long a registration may wait before these addresses are reminded, each time anew; 0 seconds is never.",
+        at_least="0 seconds",
+    )
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ class DecisionDetails:
     is_silent: bool = False
     keeps_expiry: bool = False
     """Whether a user already banned keeps the end of that ban; `expires_at` then applies to new bans only."""
+    is_on_time: bool = False
+    """Whether a ban ends at its time, and is not lifted by an operator: the mail differs."""
 
 
 def find_transition(source: str, target: str) -> str | None:
@@ -191,7 +193,7 @@ class Transitions:
 
     def end_bans(self, users: Sequence[User], by: Actor = SYNC) -> None:
         """End expired bans: restore the status from before the ban."""
-        details = DecisionDetails("the ban has ended", is_silent=True)
+        details = DecisionDetails("the ban has ended", is_on_time=True)
         self._apply([_decide(user, "unban", user.banned_from or APPROVED, details) for user in users], by)
 
     def reject_name_conflicts(self, users: Sequence[User], by: Actor = SYNC) -> None:
@@ -269,7 +271,7 @@ class Transitions:
                     decision.ban_expires_at,
                 )
             for decision in mailed:
-                self._enqueue_mail(decision.name, decision.user, review_ids[decision.user.id])
+                self._enqueue_mail(decision, review_ids[decision.user.id])
         self._enqueue_commands(decisions)
 
     def _enqueue_commands(self, decisions: Sequence[_Decision]) -> None:
@@ -283,7 +285,8 @@ class Transitions:
         banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
         self._console.on_deletions(deleted, banned)
 
-    def _enqueue_mail(self, name: str, user: User, review_id: int) -> None:
+    def _enqueue_mail(self, decision: _Decision, review_id: int) -> None:
+        name, user = decision.name, decision.user
         if name == "approve":
             # an adopted player has a password in the game
             needs_password = user.password_hash is None and user.origin != "adopted"
@@ -292,6 +295,8 @@ class Transitions:
             self._mail_queue.send_rejected(user, review_id)
         elif name == "ban":
             self._mail_queue.send_banned(user, review_id)
+        elif name == "unban" and decision.details.is_on_time:
+            self._mail_queue.send_ban_ended(user, review_id)
         elif name == "unban":
             self._mail_queue.send_unbanned(user, review_id)
 

@@ -86,8 +86,42 @@ def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:
 def test_who_was_told_of_is_not_told_of_again(services: ServiceHarness, clock: ManualClock) -> None:
     services.register("Alice")
     assert tick(services.app) == 2
-    clock.advance(days=3)
+    clock.advance(hours=23)
     assert tick(services.app) == 0
+
+
+def test_who_waits_for_a_day_is_told_of_again_each_day(services: ServiceHarness, clock: ManualClock) -> None:
+    services.register("Alice")
+    tick(services.app)
+    clock.advance(hours=20)
+    services.register("Bob")
+    assert tick(services.app) == 2
+    clock.advance(hours=23)
+    assert tick(services.app) == 0
+    clock.advance(hours=1)
+    assert tick(services.app) == 2
+    assert tick(services.app) == 0
+    clock.advance(hours=24)
+    services.decide("approve", "Alice")
+    services.decide("approve", "Bob")
+    assert tick(services.app) == 0
+
+
+@pytest.mark.parametrize(("remind_after", "days", "sent"), [("2 days", 1, 0), ("2 days", 2, 2), ("0 seconds", 9, 0)])
+def test_when_to_remind_is_the_hosts(
+    open_with: OpenServices, clock: ManualClock, remind_after: str, days: int, sent: int
+) -> None:
+    services = open_with(mail__admins=ADMINS, mail__remind_after=remind_after)
+    services.register("Alice")
+    tick(services.app)
+    clock.advance(days=days)
+    assert tick(services.app) == sent
+
+
+def test_it_leads_to_the_queue(services: ServiceHarness) -> None:
+    services.register("Alice")
+    tick(services.app)
+    assert "http://127.0.0.1:8080/admin#queue\n" in read_digest(services)[1]
 
 
 def test_news_waits_until_the_hour_is_over(services: ServiceHarness, clock: ManualClock) -> None:

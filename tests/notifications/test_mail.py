@@ -20,6 +20,9 @@ from tests.support.mail_parts import ALICE, MailHarness
 from tests.support.manual_clock import ManualClock
 
 LANGUAGES = ("en", "zh")
+WITHOUT_GAME = set(MAILS) - {"approved", "approved_set_password", "unbanned", "ban_ended"}
+WITH_TOKEN = {"approved_set_password", "reset_password", "password_link"}
+CODES = {"verification_code", "unlink_code"}
 HEADERS = {"Subject", "From", "To", "Date", "Message-ID", "Auto-Submitted", "Content-Type", "MIME-Version"}
 
 
@@ -58,7 +61,9 @@ def html_of(message: EmailMessage) -> str:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", MAILS)
 def test_every_mail_can_be_written_in_every_language(mail_harness: MailHarness, name: str, language: str) -> None:
-    values = {value: f"the-{value}" for value in MAILS[name]}
+    values = {value: f"the-{value}" for value in MAILS[name]} | {"game": "play.example.org"}
+    if name in WITHOUT_GAME:
+        del values["game"]
     message = mail_harness.renderer.compose(name, ALICE, language, values)
     text, html = text_of(message), html_of(message)
     assert "Example Craft" in str(message["Subject"])
@@ -71,6 +76,48 @@ def test_every_mail_can_be_written_in_every_language(mail_harness: MailHarness, 
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", sorted(set(MAILS) - CODES))
+def test_every_mail_has_one_button(mail_harness: MailHarness, name: str, language: str) -> None:
+    """A code is typed on the page that asked for it, which is open."""
+    values: dict[str, str | None] = dict.fromkeys(MAILS[name], "x")
+    if name in WITH_TOKEN:
+        values["link"] = "https://play.example.org/set-password#token=x"
+    message = mail_harness.renderer.compose(name, ALICE, language, values)
+    [address] = re.findall(r"https://\S+", text_of(message))
+    assert re.findall(r'href="([^"]*)"', html_of(message)) == [address]
+
+
+@pytest.mark.parametrize("name", MAILS)
+def test_without_an_address_of_the_game_none_is_mentioned(
+    our_database: Database, clock: ManualClock, name: str
+) -> None:
+    mail_harness = MailHarness(our_database, clock, game_address=None)
+    message = mail_harness.renderer.compose(name, ALICE, "en", dict.fromkeys(MAILS[name], "x"))
+    assert "None" not in text_of(message) + html_of(message)
+    assert "Server address" not in text_of(message) + html_of(message)
+
+
+@pytest.mark.parametrize(("has_own_pages", "page"), [(True, "/server"), (False, "/")])
+def test_where_the_host_has_pages_of_their_own_mails_lead_there(
+    our_database: Database, clock: ManualClock, alice: User, has_own_pages: bool, page: str
+) -> None:
+    mail_harness = MailHarness(our_database, clock, has_own_pages=has_own_pages)
+    mail_harness.mail_queue.send_approved(alice, mail_harness.review(alice, "approve"), needs_password=False)
+    assert f"How to join: https://play.example.org{page}\r\n" in text_of(as_received(render(mail_harness)))
+
+
+def test_a_rejection_says_when_the_name_is_free_again(
+    mail_harness: MailHarness, alice: User, clock: ManualClock
+) -> None:
+    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject"))
+    assert "You can apply again with this name from 2031-05-05 12:00 UTC." in text_of(as_received(render(mail_harness)))
+    clock.advance(hours=24)
+    late = text_of(as_received(render(mail_harness)))
+    assert "from" not in late
+    assert "Apply again: https://play.example.org/register" in late
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", MAILS)
 def test_every_language_has_a_text_and_a_picture_of_its_own(name: str, language: str) -> None:
     template = load_mail_templates(None).get(name, language)
@@ -80,7 +127,7 @@ def test_every_language_has_a_text_and_a_picture_of_its_own(name: str, language:
 
 @pytest.mark.parametrize("name", MAILS)
 def test_every_mail_has_its_function(name: str) -> None:
-    base = {"approved_set_password": "approved"}.get(name, name)
+    base = {"approved_set_password": "approved", "ban_ended_unapproved": "ban_ended"}.get(name, name)
     assert name == "mail_test" or hasattr(MailQueue, f"send_{base}")
 
 
@@ -157,6 +204,7 @@ def test_a_line_without_a_value_is_left_out(mail_harness: MailHarness, alice: Us
     for_good = as_received(render(mail_harness))
     assert "None" not in text_of(for_good) + html_of(for_good)
     assert "ends on" not in text_of(for_good)
+    assert "\r\n\r\n\r\n" not in text_of(for_good)
     ends_at = clock() + timedelta(days=3)
     mail_harness.mail_queue.send_banned(alice, mail_harness.review(alice, "ban", ban_expires_at=ends_at))
     clock.advance(minutes=5)

@@ -22,6 +22,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.models import BaseModel, Review, User
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.backend import MailBackend
+from regsvc.notifications.mail.next_steps import NextSteps
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
@@ -55,6 +56,8 @@ class MailHarness:
         *,
         sender: str = "companion@example.org",
         guesses: Sequence[RateLimit] = (),
+        game_address: str | None = "play.example.org",
+        has_own_pages: bool = True,
     ) -> None:
         secrets = DerivedSecrets(INSTALLATION_KEY)
         self.clock = clock
@@ -72,7 +75,9 @@ class MailHarness:
             clock,
             sender=sender,
             server_name="Example Craft",
-            base_url="https://play.example.org",
+            next_steps=NextSteps(
+                "https://play.example.org", game_address, has_own_pages, get_reapply_after=lambda: timedelta(hours=24)
+            ),
         )
         self.store = MailStore(database, self.outbox, self.codes, self.renderer)
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import MailUnavailable
-from regsvc.database.models import User
+from regsvc.database.models import APPROVED, User
 from regsvc.notifications.outbox import Outbox
 
 
@@ -77,6 +77,10 @@ class MailQueue:
     def send_unbanned(self, user: User, review_id: int) -> None:
         """Enqueue the notice that the ban was lifted."""
         self._put(user, "unbanned", review_id)
+
+    def send_ban_ended(self, user: User, review_id: int) -> None:
+        """Enqueue the notice that the ban has ended at its time; the user already has the status from before it."""
+        self._put(user, "ban_ended" if user.status == APPROVED else "ban_ended_unapproved", review_id)
 
     def send_reset_password(self, to: EmailAddress, language: str, user_id: int | None) -> None:
         """Enqueue a link to set a new password. `user_id` None: no user has this address; nothing is mailed.

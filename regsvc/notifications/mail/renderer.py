@@ -16,6 +16,7 @@ from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import PENDING, Link, Review, User
+from regsvc.notifications.mail.next_steps import NextSteps
 from regsvc.notifications.mail.templates import MailTemplates, Values
 from regsvc.notifications.outbox import Outbox, OutboxMessage
 from regsvc.notifications.transport import Drop
@@ -68,8 +69,7 @@ class _Content:
 class MailRenderer:
     """Renderer of mails; reads (and, for a link, writes) inside the caller's transaction.
 
-    `sender` is the From address of every mail; without a display name it gets `server_name`. `base_url` has no trailing
-    slash.
+    `sender` is the From address of every mail; without a display name it gets `server_name`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class MailRenderer:
         *,
         sender: str,
         server_name: str,
-        base_url: str,
+        next_steps: NextSteps,
     ) -> None:
         self._templates = templates
         self._codes = codes
@@ -90,7 +90,7 @@ class MailRenderer:
         self._outbox = outbox
         self._now = now
         self._server_name = server_name
-        self._base_url = base_url
+        self._next_steps = next_steps
         self._from = _sender_address(sender, server_name)
         self._contents: dict[str, Callable[[OutboxMessage], _Content]] = {
             "verification_code": self._verification_code,
@@ -98,9 +98,11 @@ class MailRenderer:
             "already_registered": self._about_user,
             "approved": self._approved,
             "approved_set_password": self._approved_set_password,
-            "rejected": self._decision,
+            "rejected": self._rejected,
             "banned": self._decision,
             "unbanned": self._decision,
+            "ban_ended": self._decision,
+            "ban_ended_unapproved": self._decision,
             "reset_password": self._password_link,
             "password_link": self._password_link,
             "digest": self._digest,
@@ -120,7 +122,14 @@ class MailRenderer:
         self, name: str, to: EmailAddress, language: str, values: Values, message_id: str | None = None
     ) -> EmailMessage:
         """Return a mail from its template: plain text, and HTML if the template has it."""
-        filled = self._templates.get(name, language).fill({"server": self._server_name, **values})
+        filled = self._templates.get(name, language).fill(
+            {
+                "server": self._server_name,
+                "game": self._next_steps.game_address,
+                "link": self._next_steps.find_link(name),
+                **values,
+            }
+        )
         moment = self._now()
         message = EmailMessage(policy=_POLICY)
         message["Subject"] = filled.subject
@@ -164,6 +173,11 @@ class MailRenderer:
         until = None if review.ban_expires_at is None else _format_time(review.ban_expires_at)
         return _Content({"username": review.username, "reason": review.reason or None, "until": until})
 
+    def _rejected(self, mail: OutboxMessage) -> _Content:
+        again = self._next_steps.find_reapply_at(_get_review(mail).reviewed_at, self._now())
+        decision = self._decision(mail)
+        return _Content({**decision.values, "again": None if again is None else _format_time(again)})
+
     def _email_changed(self, mail: OutboxMessage) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""
         user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
@@ -206,7 +220,7 @@ class MailRenderer:
             link = self._links.issue(user.id, purpose, mail.recipient_key)
             self._outbox.remember_link(mail.id, link.id)
         token = self._links.token_of(link)
-        return link_address(self._base_url, token), token
+        return link_address(self._next_steps.base_url, token), token
 
     def _find_link(self, mail: OutboxMessage) -> Link | None:
         """Return the link that an earlier attempt issued; None if there was none or it expired meanwhile."""

@@ -25,25 +25,29 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "unlink_code": frozenset({"username", "code", "minutes"}),
     "already_registered": frozenset({"username"}),
     "approved": frozenset({"username", "reason"}),
-    "approved_set_password": frozenset({"username", "reason", "link", "days"}),
-    "rejected": frozenset({"username", "reason"}),
+    "approved_set_password": frozenset({"username", "reason", "days"}),
+    "rejected": frozenset({"username", "reason", "again"}),
     "banned": frozenset({"username", "reason", "until"}),
     "unbanned": frozenset({"username", "reason"}),
-    "reset_password": frozenset({"username", "link", "minutes"}),
-    "password_link": frozenset({"username", "link", "minutes"}),
+    "ban_ended": frozenset({"username"}),
+    "ban_ended_unapproved": frozenset({"username"}),
+    "reset_password": frozenset({"username", "minutes"}),
+    "password_link": frozenset({"username", "minutes"}),
     "email_changed": frozenset({"username"}),
     "account_deleted": frozenset({"username"}),
     "digest": frozenset({"count", "names", "more"}),
     "mail_test": frozenset(),
 }
-"""Every mail, with the names its text may use besides `$server` and `$language`."""
+"""Every mail, with the names its text may use besides those common to all."""
 
 Values = Mapping[str, str | None]
 
-_COMMON_NAMES: Final = frozenset({"server", "language"})
+_LAYOUT_NAMES: Final = frozenset({"server", "language"})
+_COMMON_NAMES: Final = _LAYOUT_NAMES | {"game", "link"}
 _LAYOUT: Final = "layout.html"
 _TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt")
 _SUBJECT: Final = "Subject: "
+_BLANK_LINES: Final = re.compile(r"\n{3,}")
 
 
 class BrokenTemplate(StartupError, ValueError):
@@ -70,11 +74,11 @@ class MailTemplate:
     layout: str
 
     def fill(self, values: Values) -> FilledMail:
-        """Substitute `values`: one for each name of the mail and `server`; None leaves out the lines that use it."""
+        """Substitute `values`: one for each name of the mail and the common ones; None leaves out the lines that use it."""
         named = {**values, "language": self.language}
         return FilledMail(
             subject=" ".join(_fill(self.subject, named, strip_invisible).split()),
-            text=_fill(self.text, named, strip_invisible),
+            text=_BLANK_LINES.sub("\n\n", _fill(self.text, named, strip_invisible)),
             html=None if self.html is None else self._fill_html(self.html, named),
         )
 
@@ -118,7 +122,7 @@ def load_mail_templates(folder: Path | None) -> MailTemplates:
     layout = _read(builtin / _LAYOUT)
     if folder is not None and (folder / _LAYOUT).is_file():
         layout = _read(folder / _LAYOUT)
-        _check(folder / _LAYOUT, layout, _COMMON_NAMES | {"content"})
+        _check(folder / _LAYOUT, layout, _LAYOUT_NAMES | {"content"})
     templates = dict(_load_folder(builtin, layout))
     if folder is not None:
         templates.update(_load_folder(folder, layout))

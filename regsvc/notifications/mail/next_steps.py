@@ -1,0 +1,46 @@
+"""Next steps in mails: the page that a mail leads to, the game's address, and when a rejected name is free again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+_PAGES: Final[Mapping[str, str]] = {
+    "already_registered": "/account",
+    "approved": "/server",
+    "rejected": "/register",
+    "banned": "/",
+    "unbanned": "/server",
+    "ban_ended": "/server",
+    "ban_ended_unapproved": "/account",
+    "email_changed": "/",
+    "account_deleted": "/",
+    "digest": "/admin#queue",
+    "mail_test": "/",
+}
+"""The page that each mail leads to. A mail with a code leads back to the page that asked for it, which is open."""
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """What players and operators can do after reading a mail. `base_url` has no trailing slash."""
+
+    base_url: str
+    game_address: str | None
+    """The address that players type into the game; None: the host has set none."""
+    has_own_pages: bool
+    """Whether the built-in pages exist; otherwise mails lead to the home page of the host's own front end."""
+    get_reapply_after: Callable[[], timedelta]
+    """Return how long a rejected registration reserves its name."""
+
+    def find_link(self, mail: str) -> str | None:
+        """Return the address of the page that this mail leads to, if any."""
+        page = _PAGES.get(mail)
+        if page is None:
+            return None
+        return self.base_url + (page if self.has_own_pages else "/")
+
+    def find_reapply_at(self, rejected_at: datetime, now: datetime) -> datetime | None:
+        """Return when the name of a rejected registration can be registered again; None if it already can."""
+        free_at = rejected_at + self.get_reapply_after()
+        return free_at if free_at > now else None
