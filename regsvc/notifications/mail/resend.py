@@ -13,7 +13,9 @@ from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend
 from regsvc.notifications.outbox import Outbox, message_from_row
 
-_DECISIONS: Final = frozenset({"approved", "approved_set_password", "rejected", "banned", "unbanned"})
+_DECISIONS: Final = frozenset(
+    {"approved", "approved_set_password", "rejected", "banned", "unbanned", "ban_ended", "ban_ended_unapproved"}
+)
 """Mails about a decision, which are of interest only until the next decision."""
 
 
