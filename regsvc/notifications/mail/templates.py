@@ -74,7 +74,7 @@ class MailTemplate:
     layout: str
 
     def fill(self, values: Values) -> FilledMail:
-        """Substitute `values`: one for each name of the mail and the common ones; None leaves out the lines that use it."""
+        """Substitute `values`: one for each name of the mail and common name; None leaves out the lines that use it."""
         named = {**values, "language": self.language}
         return FilledMail(
             subject=" ".join(_fill(self.subject, named, strip_invisible).split()),
