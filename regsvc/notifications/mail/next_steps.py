@@ -23,7 +23,7 @@ _PAGES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class NextSteps:
-    """What players and operators can do after reading a mail. `base_url` has no trailing slash."""
+    """Next steps of players and operators after reading a mail. `base_url` has no trailing slash."""
 
     base_url: str
     game_address: str | None
