@@ -14,6 +14,7 @@ from regsvc.auth.guess_limits import GuessLimits
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.config.live import LiveConfig
 from regsvc.core.email_address import parse_email
 from regsvc.core.game_address import public_game_address
 from regsvc.core.units import RateLimit
@@ -96,12 +97,7 @@ def wire_mail(
         now,
         sender=backend.sender,
         server_name=config.server.name,
-        next_steps=NextSteps(
-            base_url,
-            public_game_address(config.game.address),
-            has_own_pages=config.http.web_root is None,
-            get_reapply_after=lambda: runtime.live.current.registration.reapply_after,
-        ),
+        next_steps=_make_next_steps(runtime.live, base_url),
     )
     store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)
     delivery_worker = DeliveryWorker(runtime.worker, store, MailTransport(runtime.worker, store, backend))
@@ -129,6 +125,16 @@ def wire_mail(
         _make_limits("mail", config.verification.limits_total, context, runtime, auth),
         _make_limits("forgot", config.verification.limits_total_forgot, context, runtime, auth),
         admin_digest,
+    )
+
+
+def _make_next_steps(live: LiveConfig, base_url: str) -> NextSteps:
+    config = live.current
+    return NextSteps(
+        base_url,
+        public_game_address(config.game.address),
+        has_own_pages=config.http.web_root is None,
+        get_reapply_after=lambda: live.current.registration.reapply_after,
     )
 
 
