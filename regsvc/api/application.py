@@ -231,5 +231,5 @@ def _targets(routes: Iterable[Route]) -> dict[str, Target]:
 
 def _literal_paths(rules: Sequence[Rule]) -> frozenset[str]:
     """Return the paths of the rules that match exactly one path each, as opposed to a pattern."""
-    patterns = {re.sub(r"\\(.)", r"\1", rule[0]): rule[0] for rule in rules}
+    patterns = {re.sub(r"\\(.)", r"\1", rule[0]): rule[0] for rule in rules if isinstance(rule[0], str)}
     return frozenset(path for path, pattern in patterns.items() if re.escape(path) == pattern)

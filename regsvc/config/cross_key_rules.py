@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from regsvc.config.database_url import split_database_url
+from regsvc.config.host_style import THEMES, style_warnings, unusable_style_reason
 from regsvc.config.sections import ChatSection, Config, MailSection
 from regsvc.config.value_checks import (
     exposed_reason,
@@ -45,6 +46,7 @@ def config_warnings(config: Config) -> Iterator[str]:
     """Yield sentences about settings that are allowed but risky."""
     yield from game_folder_warnings(config)
     yield from _address_warnings(config)
+    yield from style_warnings(config)
     mail = config.mail
     if mail.backend == "log":
         yield (
@@ -116,6 +118,16 @@ def _folders(config: Config) -> Iterator[RuleViolation]:
     for section, key, folder in named:
         if folder is not None and (reason := missing_folder_reason(folder)):
             yield RuleViolation(section, key, reason)
+
+
+def _style(config: Config) -> Iterator[RuleViolation]:
+    is_ours = not config.http.web_root and not config.http.allowed_origins
+    if config.server.theme not in THEMES and is_ours:
+        yield RuleViolation(
+            "server", "theme", f"the built-in pages have the themes {', '.join(THEMES)}; write one of them"
+        )
+    if config.server.custom_css and (reason := unusable_style_reason(config.server.custom_css)):
+        yield RuleViolation("server", "custom_css", reason)
 
 
 def _database_url(config: Config) -> Iterator[RuleViolation]:
@@ -233,7 +245,20 @@ def _downloads(config: Config) -> Iterator[RuleViolation]:
 
 
 _RULES: tuple[Callable[[Config], Iterator[RuleViolation]], ...] = (
-    *(_tls, _folders, _database_url, _game, _authme, _auth, _registration, _questionnaire, _chat, _mail, _downloads),
+    *(
+        _tls,
+        _folders,
+        _style,
+        _database_url,
+        _game,
+        _authme,
+        _auth,
+        _registration,
+        _questionnaire,
+        _chat,
+        _mail,
+        _downloads,
+    ),
 )
 
 

@@ -59,12 +59,39 @@ class ServerSection:
         'Folder with your own translation files, such as fr.toml, to add languages or change texts; "" is none.'
     )
     announcement: str = key.paragraph("", "Text that front ends show above the registration form.")
-    theme: str = key.text("default", "Theme that front ends use.", check=check.required)
+    description: str = key.text("", "One sentence about this server, for its home page and for previews of links.")
+    theme: str = key.text(
+        "default",
+        "Theme: default, ocean, ember or amethyst; a front end of your own may have others.",
+        check=check.required,
+    )
+    accent: str = key.text(
+        "",
+        'Colour of buttons and links, such as "#2f6f4f", instead of the theme\'s; made darker or lighter where it '
+        "would be hard to read.",
+        check=check.colour,
+    )
+    custom_css: Path | None = key.optional_path("Style sheet of your own for the built-in pages, 64 KiB at most.")
     logo_url: str = key.text(
         "",
         "Logo that front ends show: a web address, or a path on this server.",
         check=check.web_address_or_path,
     )
+    banner_url: str = key.text(
+        "",
+        "Picture at the top of the home page and in previews of links: a web address, or a path on this server.",
+        check=check.web_address_or_path,
+    )
+    favicon: str = key.text(
+        "",
+        'Icon in the tabs of browsers: a web address, or a path on this server; "" is the first letter of the name.',
+        check=check.web_address_or_path,
+    )
+    links: Mapping[str, str] = key.links(
+        "Links on the home page by their texts, such as links.Discord = "
+        '"https://discord.gg/example"; an address, or a path on this server.'
+    )
+    index: bool = key.flag(False, "Let search engines list the home page, registration and server page.")
     state_dir: Path = key.path(
         "var",
         "Folder for keys and our own database. Default: systemd's STATE_DIRECTORY; /var/lib/companion for a config in "

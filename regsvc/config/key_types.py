@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from plugin_bridge.authme.patterns import compile_pattern
-from regsvc.config.value_checks import column_name, is_placeholder, listen_host, required
+from regsvc.config.value_checks import column_name, is_placeholder, listen_host, required, web_address_or_path
 from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
 
 T = TypeVar("T")
@@ -205,6 +205,21 @@ def table_columns(known: Sequence[str], may_be_empty: Sequence[str], help: str) 
         return MappingProxyType(dict(value))
 
     return _declare(Key({}, help, parse))
+
+
+def links(help: str) -> Mapping[str, str]:
+    """Declare web addresses, or paths on this server, by the texts of their links."""
+
+    def parse(value: object) -> Mapping[str, str]:
+        if not isinstance(value, dict):
+            raise ValueError('this must be a table, such as links.Map = "https://map.example.org"')
+        return MappingProxyType({_parse_name(name): web_address_or_path(_parse_line(to)) for name, to in value.items()})
+
+    def from_text(written: str) -> object:
+        pairs = (item.partition("=") for item in written.split(",") if item.strip())
+        return {name.strip(): address.strip() for name, _equals, address in pairs}
+
+    return _declare(Key({}, help, parse, from_text))
 
 
 # --- writing ---

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from regsvc.config.cross_key_rules import config_warnings, find_violations
 from regsvc.config.database_url import with_absolute_path
+from regsvc.config.host_style import read_style
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
     DOWNLOADS,
@@ -112,7 +113,13 @@ class _ConfigBuilder:
             if section.startswith(prefix)
         }
         missing = MappingProxyType(self._missing)
-        config = Config(**sections, downloads=MappingProxyType(downloads), file=path, missing_secrets=missing)
+        config = Config(
+            **sections,
+            downloads=MappingProxyType(downloads),
+            custom_css=read_style(sections["server"].custom_css),
+            file=path,
+            missing_secrets=missing,
+        )
         self._check_rules(config)
         if self._problems:
             raise ConfigError(self._problems)

@@ -104,6 +104,8 @@ class Config:
     retention: RetentionSection = field(default_factory=RetentionSection)
     metrics: MetricsSection = field(default_factory=MetricsSection)
     log: LogSection = field(default_factory=LogSection)
+    custom_css: str = ""
+    """The text of `server.custom_css`."""
     file: Path | None = None
     """The file it was read from, or None."""
     warnings: tuple[str, ...] = ()

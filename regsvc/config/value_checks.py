@@ -65,6 +65,14 @@ def web_address_or_path(written: str) -> str:
         raise ValueError(f'{error}, or a path on this server, such as "/files/logo.png"') from None
 
 
+def colour(written: str) -> str:
+    """Accept "#rgb" and "#rrggbb", and return the long form in lower case."""
+    match = re.fullmatch(r"#([0-9a-f]{3}|[0-9a-f]{6})", written.strip().lower())
+    if match is None:
+        raise ValueError('this must be a colour, such as "#2f6f4f"')
+    return "#" + "".join(digit * (2 if len(match[1]) == 3 else 1) for digit in match[1])
+
+
 def icon(written: str) -> str:
     """Accept a web address, a path on this server, or a word that a front end has a picture for."""
     if re.fullmatch(r"[a-z][a-z0-9-]{0,31}", written):

@@ -16,8 +16,15 @@ log = logging.getLogger(__name__)
 RELOADABLE: Final = frozenset(
     {
         "server.announcement",
+        "server.description",
         "server.theme",
+        "server.accent",
+        "server.custom_css",
         "server.logo_url",
+        "server.banner_url",
+        "server.favicon",
+        "server.links",
+        "server.index",
         "http.legacy_status",
         "http.trusted_proxies",
         "http.status_limit",
@@ -37,6 +44,8 @@ RELOADABLE: Final = frozenset(
     }
 )
 """Keys that services read from `LiveConfig` at every use."""
+
+_STYLE_FILE: Final = "server.custom_css"
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,8 @@ def plan_reload(running: Config, read: Config) -> Reload:
         for declared in fields(getattr(running, section))
         if getattr(getattr(running, section), declared.name) != getattr(getattr(read, section), declared.name)
     ]
+    if running.custom_css != read.custom_css and _STYLE_FILE not in differing:
+        differing.append(_STYLE_FILE)  # another text in the same file
     applied = tuple(name for name in differing if name in RELOADABLE)
     waiting = [name for name in differing if name not in RELOADABLE]
     if running.downloads != read.downloads:
@@ -72,7 +83,7 @@ def _with_keys(running: Config, read: Config, names: tuple[str, ...]) -> Config:
         section, _dot, key = name.partition(".")
         so_far = changes.get(section, getattr(running, section))
         changes[section] = replace(so_far, **{key: getattr(getattr(read, section), key)})
-    return replace(running, **changes, warnings=read.warnings)
+    return replace(running, **changes, custom_css=read.custom_css, warnings=read.warnings)
 
 
 class Reloader:

@@ -70,6 +70,11 @@ def _read(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
+def make_style(name: str, text: str) -> Asset:
+    """Return a style sheet that is not one of our files."""
+    return _asset(name, "css", text)
+
+
 def _asset(name: str, suffix: str, text: str) -> Asset:
     content = text.encode()
     digest = hashlib.sha256(content).hexdigest()[:16]
@@ -98,7 +103,9 @@ class AssetHandler(ReadOnlyHandler):
 
     def get(self) -> None:
         is_compressed = accepts_gzip(self.request)
-        self.set_header("Cache-Control", _FOREVER)
+        # a host's style sheet may have changed since the page with its URL was sent
+        is_current = self.request.path == f"/{self._asset.path}"
+        self.set_header("Cache-Control", _FOREVER if is_current else "no-cache")
         self.set_header("Vary", "Accept-Encoding")
         self.set_header("Etag", f'"{self._asset.digest}{"-gzip" if is_compressed else ""}"')
         if self.check_etag_header():

@@ -30,6 +30,7 @@ def content_security_policy(image_sources: Iterable[str] = ()) -> str:
             "style-src 'self'",
             "connect-src 'self'",
             f"img-src {sources}",
+            "manifest-src 'self'",
             "form-action 'none'",
             "frame-ancestors 'none'",
             "base-uri 'none'",

@@ -11,17 +11,23 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+from tornado.httputil import HTTPServerRequest
+from tornado.routing import Matcher
 from tornado.template import Template
 
 from regsvc.api.handlers.config import public_config
 from regsvc.auth.password_links import SET_PASSWORD_PATH
+from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
+from regsvc.web.announcement import ANNOUNCEMENT_COOKIE, TextPart, announcement_id, split_links
 from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
+from regsvc.web.branding import BRANDING, host_style, icon_of, preview_of
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class WebPage:
     """A page of ours.
 
     `name` is that of its script, of its own style sheet if it has one, and of its texts ("set-password" has the section
-    `page.set_password`). Pages with `is_for_players` have the players' menu; those in the menu show the announcement.
+    `page.set_password`). Pages with `is_for_players` have the players' menu; those in the menu and the home page show
+    the announcement, and search engines may list them if the host likes.
     """
 
     path: str
@@ -39,6 +46,7 @@ class WebPage:
     is_wide: bool = False
     is_mailed: bool = False
     """Mails link to the page, so it exists even if the host has their own front end."""
+    template: str = "page.html"
 
     @property
     def section(self) -> str:
@@ -47,6 +55,7 @@ class WebPage:
 
 
 PAGE_TABLE: Final = (
+    WebPage("/", "home", template="home.html"),
     WebPage("/register", "register", is_in_menu=True),
     WebPage("/account", "account", is_in_menu=True),
     WebPage("/server", "server", is_in_menu=True),
@@ -55,6 +64,7 @@ PAGE_TABLE: Final = (
     WebPage("/admin", "admin", is_for_players=False, is_wide=True),
 )
 _HOME: Final = PAGE_TABLE[0]
+_LONGEST_WAY_UP: Final = 32  # folders
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
 
@@ -65,21 +75,36 @@ class LayoutHandler(ReadOnlyHandler):
         """Render a template that extends the layout and send it; `values` are those of the template itself."""
         config, language = self.services.config, self.language
         self.set_header("Content-Security-Policy", content_security_policy(image_sources(config)))
+        is_public = page.is_in_menu or page is _HOME
         html = template.generate(
             language=language,
-            server=config.server.name,
-            logo=config.server.logo_url,
-            theme=config.server.theme,
-            announcement=config.server.announcement if page.is_in_menu else "",
+            host=config.server,
+            theme_color=accent_of(config).light,
+            host_style=host_style(config),
+            icon=icon_of(config),
+            preview=preview_of(config, page.path),
+            is_indexed=config.server.index and is_public,
+            announcement=self._announcement() if is_public else (),
+            announcement_id=announcement_id(config.server.announcement),
+            # a proxy may serve us under a path prefix, so links are relative, also those of a path in a folder
+            root="../" * min(self.request.path.count("/") - 1, _LONGEST_WAY_UP),
             page=page,
             menu=_MENU if page.is_for_players and config.http.web_root is None else (),
             menu_word=lambda entry: self._text(f"{entry.section}.menu"),
             common=lambda key: self._text(f"page.common.{key}"),
             style=style.path,
+            word=lambda key: self._text(f"{page.section}.{key}"),
             title=title,
+            full_title=config.server.name if page is _HOME else f"{title} – {config.server.name}",
             **{"script": None, **values},
         )
         self.send_page(html, language)
+
+    def _announcement(self) -> list[TextPart]:
+        """Return the announcement; empty if the visitor has dismissed it."""
+        announcement = self.services.config.server.announcement
+        is_dismissed = self.get_cookie(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
+        return [] if is_dismissed else split_links(announcement)
 
     def _text(self, key: str) -> str:
         return self.services.translations.text(key, self.language)
@@ -104,13 +129,15 @@ class PageHandler(LayoutHandler):
             script=self._script.path,
             texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
             languages=" ".join(translations.languages),
+            is_open=self.services.config.registration.open,
             config=msgspec.json.encode(public_config(self.services)).decode(),
         )
 
 
 def image_sources(config: Config) -> list[str]:
     """Return the origins of the images on the pages of this host, as CSP sources."""
-    pictures = (config.server.logo_url, *(download.icon for download in config.downloads.values()))
+    own = (config.server.logo_url, config.server.banner_url, config.server.favicon)
+    pictures = (*own, *(download.icon for download in config.downloads.values()))
     return sorted({_source(picture) for picture in pictures if picture})
 
 
@@ -125,15 +152,41 @@ def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:
     assets: list[Asset] = []
     for page in pages:
         style, script = load_style(page.name), load_script(page.name)
-        arguments = {"page": page, "template": load_template("page.html"), "style": style, "script": script}
+        arguments = {"page": page, "template": load_template(page.template), "style": style, "script": script}
         rules.append((re.escape(page.path), PageHandler, arguments))
         assets += [style, script]
     return rules + asset_rules(*assets)
 
 
-PAGES: Final = page_rules(page for page in PAGE_TABLE if page.is_mailed)
+class NotFoundHandler(LayoutHandler):
+    """Handler that tells people, instead of programs, that there is no such page."""
+
+    def get(self) -> None:
+        self.set_status(HTTPStatus.NOT_FOUND)
+        self.render_page(
+            load_template("not-found.html"),
+            _NOT_FOUND,
+            _NOT_FOUND_STYLE,
+            title=self._text("page.not_found.title"),
+            advice=self._text("page.not_found.advice"),
+            go_on=self._text("page.not_found.go_on"),
+        )
+
+
+class _WantedAsPage(Matcher):
+    """Matches what browsers request to show it, outside the API."""
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        is_wanted = request.method in ("GET", "HEAD") and "text/html" in request.headers.get("Accept", "")
+        return {} if is_wanted and not re.match(r"/api(?:/|$)", request.path or "") else None
+
+
+_NOT_FOUND: Final = WebPage("", "not-found")
+_NOT_FOUND_STYLE: Final = load_style(_NOT_FOUND.name)
+
+PAGES: Final = [*page_rules(page for page in PAGE_TABLE if page.is_mailed), *BRANDING]
 """Tornado's rules for the pages that exist on every host."""
 
 OWN_PAGES: Final = page_rules(page for page in PAGE_TABLE if not page.is_mailed)
-"""Tornado's rules for the other pages, for hosts without their own front end; `/` is the first of them."""
-OWN_PAGES.extend([("/", *rule[1:]) for rule in OWN_PAGES if rule[0] == re.escape(_HOME.path)])
+"""Tornado's rules for the other pages, for hosts without their own front end, to be added last."""
+OWN_PAGES.append((_WantedAsPage(), NotFoundHandler))

@@ -57,7 +57,7 @@ def test_everybody_can_use_the_api_description(open_page: OpenPage) -> None:
 
 def test_what_one_touches_is_as_large_as_a_finger(stack: Stack, open_page: OpenPage) -> None:
     page = open_page("/chat-linked", size="phone")
-    for path in ("/register", "/account", "/server", "/forgot-password"):
+    for path in ("/", "/register", "/account", "/server", "/forgot-password"):
         page.goto(f"{stack.daemon.base_url}{path}")
         expect(page.locator("#inside > *").first).to_be_visible()
         sizes = page.eval_on_selector_all(

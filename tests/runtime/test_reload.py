@@ -1,5 +1,6 @@
 """SIGHUP: a host changes the config while the daemon runs."""
 
+import re
 import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -67,10 +68,21 @@ def restart_needed(daemon: Daemon) -> tuple[list[str], float]:
 
 
 def test_what_front_ends_show_changes(running: Daemon) -> None:
-    change(running, {"server": {"announcement": "Back at noon", "theme": "dark", "logo_url": "/logo.png"}})
+    change(running, {"server": {"announcement": "Back at noon", "theme": "ocean", "logo_url": "/logo.png"}})
     assert running.wait_for_log(f"{RELOADED}server.announcement, server.theme, server.logo_url")
     config = shown(running)
-    assert (config["announcement"], config["theme"], config["logoUrl"]) == ("Back at noon", "dark", "/logo.png")
+    assert (config["announcement"], config["theme"], config["logoUrl"]) == ("Back at noon", "ocean", "/logo.png")
+
+
+def test_an_edited_style_sheet_is_read_again(running: Daemon) -> None:
+    style = running.config_file.parent / "own.css"
+    for text in ("h1 { color: red }", "h1 { color: blue }"):
+        style.write_text(text, encoding="utf-8")
+        change(running, {"server": {"custom_css": str(style)}})
+        assert running.wait_for_log(f"{RELOADED}server.custom_css")
+        [sheet] = re.findall(r"web/host\.\w+\.css", running.get("/register").text)
+        assert running.get(f"/{sheet}").text == text
+        running.log.clear()
 
 
 def test_registration_closes_and_opens_again(running: Daemon) -> None:
@@ -79,7 +91,7 @@ def test_registration_closes_and_opens_again(running: Daemon) -> None:
     assert shown(running)["registration"]["open"] is False
     assert running.post("/api/register", APPLICATION).code == "registration_closed"
 
-    change(running, {"server": {"theme": "reopened"}})
+    change(running, {"server": {"theme": "amethyst"}})
     assert running.wait_for_log(f"{RELOADED}server.theme, registration.open")
     assert shown(running)["registration"]["open"] is True
     assert running.post("/api/register", APPLICATION).code == "invalid_code"
@@ -122,7 +134,7 @@ def test_the_log_gets_louder(tmp_path: Path) -> None:
 
 def test_what_waits_for_a_restart_is_named_each_time(running: Daemon) -> None:
     changes: Sections = {"database": {"threads": 3}, "downloads.client": {"name": "Client", "url": "/client.zip"}}
-    for theme in ("dark", "light"):
+    for theme in ("ocean", "ember"):
         change(running, {**changes, "server": {"theme": theme, "name": "Elsewhere"}})
         assert running.wait_for_log(f"{RELOADED}server.theme")
         config = shown(running)
@@ -149,14 +161,14 @@ def test_nothing_new_is_said_to_be_nothing(running: Daemon) -> None:
 
 
 def test_a_broken_config_is_refused_whole(running: Daemon) -> None:
-    change(running, {"server": {"theme": "dark", "port": "eighty"}, "mail": {"bakcend": "smtp"}})
+    change(running, {"server": {"theme": "ocean", "port": "eighty"}, "mail": {"bakcend": "smtp"}})
     assert running.wait_for_log(f"{NOT_RELOADED}{running.config_file}: [mail] has no key")
     assert running.wait_for_log(f"{NOT_RELOADED}{running.config_file}: [server] port = ")
     assert shown(running)["theme"] == "default"
 
-    change(running, {"server": {"theme": "dark"}})
+    change(running, {"server": {"theme": "ocean"}})
     assert running.wait_for_log(f"{RELOADED}server.theme")
-    assert shown(running)["theme"] == "dark"
+    assert shown(running)["theme"] == "ocean"
 
 
 def test_a_config_that_is_gone_changes_nothing(running: Daemon) -> None:
@@ -199,7 +211,7 @@ def test_only_keys_that_there_are_may_be_reloaded() -> None:
 def test_the_plan_takes_what_may_change_and_leaves_the_rest() -> None:
     running = Config(metrics=MetricsSection(token=SECRET))
     read = Config(
-        server=ServerSection(theme="dark", port=81),
+        server=ServerSection(theme="ocean", port=81),
         http=HttpSection(legacy_status=True),
         database=DatabaseSection(threads=9),
         log=LogSection(level="debug"),
@@ -210,7 +222,7 @@ def test_the_plan_takes_what_may_change_and_leaves_the_rest() -> None:
     assert reload.applied == ("server.theme", "http.legacy_status", "metrics.token", "log.level")
     assert reload.waiting == ("server.port", "database.threads", "downloads")
     assert reload.config == Config(
-        server=ServerSection(theme="dark"),
+        server=ServerSection(theme="ocean"),
         http=HttpSection(legacy_status=True),
         log=LogSection(level="debug"),
         warnings=("unwise",),

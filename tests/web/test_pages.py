@@ -71,7 +71,7 @@ def test_every_reply_says_what_a_browser_may_do(api: LiveApi, method: str, path:
 def test_nothing_is_allowed_that_the_pages_do_not_need() -> None:
     assert CONTENT_SECURITY_POLICY == (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-        "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+        "manifest-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
     )
 
 
@@ -120,11 +120,6 @@ def test_a_page_that_is_not_there(api: LiveApi) -> None:
         assert api.request("GET", path).status == 404
 
 
-def test_a_host_without_a_front_end_begins_with_the_registration() -> None:
-    services = make_services(Config())
-    assert open_page(services, "/").content == open_page(services, "/register").content
-
-
 @each_asset
 def test_a_file_is_fetched_once_and_kept(api: LiveApi, asset: Asset) -> None:
     reply = api.request("GET", f"/{asset.path}")
@@ -157,7 +152,9 @@ def test_a_page_needs_two_files_of_ours_and_nobody_elses(api: LiveApi, page: Web
     read = Page(api.request("GET", page.path))
     script, style = load_script(page.name), load_style(page.name)
     assert read.all("script") == [{"type": "module", "src": script.path}]
-    assert [link["href"] for link in read.all("link")] == ["data:,", style.path]
+    links = {link["rel"]: link["href"] for link in read.all("link")}
+    assert links.pop("icon").startswith("data:image/svg+xml,")
+    assert links == {"stylesheet": style.path} | ({"manifest": "manifest.webmanifest"} if page.is_for_players else {})
     for asset in (script, style):
         assert not re.search(rb"[\"'(]//\w|https?://|@import|url\(", asset.content)
 
@@ -269,10 +266,10 @@ def test_a_link_may_name_the_language(api: LiveApi, query: str, language: str) -
 
 @each_page
 def test_a_hosts_words_full_of_markup_stay_words(page: WebPage) -> None:
-    section = ServerSection(name=MARKUP, announcement=MARKUP, theme=MARKUP)
+    section = ServerSection(name=MARKUP, announcement=MARKUP, theme=MARKUP, description=MARKUP, links={MARKUP: "/a"})
     read = Page(open_page(make_services(Config(server=section)), page.path))
     assert read.texts["bdi"] == MARKUP
-    assert read.texts["title"].endswith(f" – {MARKUP}")
+    assert read.texts["title"].endswith(MARKUP)
     assert read.all("html")[0]["data-theme"] == MARKUP
     assert len(read.all("script")) == 1
     assert not [attributes for _tag, attributes in read.tags if "onload" in attributes]

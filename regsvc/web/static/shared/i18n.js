@@ -1,10 +1,11 @@
 // The texts of this page, in the language it was served in. The server chooses it: the visitor's choice (a cookie), the
 // browser's preference, or the host's default.
 
+import { setCookie } from "./cookies.js";
+
 /** @type {Record<string, string>} */
 const texts = JSON.parse(document.body.dataset.texts ?? "{}");
 const COOKIE = "companion_language";
-const A_YEAR = 365 * 24 * 3600; // seconds
 
 const language = document.documentElement.lang;
 const languages = (document.body.dataset.languages ?? "").split(" ");
@@ -62,8 +63,7 @@ function switchLanguage(tag) {
 
 /** @param {string} tag */
 function remember(tag) {
-  const secure = location.protocol === "https:" ? "; secure" : "";
-  document.cookie = `${COOKIE}=${tag}; path=/; max-age=${A_YEAR}; samesite=lax${secure}`;
+  setCookie(COOKIE, tag);
 }
 
 /** Make the language of a link ("register?language=zh") the choice for all pages, and remove it from the address. */

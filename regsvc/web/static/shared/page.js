@@ -1,6 +1,7 @@
 // The start of every page: the language menu in the footer, and the content, with a retry button if it cannot load.
 
 import { asRefusal } from "./api.js";
+import { setCookie } from "./cookies.js";
 import { button, byId, make, replaceContent } from "./dom.js";
 import { language, languageName, languages, switchLanguage, t } from "./i18n.js";
 import { notice } from "./notice.js";
@@ -14,6 +15,7 @@ const content = byId("inside");
  */
 export async function startPage(render) {
   renderFooter();
+  makeDismissible(document.querySelector(".announcement"));
   await renderOrRetry(render);
 }
 
@@ -47,6 +49,23 @@ export function showSection(heading, ...children) {
   const title = heading === null ? null : make("h2", { tabindex: "-1" }, heading);
   replaceContent(content, title, ...children);
   title?.focus();
+}
+
+/**
+ * Let the visitor dismiss the announcement; the server leaves it out until there is another.
+ *
+ * @param {HTMLElement | null} announcement
+ */
+function makeDismissible(announcement) {
+  if (announcement === null || announcement.querySelector("button") !== null) {
+    return;
+  }
+  const dismiss = () => {
+    setCookie("companion_announcement", announcement.dataset.id ?? "");
+    announcement.remove();
+    byId("main").focus();
+  };
+  announcement.append(button(t("dismiss"), dismiss, "plain"));
 }
 
 function renderFooter() {

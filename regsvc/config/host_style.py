@@ -1,0 +1,138 @@
+"""A host's own colours: themes, `server.accent`, `server.custom_css`, and warnings about too little contrast."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from regsvc.core.colours import READABLE, contrast, readable_on
+
+if TYPE_CHECKING:
+    from regsvc.config.sections import Config
+
+MAX_STYLE_BYTES: Final = 64 * 1024
+
+LIGHT: Final[Mapping[str, str]] = {
+    "page": "#eef0f2",
+    "card": "#ffffff",
+    "sunken": "#f3f5f7",
+    "text": "#1c2430",
+    "quiet": "#55606e",
+    "on-accent": "#ffffff",
+    "bad": "#a8201a",
+}
+"""Colours of our pages in light mode, by the names of their CSS variables, as in `styles/base.css`."""
+
+DARK: Final[Mapping[str, str]] = {
+    "page": "#14181d",
+    "card": "#1e242b",
+    "sunken": "#161b21",
+    "text": "#e8ebee",
+    "quiet": "#a9b3be",
+    "on-accent": "#10201a",
+    "bad": "#ff9c92",
+}
+"""Colours of our pages in dark mode."""
+
+
+class Accent(NamedTuple):
+    """An accent colour in light and in dark mode."""
+
+    light: str
+    dark: str
+
+
+THEMES: Final[Mapping[str, Accent]] = {
+    "default": Accent("#2f6f4f", "#7cc9a0"),
+    "ocean": Accent("#1f5f99", "#86bdf0"),
+    "ember": Accent("#a33d14", "#f5a27c"),
+    "amethyst": Accent("#6a43a8", "#c3a6f2"),
+}
+"""The accent colours of our pages' themes, as in `styles/base.css`."""
+
+_PAIRS: Final = (
+    *((front, back) for front in ("text", "quiet", "accent", "bad") for back in ("page", "card", "sunken")),
+    ("on-accent", "accent"),
+)
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_DARK_BLOCK: Final = re.compile(r"@media[^{]*prefers-color-scheme:\s*dark[^{]*\{")
+_VARIABLE: Final = re.compile(r"--([\w-]+)\s*:\s*(#(?:[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}))\s*[;}]")
+
+
+def accent_of(config: Config) -> Accent:
+    """Return the accent colours of a host: `server.accent`, as readable as text has to be, else those of the theme."""
+    server = config.server
+    if not server.accent:
+        return THEMES.get(server.theme, THEMES["default"])
+    # readable on the darkest background of light mode and on the lightest of dark mode, so on the others, too
+    return Accent(readable_on(LIGHT["page"], server.accent), readable_on(DARK["card"], server.accent))
+
+
+def read_style(file: Path | None) -> str:
+    """Return the text of `server.custom_css`; "" if it is not set or cannot be used."""
+    if file is None or unusable_style_reason(file):
+        return ""
+    return file.read_text(encoding="utf-8-sig")
+
+
+def unusable_style_reason(file: Path) -> str | None:
+    """Return a sentence if the file cannot be the style sheet of a host, else None."""
+    try:
+        if file.stat().st_size > MAX_STYLE_BYTES:
+            return f"{file} is larger than {MAX_STYLE_BYTES // 1024} KiB; every visitor would wait for it"
+        file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return f"there is no file {file}"
+    except UnicodeDecodeError:
+        return f"{file} is not UTF-8 text; save it as UTF-8"
+    except OSError as error:
+        return f"{file} cannot be read ({error.strerror}); make it a regular file that the companion's user may read"
+    return None
+
+
+def style_warnings(config: Config) -> Iterator[str]:
+    """Yield sentences about colours of the host that are hard to read."""
+    accent, shown = config.server.accent, accent_of(config)
+    if accent and shown.light != accent:
+        yield (
+            f"server.accent {accent} has a contrast of {_ratio(accent, LIGHT['page'])} to the light pages, where text "
+            f"needs {READABLE}:1: it is darkened to {shown.light} there."
+        )
+    light, dark = _variables(config.custom_css)
+    for mode, colours, changed in (
+        ("light", {**LIGHT, "accent": shown.light, **light}, light),
+        ("dark", {**DARK, "accent": shown.dark, **light, **dark}, {**light, **dark}),
+    ):
+        for front, back in _PAIRS:
+            is_changed = front in changed or back in changed
+            if is_changed and contrast(colours[front], colours[back]) < READABLE:
+                yield (
+                    f"server.custom_css: in {mode} mode, --{front} has a contrast of "
+                    f"{_ratio(colours[front], colours[back])} to --{back}; text needs {READABLE}:1."
+                )
+
+
+def _variables(style: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the variables that a style sheet sets to hexadecimal colours: everywhere, and in dark mode alone."""
+    rest, dark = _COMMENT.sub("", style), ""
+    while (match := _DARK_BLOCK.search(rest)) is not None:
+        end = _end_of_block(rest, match.end())
+        dark += rest[match.end() : end]
+        rest = rest[: match.start()] + rest[end:]
+    return dict(_VARIABLE.findall(rest)), dict(_VARIABLE.findall(dark))
+
+
+def _end_of_block(text: str, start: int) -> int:
+    """Return where the block ends whose opening brace is before `start`."""
+    depth = 1
+    for match in re.compile(r"[{}]").finditer(text, start):
+        depth += 1 if match[0] == "{" else -1
+        if depth == 0:
+            return match.end()
+    return len(text)
+
+
+def _ratio(one: str, other: str) -> str:
+    return f"{int(contrast(one, other) * 10) / 10}:1"

@@ -1,0 +1,58 @@
+// The home page: the server itself draws most of it; here are the game server's status and address.
+
+import { Api, asRefusal } from "../shared/api.js";
+import { config } from "../shared/config.js";
+import { button, make, replaceContent } from "../shared/dom.js";
+import { t } from "../shared/i18n.js";
+import { notice } from "../shared/notice.js";
+import { startPage } from "../shared/page.js";
+
+const REFRESH_INTERVAL = 30_000; // milliseconds; the companion asks the game as often
+const FIRST_REFRESH = 2000; // the companion has only just started to ask
+
+const api = new Api();
+const state = make("p", { class: "state", "aria-live": "polite" });
+
+/** @param {HTMLElement} content */
+async function render(content) {
+  await refresh();
+  replaceContent(content, state, config.gameAddress !== null && renderAddress(config.gameAddress));
+}
+
+/** Show the status now, and again later. What cannot be loaded leaves the last one. */
+async function refresh() {
+  let delay = REFRESH_INTERVAL;
+  if (!document.hidden) {
+    try {
+      const { data } = await api.get("server/status");
+      showStatus(data);
+      delay = data.checkedAt === null ? FIRST_REFRESH : REFRESH_INTERVAL;
+    } catch (error) {
+      asRefusal(error);
+    }
+  }
+  setTimeout(refresh, delay);
+}
+
+/** @param {ServerStatus} server */
+function showStatus({ online, checkedAt, players }) {
+  state.className = online ? "state good" : "state";
+  const offline = checkedAt === null ? t("not_asked") : t("offline");
+  state.textContent = online ? t("players_online", { online: players.online, max: players.max }) : offline;
+}
+
+/** @param {string} address */
+function renderAddress(address) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(address);
+      notice.show(t("copied"), "good");
+    } catch {
+      getSelection()?.selectAllChildren(text); // no permission, or no https: it can be copied by hand
+    }
+  };
+  const text = make("strong", {}, address);
+  return make("p", { class: "address" }, t("address"), " ", text, " ", button(t("copy"), copy, "plain"));
+}
+
+startPage(render);

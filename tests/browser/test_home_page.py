@@ -1,0 +1,96 @@
+"""`/` in a browser: what it shows of the host, on a phone and on a desktop, and what a visitor can do from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.accessibility import find_serious_faults
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.peers.minecraft_server import MinecraftServer
+from tests.support.stack import Stack
+
+ACCENT = "#ffcc00"
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    directory = tmp_path_factory.mktemp("stack")
+    style = directory / "own.css"
+    style.write_text(".lead { text-transform: uppercase }\n", encoding="utf-8")
+    with MinecraftServer() as game:
+        config: dict[str, dict[str, Any]] = {
+            "game": {"address": game.address},
+            "server": {
+                "name": "Willow Valley",
+                "description": "A quiet survival world.",
+                "accent": ACCENT,
+                "custom_css": str(style),
+                "links": {"Rules": "/rules"},
+                "announcement": "Voting is open: https://vote.example.org.",
+            },
+        }
+        with Stack("sqlite", directory / "stack", config=config) as stack:
+            yield stack
+
+
+def colour_of_button(page: Page) -> str:
+    colour: str = page.locator("main a.button").evaluate("link => getComputedStyle(link).backgroundColor")
+    return colour
+
+
+@pytest.mark.parametrize(
+    ("language", "apply", "players"),
+    [("en", "Apply to join", "2 of 20 players online"), ("zh", "申请加入", "在线玩家 2 / 20")],
+)
+@pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])
+def test_a_visitor_sees_the_server_and_applies(
+    open_page: OpenPage, size: str, dark: bool, language: str, apply: str, players: str
+) -> None:
+    page = open_page("/", size=size, dark=dark, language=language)
+    expect(page.get_by_role("heading", name="Willow Valley")).to_be_visible()
+    expect(page.get_by_text(players)).to_be_visible()
+    assert page.title() == "Willow Valley"
+    assert page.locator(".lead").evaluate("e => getComputedStyle(e).textTransform") == "uppercase"
+    assert colour_of_button(page) == ("rgb(255, 204, 0)" if dark else "rgb(133, 106, 0)")
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+    page.get_by_role("link", name=apply).click()
+    expect(page.locator("main form")).to_be_visible()
+    page.get_by_role("link", name="Willow Valley").click()
+    expect(page.get_by_text(players)).to_be_visible()
+
+
+def test_a_dismissed_announcement_does_not_come_back(open_page: OpenPage) -> None:
+    page = open_page("/account", size="phone")
+    link = page.get_by_role("link", name="https://vote.example.org")
+    expect(link).to_have_attribute("href", "https://vote.example.org")
+    page.get_by_role("button", name="Dismiss").click()
+    expect(link).to_have_count(0)
+    page.get_by_role("link", name="Server", exact=True).click()
+    expect(page.get_by_text("Server online")).to_be_visible()
+    expect(page.locator(".announcement")).to_have_count(0)
+
+
+def test_the_address_can_be_copied_while_the_game_is_away(open_page: OpenPage, tmp_path: Path) -> None:
+    """The address of the module's own game server is not shown, because it is loopback."""
+    with Stack("sqlite", tmp_path, config={"game": {"address": "play.willow.invalid:25566"}}) as away:
+        permissions = ["clipboard-read", "clipboard-write"]
+        page = open_page("/", size="phone", at=away.daemon.base_url, permissions=permissions)
+        expect(page.get_by_text("Server offline")).to_be_visible()
+        page.get_by_role("button", name="Copy").click()
+        expect(page.get_by_text("The address is copied.")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == "play.willow.invalid:25566"
+
+
+@pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])
+def test_a_wrong_address_leads_home(open_page: OpenPage, size: str, dark: bool) -> None:
+    page = open_page("/rules/old", size=size, dark=dark, may_complain=True)
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    assert find_serious_faults(page) == []
+    page.get_by_role("link", name="To the home page").click()
+    expect(page.get_by_role("heading", name="Willow Valley")).to_be_visible()

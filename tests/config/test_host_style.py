@@ -1,0 +1,85 @@
+"""A host's own colours: which are shown, and what the host is told about them."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from regsvc.config.host_style import DARK, LIGHT, THEMES, Accent, accent_of
+from regsvc.config.loader import load_config
+from regsvc.config.sections import Config, ConfigError, ServerSection
+from tests.support.config_text import write
+
+BASE_STYLE = (files("regsvc.web") / "static/styles/base.css").read_text(encoding="utf-8")
+
+
+def load(folder: Path, style: str, keys: str = "") -> Config:
+    write(folder / "own.css", style)
+    return load_config(write(folder / "companion.toml", f'[server]\ncustom_css = "own.css"\n{keys}\n'), {})
+
+
+def test_the_colours_compared_are_those_of_the_pages() -> None:
+    light, _media, dark = BASE_STYLE.partition("@media (prefers-color-scheme: dark)")
+    for mode, text, colours in (("light", light, LIGHT), ("dark", dark.partition("\n}\n")[0], DARK)):
+        [root] = re.findall(r":root \{(.*?)\}", text, re.DOTALL)
+        declared = dict(re.findall(r"--([\w-]+): (#\w+);", root))
+        accents = {"default": declared["accent"]}
+        accents |= dict(re.findall(r'\[data-theme="(\w+)"\] \{\s*--accent: (#\w+);', text))
+        assert accents == {theme: getattr(accent, mode) for theme, accent in THEMES.items()}
+        shown = {
+            name: declared[name].replace("#fff", "#ffffff") if len(declared[name]) == 4 else declared[name]
+            for name in colours
+        }
+        assert shown == colours
+
+
+def test_an_accent_is_readable_in_both_modes() -> None:
+    assert accent_of(Config(server=ServerSection(accent="#2f6f4f"))).light == "#2f6f4f"
+    yellow = accent_of(Config(server=ServerSection(accent="#ffcc00")))
+    assert yellow.dark == "#ffcc00"
+    assert yellow.light != "#ffcc00"
+    assert accent_of(Config(server=ServerSection(theme="ocean"))) == Accent("#1f5f99", "#86bdf0")
+
+
+def test_a_style_sheet_of_the_host_is_read_with_the_config(tmp_path: Path) -> None:
+    config = load(tmp_path, "main { border: 1px solid }\n")
+    assert config.custom_css == "main { border: 1px solid }\n"
+    assert config.warnings == ()
+
+
+def test_colours_that_are_hard_to_read_are_named(tmp_path: Path) -> None:
+    style = """
+    :root { --card: #ffffff; --text: #999999; } /* --quiet: #ffffff; */
+    @media (prefers-color-scheme: dark) { :root { --card: #1e242b; --text: #eeeeee } }
+    """
+    assert load(tmp_path, style).warnings == (
+        "server.custom_css: in light mode, --text has a contrast of 2.4:1 to --page; text needs 4.5:1.",
+        "server.custom_css: in light mode, --text has a contrast of 2.8:1 to --card; text needs 4.5:1.",
+        "server.custom_css: in light mode, --text has a contrast of 2.6:1 to --sunken; text needs 4.5:1.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"\xff\xfe", "own.css is not UTF-8 text"), (b" " * 70_000, "own.css is larger than 64 KiB")],
+)
+def test_a_style_sheet_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "own.css").write_bytes(content)
+    file = write(tmp_path / "companion.toml", '[server]\ncustom_css = "own.css"\n')
+    with pytest.raises(ConfigError, match=reason):
+        load_config(file, {})
+
+
+def test_links_come_from_a_table_or_from_the_environment(tmp_path: Path) -> None:
+    file = write(tmp_path / "companion.toml", '[server.links]\nDiscord = "https://discord.gg/x"\n"Our map" = "/map"\n')
+    assert load_config(file, {}).server.links == {"Discord": "https://discord.gg/x", "Our map": "/map"}
+    environ = {"COMPANION_SERVER_LINKS": "Map=https://map.example.org, Rules=/rules"}
+    assert load_config(None, environ).server.links == {"Map": "https://map.example.org", "Rules": "/rules"}
+
+
+def test_a_front_end_of_ones_own_may_have_other_themes(tmp_path: Path) -> None:
+    text = '[server]\ntheme = "glass"\n[http]\nallowed_origins = ["https://play.example.org"]\n'
+    assert load_config(write(tmp_path / "companion.toml", text), {}).server.theme == "glass"
