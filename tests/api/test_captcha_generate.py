@@ -45,8 +45,9 @@ def test_a_picture_a_token_and_an_end(stack: Stack) -> None:
     """Also where nothing asks for captchas."""
     reply = stack.get(PATH)
     assert reply.status == 200
-    assert reply.json.keys() == {"success", "token", "image", "expiresAt"}
+    assert reply.json.keys() == {"success", "token", "image", "expiresAt", "expiresInSeconds"}
     assert abs(reply.json["expiresAt"] / 1000 - time.time() - 300) < 10
+    assert reply.json["expiresInSeconds"] == 300
     assert reply.headers["Cache-Control"] == "no-store"
     with picture_in(reply) as picture:
         assert picture.format == "PNG"

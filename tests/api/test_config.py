@@ -48,6 +48,7 @@ def test_the_defaults() -> None:
             "open": True,
             "approval": True,
             "email": "verified",
+            "codeDigits": 6,
             "password": "optional",
             "passwordReset": "mail",
             "passwordRegex": "^[!-~]*$",

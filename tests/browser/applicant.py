@@ -24,8 +24,8 @@ class Applicant:
         return find_code(self.stack.smtp.wait_for(self.person.email, 1, counts=has_code).text)
 
     def give_code(self, code: str | None = None) -> None:
+        """Send it by typing its last digit."""
         self.page.get_by_label("Verification code").fill(code or self.code())
-        self.press("Next")
 
     def fill_name(self, name: str | None = None, password: str | None = None) -> None:
         self.page.get_by_label("Minecraft username").fill(self.person.name if name is None else name)

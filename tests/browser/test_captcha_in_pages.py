@@ -91,16 +91,28 @@ def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, services: S
     reader.answers()
     reader.press("Next")
 
-    page.get_by_label("Verification code").fill("000000")
     with reader.sees_another():
-        reader.press("Next")
-    page.get_by_label("Minecraft username").fill("Alice")
+        page.get_by_label("Verification code").fill(code_for(services, "alice@example.org"))
+    services.authme.register("mallory", PASSWORD)  # whom only the game knows
+    page.get_by_label("Minecraft username").fill("Mallory")
     reader.answers()
     reader.press("Register")
-    page.get_by_label("Verification code").fill(code_for(services, "alice@example.org"))
+    expect(page.get_by_text("This name is already taken.")).to_be_visible()
+    page.get_by_label("Minecraft username").fill("Alice")
     reader.press("Register")  # the answer is still good
     expect(page.get_by_role("heading", name="Application received")).to_be_visible()
     assert reader.pictures == 4
+
+
+def test_a_picture_is_replaced_before_it_expires(reader: Reader, address: str) -> None:
+    page = reader.page
+    page.clock.install()
+    with reader.sees_another():
+        page.goto(f"{address}/register")
+    with reader.sees_another():
+        page.clock.fast_forward(291_000)
+    with reader.sees_another():
+        page.clock.fast_forward(291_000)
 
 
 def test_the_login_asks_too(reader: Reader, services: ServiceHarness, address: str) -> None:

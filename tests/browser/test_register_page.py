@@ -11,7 +11,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.crash.brief_outage import table_missing
-from tests.support.stack import Stack
+from tests.support.our_tables import our_database
+from tests.support.stack import Stack, find_code, has_code
 
 NAME = "Minecraft username"
 PASSWORD = "Password (optional)"
@@ -74,7 +75,6 @@ def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stac
     page.get_by_label("邮箱").fill(bob.person.email)
     page.get_by_role("button", name="下一步").click()
     page.get_by_label("验证码").fill(bob.code())
-    page.get_by_role("button", name="下一步").click()
     page.get_by_label("Minecraft 用户名").fill(bob.person.name)
     page.get_by_role("button", name="English").click()
     expect(page.get_by_label(NAME)).to_have_value(bob.person.name)
@@ -87,17 +87,67 @@ def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stac
     assert stack.user(bob.person)["language"] == "zh"
 
 
-def test_a_wrong_code_leads_back_and_nothing_else_is_asked_again(apply: Apply) -> None:
+def test_a_wrong_code_is_told_at_its_step(apply: Apply) -> None:
     alice = apply(may_complain=True)
     alice.give_email()
     right = alice.code()
+    alice.give_code(right[:-1])
+    alice.press("Next")
+    assert "Enter the 6 digits" in error_at(alice.page, "Verification code")
     alice.give_code("000000" if right != "000000" else "111111")
-    alice.give_name()
-    alice.expect_step("Verification code")
     assert "wrong or has expired" in error_at(alice.page, "Verification code")
-    alice.page.get_by_label("Verification code").fill(f"  {right[:3]} {right[3:]}\t")  # as it was pasted
-    alice.press("Register")
+    alice.give_code(f"Your code: {right[:3]} {right[3:]}.")  # as it was pasted
+    alice.expect_step("Name and password")
+
+
+def test_an_address_is_proven_anew_where_that_was_too_long_ago(stack: Stack, apply: Apply) -> None:
+    alice = at_name(apply(may_complain=True))
+    our_database(stack).execute("DELETE FROM regsvc_verification WHERE email_key = ?", (alice.person.email.lower(),))
+    alice.give_name()
+    expect(alice.page.get_by_role("status")).to_contain_text("verify your e-mail address again")
+    alice.give_email()
+    alice.expect_step("Verification code")
+    alice.give_code(find_code(stack.smtp.wait_for(alice.person.email, 2, counts=has_code).text))
     expect(alice.page.get_by_role("heading", name="Application received")).to_be_visible()
+
+
+def test_a_rejected_name_says_from_when_it_is_free(stack: Stack, apply: Apply) -> None:
+    rick = stack.pending("rick")
+    stack.decides("reject", rick)
+    alice = at_name(apply(may_complain=True))
+    alice.give_name(rick.name)
+    assert re.search(r"apply under it again from .*20\d\d", error_at(alice.page, NAME))
+    alice.give_name()
+    expect(alice.page.get_by_role("heading", name="Application received")).to_be_visible()
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+def test_each_step_is_an_entry_of_the_history_with_a_title(apply: Apply, size: str) -> None:
+    alice = at_name(apply(size=size))
+    page = alice.page
+    heading = page.get_by_role("heading", level=2)
+    expect(heading).to_be_focused()
+    expect(heading).to_have_accessible_description("Step 3 of 3")
+    server = page.title().rpartition(" – ")[2]
+    expect(page).to_have_title(f"Name and password (3/3) – {server}")
+    alice.fill_name()
+    page.evaluate("scrollTo(0, 9999)")
+    page.go_back()
+    expect(page.get_by_text(f"{alice.person.email} is verified.")).to_be_visible()
+    expect(page).to_have_title(f"Verification code (2/3) – {server}")
+    assert page.evaluate("scrollY") == 0
+    page.go_back()
+    expect(page).to_have_title(f"E-mail address (1/3) – {server}")
+    alice.press("Next")  # its address is proven
+    expect(page.get_by_label(NAME)).to_have_value(alice.person.name)
+    alice.press("Back")
+    expect(page).to_have_title(f"E-mail address (1/3) – {server}")
+    page.go_forward()
+    expect(page.get_by_label("Confirm password")).to_have_value(alice.person.password)
+    alice.press("Register")
+    expect(page).to_have_title(f"Application received – {server}")
+    page.go_back()
+    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
 
 
 def test_a_name_that_somebody_has_is_told(stack: Stack, apply: Apply) -> None:

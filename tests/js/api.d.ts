@@ -32,7 +32,7 @@ export type BulkResendResult = { success: boolean; message: string; id: number; 
 
 export type CaptchaConfigFields = { enabled: boolean; emailEnabled: boolean; type: "math" | "text"; requiredFor: Array<string> };
 
-export type CaptchaReply = { success: true; message?: string; token: string; image: string; expiresAt: number };
+export type CaptchaReply = { success: true; message?: string; token: string; image: string; expiresAt: number; expiresInSeconds: number };
 
 export type ChangePasswordReply = { success: true; message?: string; warnings: Array<string> };
 
@@ -164,7 +164,7 @@ export type RegisterReply = { success: true; message?: string; username: string;
 
 export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; proof?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
 
-export type RegistrationConfigFields = { open: boolean; approval: boolean; email: "optional" | "verified"; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
+export type RegistrationConfigFields = { open: boolean; approval: boolean; email: "optional" | "verified"; codeDigits: number; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
 
 export type RejectionFields = { count: number; lastAt: number | null; lastReason: string | null };
 

@@ -39,6 +39,7 @@ declare global {
     code?: string;
     field?: string;
     questionId?: number;
+    reapplyAt?: number;
     banExpiresAt?: number | null;
     captchaHelps?: boolean;
   }

@@ -40,6 +40,7 @@ class CaptchaChallenge:
     token: str = field(repr=False)
     picture: bytes = field(repr=False)
     expires_at: datetime
+    expires_in_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Captchas:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         expires_at = self._now() + self._policy.valid
         self._challenges.put(token, Challenge(_normalize(puzzle.answer), caller.network_key, expires_at))
-        return CaptchaChallenge(token, picture, expires_at)
+        return CaptchaChallenge(token, picture, expires_at, round(self._policy.valid.total_seconds()))
 
     @contextmanager
     def guard(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[bool]:

@@ -74,6 +74,7 @@ def _registration(services: Services) -> RegistrationConfigFields:
         open=services.config.registration.open,
         approval=services.config.registration.approval,
         email="verified" if services.config.registration.requires_code else "optional",
+        code_digits=services.config.verification.code_digits,
         password=services.config.registration.password_rule,
         password_reset="mail" if services.mail_queue.is_available else "operator",
         password_regex=_password_regex(services),

@@ -37,3 +37,4 @@ class CaptchaReply(Reply, frozen=True, kw_only=True):
         ),
     ]
     expires_at: EpochMilliseconds
+    expires_in_seconds: Annotated[int, Meta(description="Seconds until the challenge expires.", examples=[300])]

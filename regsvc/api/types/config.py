@@ -19,6 +19,7 @@ class RegistrationConfigFields(Output, frozen=True, kw_only=True):
     email: Annotated[
         Literal["verified", "optional"], Meta(description="`optional`: no code proves it, and nothing is mailed to it.")
     ]
+    code_digits: Annotated[int, Meta(description="Digits of a verification code.", examples=[6])]
     password: Literal["optional", "required", "off"]
     password_reset: Annotated[
         Literal["mail", "operator"],

@@ -1,4 +1,5 @@
-// The code that verifies the e-mail address. It can be pasted as it is in the mail.
+// The code that verifies the e-mail address. It can be pasted with the words around it, and is checked at once: what it
+// proves outlives the code itself.
 
 import { captchaFor, renewAfter } from "../shared/captcha.js";
 import { button, make } from "../shared/dom.js";
@@ -10,7 +11,16 @@ import { showSection } from "../shared/page.js";
 /** @typedef {import("./flow.js").Flow} Flow */
 
 /**
- * Have a code mailed, unless the last one is too recent. Throws a Refusal.
+ * Return whether the address in the draft has been proven by a code.
+ *
+ * @param {import("./draft.js").Draft} draft
+ */
+export function isProven(draft) {
+  return Boolean(draft.get("proof")) && draft.get("proofFor") === draft.get("email");
+}
+
+/**
+ * Have a code mailed, unless the last one is too recent or none is needed. Throws a Refusal.
  *
  * @param {Flow} flow
  * @param {object} captchaProof
@@ -18,7 +28,8 @@ import { showSection } from "../shared/page.js";
 export async function sendCode(flow, captchaProof = {}, { isAgain = false } = {}) {
   const { draft } = flow;
   const email = draft.get("email");
-  if (!isAgain && draft.get("codeFor") === email && draft.get("codeNextAt") > Date.now()) {
+  const isRecent = draft.get("codeFor") === email && draft.get("codeNextAt") > Date.now();
+  if (!isAgain && (isRecent || isProven(draft))) {
     return;
   }
   const sent = await flow.api.post("verify/send", { email, ...captchaProof });
@@ -33,26 +44,49 @@ export const codeStep = {
 
   async render(flow) {
     const { draft } = flow;
+    if (isProven(draft)) {
+      return { form: flow.form({ fields: [] }), above: make("p", {}, t("code_right", { email: draft.get("email") })) };
+    }
+    const digits = flow.config.registration.codeDigits;
     const code = new Field("code", t("code"), {
       hint: t("code_hint"),
       inputmode: "numeric",
       autocomplete: "one-time-code",
       value: draft.get("code") ?? "",
-      check: (value) => (/^\d+$/.test(withoutSpaces(value)) ? "" : t("code_wrong")),
+      check: (value) => (findCode(value, digits) ? "" : t("code_wrong", { digits })),
     });
-    const form = flow.form({ fields: [code], send: (values) => draft.update({ code: withoutSpaces(values.code) }) });
+    const form = flow.form({ fields: [code], send: ({ code }) => checkCode(flow, findCode(code, digits)) });
+    code.input.addEventListener("input", () => {
+      if (findCode(code.value, digits)) {
+        form.element.requestSubmit();
+      }
+    });
     const above = make("p", {}, t("code_sent", { email: draft.get("email") }));
     return { form, above, below: [resendButton(flow)] };
   },
 };
 
 /**
- * Remove the spaces and hyphens that pasted codes have around or between their digits.
+ * Exchange the code for a proof of the address. Throws a Refusal.
  *
- * @param {string} value
+ * @param {Flow} flow
+ * @param {string} code
  */
-function withoutSpaces(value) {
-  return value.replace(/[\s-]/g, "");
+async function checkCode({ api, draft }, code) {
+  const email = draft.get("email");
+  const { proof } = await api.post("verify/check", { email, code });
+  draft.update({ proof, proofFor: email, code: "" });
+}
+
+/**
+ * Return the code in what was typed or pasted, or "": a run of so many digits, perhaps with spaces or hyphens between.
+ *
+ * @param {string} text
+ * @param {number} digits
+ */
+export function findCode(text, digits) {
+  const found = text.match(new RegExp(`(?:^|\\D)(\\d(?:[ -]?\\d){${digits - 1}})(?!\\d)`));
+  return found === null ? "" : found[1].replace(/[ -]/g, "");
 }
 
 /** @param {Flow} flow */

@@ -10,7 +10,7 @@ export const LOOKS_LIKE_AN_ADDRESS = /^[^\s@]+@[^\s@]+$/;
 /** @type {Step} */
 export const emailStep = {
   id: "email",
-  owns: ["email"],
+  owns: ["email", "proof"],
   isRequired: (config) => config.registration.email === "verified",
 
   async render(flow) {

@@ -4,10 +4,14 @@ import { asRefusal } from "../shared/api.js";
 import { CaptchaField, renewAfter, requiresCaptcha } from "../shared/captcha.js";
 import { button, make } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
-import { t } from "../shared/i18n.js";
+import { formatTime, t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
+import { isProven } from "./code.js";
 import { showResult } from "./result.js";
+import { StepHistory } from "./step-history.js";
+
+const PROGRESS = "progress";
 
 export class Flow {
   /**
@@ -23,6 +27,8 @@ export class Flow {
     this.draft = draft;
     this.steps = steps;
     this.index = 0;
+    this.reached = 0; // no entry of the history leads beyond: the password is not stored
+    this.history = new StepHistory(config.webServerPrefix, (step) => this.showAgain(step));
     this.isCorrecting = false; // on the way back from the end: after this step the request is sent again
     this.captcha = requiresCaptcha("register", config) ? new CaptchaField(api, config.captcha) : null;
   }
@@ -32,6 +38,27 @@ export class Flow {
     const left = this.steps.findIndex((step) => step.id === this.draft.get("step"));
     const name = this.steps.findIndex((step) => step.id === "name");
     await this.show(Math.min(Math.max(0, left), name), { isFirst: true });
+  }
+
+  /**
+   * Show a step that the visitor went to in the browser's history.
+   *
+   * @param {string} id
+   */
+  async showAgain(id) {
+    this.leave();
+    const index = this.steps.findIndex((step) => step.id === id);
+    const isOpen = index >= 0 && index <= this.reached;
+    await this.show(isOpen ? index : this.reached, { isAgain: true }).catch((refusal) => {
+      this.history.replace(this.steps[this.index].id);
+      notice.showRefusal(refusal);
+    });
+  }
+
+  /** Whether the step for the code, another one than this, has still to be done. */
+  get isCodeMissing() {
+    const codeStep = this.steps.findIndex((step) => step.id === "code");
+    return codeStep >= 0 && codeStep !== this.index && !isProven(this.draft);
   }
 
   get isLast() {
@@ -49,7 +76,7 @@ export class Flow {
     const captcha = this.index === this.steps.length - 1 ? this.captcha : null;
     return new Form({
       fields: captcha === null ? fields : [...fields, captcha],
-      submit: t(this.isLast ? "register" : "next"),
+      submit: t(this.isLast && !this.isCodeMissing ? "register" : "next"),
       others,
       send: async ({ captchaAnswer: _answer, ...values }) => {
         this.draft.update(values);
@@ -65,7 +92,7 @@ export class Flow {
    *
    * @param {number} index
    */
-  async show(index, { isFirst = false } = {}) {
+  async show(index, { isFirst = false, isAgain = false } = {}) {
     const before = this.index;
     this.index = index;
     try {
@@ -73,6 +100,7 @@ export class Flow {
         await this.captcha.renew();
       }
       const rendered = await this.steps[index].render(this);
+      this.remember(before, isFirst || isAgain);
       this.render(rendered, isFirst);
       return rendered.form;
     } catch (refusal) {
@@ -82,6 +110,26 @@ export class Flow {
   }
 
   /**
+   * Give the step that is about to be shown an entry in the history, and its title.
+   *
+   * @param {number} before the step that was shown until now
+   * @param {boolean} hasEntry
+   */
+  remember(before, hasEntry) {
+    const { index, steps } = this;
+    this.reached = Math.max(this.reached, index);
+    if (hasEntry || index === before) {
+      this.history.replace(steps[index].id);
+    } else {
+      this.history.add(steps[index].id);
+    }
+    const place = steps.length > 1 ? ` (${index + 1}/${steps.length})` : "";
+    this.history.setTitle(t(`step_${steps[index].id}`) + place);
+  }
+
+  /**
+   * Show a step from its top. The focus goes to its heading, unless the page has just been opened.
+   *
    * @param {RenderedStep} step
    * @param {boolean} isFirst
    */
@@ -89,33 +137,47 @@ export class Flow {
     const { index, draft, steps } = this;
     draft.form = form;
     draft.update({ step: steps[index].id });
-    const title = make("h2", {}, t(`step_${steps[index].id}`));
+    const progress = renderProgress(steps.length, index);
+    const title = make("h2", { tabindex: "-1", "aria-describedby": PROGRESS }, t(`step_${steps[index].id}`));
     const back = index > 0 && button(t("back"), () => this.back(), "plain");
-    showSection(null, renderProgress(steps.length, index), title, above, form.element, below, back);
+    showSection(null, progress, title, above, form.element, below, back);
     showAnnouncement(index === 0);
     if (!isFirst) {
-      form.fields[0]?.focus();
+      scrollTo(0, 0);
+      title.focus({ preventScroll: true });
     }
   }
 
-  async back() {
+  /** Keep what was typed into the step that is being left. */
+  leave() {
     notice.clear();
     if (this.draft.form !== null) {
       this.draft.update(this.draft.form.values);
     }
     this.isCorrecting = false;
+  }
+
+  /** Go back to an earlier step: where the browser's Back would lead, unless that is a later one. */
+  async back() {
+    const before = this.steps.findIndex((step) => step.id === this.history.before);
+    if (before >= 0 && before < this.index) {
+      history.back();
+      return;
+    }
+    this.leave();
     await this.show(this.index - 1).catch((refusal) => notice.showRefusal(refusal));
   }
 
   async next() {
     const codeStep = this.steps.findIndex((step) => step.id === "code");
-    if (this.isCorrecting && codeStep >= 0 && !this.draft.get("code")) {
+    if (this.isCorrecting && this.isCodeMissing) {
       await this.show(codeStep); // another address needs its own code
     } else if (this.isLast) {
       await this.register().catch((error) => this.showRefusal(asRefusal(error)));
     } else {
       notice.clear();
-      await this.show(this.index + 1);
+      const isCodeNext = this.index + 1 === codeStep;
+      await this.show(this.index + (isCodeNext && isProven(this.draft) ? 2 : 1));
     }
   }
 
@@ -126,7 +188,7 @@ export class Flow {
     const reply = await this.api.post("register", {
       username: draft.get("username"),
       ...(draft.get("email") ? { email: draft.get("email") } : {}),
-      ...(draft.get("code") ? { code: draft.get("code") } : {}),
+      ...(isProven(draft) ? { proof: draft.get("proof") } : {}),
       ...(password ? { password } : {}),
       ...(draft.get("platform") ? { platform: [draft.get("platform")].flat()[0] } : {}),
       ...(questionnaire ? { questionnaire: { token: questionnaire.token } } : {}),
@@ -135,6 +197,7 @@ export class Flow {
     });
     draft.clear();
     showResult(reply, config, { hasPassword: Boolean(password) });
+    this.history.end(t(reply.status === "approved" ? "done_approved" : "done_pending"));
   }
 
   /**
@@ -143,9 +206,13 @@ export class Flow {
    *
    * @param {import("../shared/api.js").Refusal} refusal
    */
-  async showRefusal(refusal) {
+  async showRefusal(refusal, { isAtEnd = true } = {}) {
     const field = refusal.field ?? "";
-    const isSpent = ["questionnaire", "linkToken"].includes(field);
+    const isSpent = ["questionnaire", "linkToken", "proof"].includes(field);
+    notice.clear();
+    if (refusal.code === "reapply_later") {
+      refusal.message = t("reapply_later", { date: formatTime(refusal.body.reapplyAt) });
+    }
     if (isSpent) {
       this.draft.update({ [field]: null });
     }
@@ -158,7 +225,7 @@ export class Flow {
     if (index < 0 || (index === this.index && !isSpent)) {
       throw refusal;
     }
-    this.isCorrecting = !isAboutCaptcha;
+    this.isCorrecting = isAtEnd && !isAboutCaptcha;
     (await this.show(index)).showRefusal(refusal);
   }
 }
@@ -176,7 +243,7 @@ function renderProgress(count, current) {
   return make(
     "div",
     { class: "steps" },
-    make("p", {}, t("step", { step: current + 1, steps: count })),
+    make("p", { id: PROGRESS }, t("step", { step: current + 1, steps: count })),
     make("div", { class: "bar", "aria-hidden": "true" }, segments),
   );
 }

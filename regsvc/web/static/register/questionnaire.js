@@ -5,6 +5,7 @@ import { make } from "../shared/dom.js";
 import { Choice, Field } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
+import { isProven } from "./code.js";
 
 /** @type {Step} */
 export const questionnaireStep = {
@@ -22,6 +23,15 @@ export const questionnaireStep = {
       fields,
       send: (values) => submit(flow, data.questions, values),
       onRefusal: (refusal) => {
+        if (refusal.field === "proof") {
+          flow.showRefusal(refusal, { isAtEnd: false }).catch((another) => notice.showRefusal(another));
+          return true;
+        }
+        if (refusal.retryAfter) {
+          form.hold(refusal.retryAfter);
+          notice.announce(refusal.message, "bad");
+          return true;
+        }
         const field = fields.find(({ name }) => name === fieldName(refusal.body.questionId));
         field?.showError(refusal.message);
         field?.focus();
@@ -97,10 +107,12 @@ async function submit(flow, questions, values) {
       answers[id] = type === "text" ? { type, textAnswer: value } : { type, selectedOptionIds: value };
     }
   }
-  const { passed, token, message = "" } = await flow.api.post("questionnaire/submit", { answers });
-  if (!passed) {
-    throw new Refusal(200, { code: "questionnaire_failed", message });
+  const proof = isProven(flow.draft) ? { proof: flow.draft.get("proof") } : {};
+  const result = await flow.api.post("questionnaire/submit", { answers, ...proof });
+  const { message = "" } = result;
+  if (!result.passed) {
+    throw new Refusal(200, { code: "questionnaire_failed", message }, result.remainingSeconds || null);
   }
-  flow.draft.update({ questionnaire: { token } });
+  flow.draft.update({ questionnaire: { token: result.token } });
   notice.show(message, "good");
 }

@@ -5,6 +5,8 @@ import { Field } from "./form.js";
 import { t } from "./i18n.js";
 import { notice } from "./notice.js";
 
+const RENEWED_BEFORE = 10; // seconds until it expires
+
 /** @typedef {"register" | "verify_send" | "login" | "forgot"} CaptchaUse */
 
 /** A field with its picture. Load one with `renew()`; `token` names the challenge that the answer is for. */
@@ -22,18 +24,28 @@ export class CaptchaField extends Field {
     this.api = api;
     /** @type {string | null} */
     this.token = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.expiry = undefined;
     this.picture = make("img", { class: "captcha", alt: t("captcha_picture") });
     this.element.prepend(this.picture);
     const renew = () => this.renew().catch((refusal) => notice.showRefusal(refusal));
     this.element.append(button(t("captcha_other"), renew, "plain"));
   }
 
-  /** Load another picture. Throws a Refusal. */
+  /** Load another picture, and again shortly before it expires, for as long as it is shown. Throws a Refusal. */
   async renew() {
-    const { token, image } = await this.api.get("captcha/generate");
+    const { token, image, expiresInSeconds } = await this.api.get("captcha/generate");
+    clearTimeout(this.expiry);
+    this.expiry = setTimeout(() => this.renewIfShown(), Math.max(1, expiresInSeconds - RENEWED_BEFORE) * 1000);
     this.token = token;
     this.picture.src = image;
     this.value = "";
+  }
+
+  async renewIfShown() {
+    if (this.element.isConnected) {
+      await this.renew().catch(() => {}); // the button for another picture is still there
+    }
   }
 
   /** The fields of a request that answer the captcha. */

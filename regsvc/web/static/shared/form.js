@@ -3,7 +3,7 @@
 import { asRefusal } from "./api.js";
 import { make, uniqueId } from "./dom.js";
 import { t } from "./i18n.js";
-import { notice } from "./notice.js";
+import { countdown, notice } from "./notice.js";
 
 /**
  * @typedef {object} FieldOptions
@@ -158,6 +158,7 @@ export class Form {
     this.send = send;
     this.onRefusal = onRefusal;
     this.isBusy = false;
+    this.isHeld = false;
     this.submit = make("button", { class: kind }, submit);
     const elements = fields.map((field) => field.element);
     const onsubmit = (/** @type {Event} */ event) => this.handleSubmit(event);
@@ -172,7 +173,7 @@ export class Form {
   /** @param {Event} event */
   async handleSubmit(event) {
     event.preventDefault();
-    if (this.isBusy || !this.validate()) {
+    if (this.isBusy || this.isHeld || !this.validate()) {
       return;
     }
     this.setBusy(true);
@@ -192,6 +193,21 @@ export class Form {
     } finally {
       this.setBusy(false);
     }
+  }
+
+  /**
+   * Let the form be sent again only after this time, which its button counts down.
+   *
+   * @param {number} seconds
+   */
+  hold(seconds) {
+    const label = this.submit.textContent;
+    countdown(seconds, (left) => {
+      this.isHeld = left > 0;
+      this.submit.textContent = left > 0 ? `${label} ${t("retry_in", { seconds: left })}` : label;
+      this.submit.setAttribute("aria-disabled", String(this.isHeld));
+      return this.submit.isConnected;
+    });
   }
 
   /** Show every error at its field and move the focus to the first; return whether there was none. */
@@ -224,7 +240,7 @@ export class Form {
   setBusy(isBusy) {
     this.isBusy = isBusy;
     // not disabled: that would take the focus away
-    this.submit.setAttribute("aria-disabled", String(isBusy));
+    this.submit.setAttribute("aria-disabled", String(isBusy || this.isHeld));
     this.element.setAttribute("aria-busy", String(isBusy));
   }
 }

@@ -1,0 +1,94 @@
+"""A slow applicant with a nervous thumb: nothing is lost on the way, and one code is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.accessibility import find_serious_faults
+from tests.browser.applicant import Applicant
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.our_tables import age_code
+from tests.support.questions import asking
+from tests.support.stack import Stack, has_code
+
+WORDS = "I like it."
+ENGLISH = {
+    "email": "E-mail address",
+    "code": "Verification code",
+    "name": "Minecraft username",
+    "next": "Next",
+    "register": "Register",
+    "fight": "Fight",
+    "talk": "Talk",
+    "build": "Building",
+    "why": "Why here?",
+    "failed": "0 points; you need 60",
+    "done": "Application received",
+}
+CHINESE = {
+    "email": "邮箱",
+    "code": "验证码",
+    "name": "Minecraft 用户名",
+    "next": "下一步",
+    "register": "提交注册",
+    "fight": "打架",
+    "talk": "商量",
+    "build": "Building",
+    "why": "为什么来这里？",
+    "failed": "未达到 60 分",
+    "done": "已收到您的注册申请",
+}
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    directory = tmp_path_factory.mktemp("stack")
+    with Stack("sqlite", directory / "stack", config=asking(directory, retry_after="2 seconds")) as stack:
+        yield stack
+
+
+@pytest.mark.parametrize(
+    ("size", "language", "texts"), [("phone", "en", ENGLISH), ("desktop", "zh-CN", CHINESE)], ids=["phone", "desktop"]
+)
+def test_alice_takes_her_time(
+    stack: Stack, open_page: OpenPage, size: str, language: str, texts: Mapping[str, str]
+) -> None:
+    """A quarter of an hour in the questionnaire, Back twice, a reload, one failed attempt."""
+    page = open_page("/register", size=size, language=language, may_complain=True)
+    alice = Applicant(page, stack, stack.newcomer("alice"))
+    send = page.locator("form button:not([type])")
+    page.get_by_label(texts["email"]).fill(alice.person.email)
+    send.click()
+    page.get_by_label(texts["code"]).fill(alice.code())
+    page.get_by_label(texts["name"]).fill(alice.person.name)
+    send.click()
+    expect(page.get_by_role("heading", level=2)).to_be_focused()
+    assert page.evaluate("scrollY") == 0
+    page.get_by_label(texts["why"]).fill(WORDS)
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+
+    age_code(stack, alice.person.email, minutes=16)
+    page.go_back()
+    expect(page.get_by_label(texts["name"])).to_have_value(alice.person.name)
+    page.go_back()
+    page.reload()
+    expect(send).to_be_visible()
+    send.click()  # the address is verified
+    expect(page.get_by_label(texts["name"])).to_have_value(alice.person.name)
+    send.click()
+    expect(page.get_by_label(texts["why"])).to_have_value(WORDS)
+
+    page.get_by_label(texts["fight"]).check()
+    send.click()
+    expect(page.get_by_role("status")).to_contain_text(texts["failed"])
+    assert find_serious_faults(page) == []
+    page.get_by_label(texts["talk"]).check()
+    page.get_by_label(texts["build"]).check()
+    expect(send).to_have_text(texts["register"])  # the wait is over
+    send.click()
+    expect(page.get_by_role("heading", name=texts["done"])).to_be_visible()
+    assert len([letter for letter in stack.smtp.letters_to(alice.person.email) if has_code(letter)]) == 1
