@@ -12,11 +12,12 @@ from contextlib import closing
 from pathlib import Path
 
 from plugin_bridge.hashers import HASHERS
+from regsvc.config.loader import load_config
+from regsvc.config.sections import Config
 from regsvc.core.clock import epoch_ms, now
 
 OPERATOR = "Olivia"
 OPERATOR_UUID = "353162d4-f7e5-3838-896a-8d4e4f07ca40"  # the UUID of this name in offline mode
-BASE_URL = "http://127.0.0.1:8080"
 
 SERVER_PROPERTIES = """\
 #Minecraft server properties
@@ -89,7 +90,7 @@ def main() -> None:
     var = Path("var").resolve()
     password = prepare(var)
     config = var / "demo.toml"
-    print(_hint(config, password), flush=True)
+    print(hint(load_config(config, os.environ), password), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", "companion", "serve", "--config", str(config)])  # noqa: S606
 
 
@@ -130,7 +131,9 @@ def _make_table(file: Path) -> str:
     return password
 
 
-def _hint(config: Path, password: str | None) -> str:
+def hint(config: Config, password: str | None) -> str:
+    """Return what to open and what to try; `password` is None if an earlier run showed it."""
+    address = config.base_url()
     shown = password or "<the password from the first run>"
     first = (
         f"The operator is {OPERATOR}, the password {password} (shown only once)."
@@ -141,11 +144,13 @@ def _hint(config: Path, password: str | None) -> str:
     login = json.dumps({"username": OPERATOR, "password": shown})
     return f"""\
 {first}
-Config: {config}. Mails, with their codes, appear in the log below. Try:
+Config: {config.file}. Mails, with their codes, appear in the log below.
 
-  curl {BASE_URL}/api/config
-  curl {BASE_URL}/api/verify/send {json_header} -d '{{"email": "alice@example.org"}}'
-  curl {BASE_URL}/api/admin/login {json_header} -d '{login}'
+Open {address}/ to register as a player, and {address}/admin to decide as {OPERATOR}. The API:
+
+  curl {address}/api/config
+  curl {address}/api/verify/send {json_header} -d '{{"email": "alice@example.org"}}'
+  curl {address}/api/admin/login {json_header} -d '{login}'
 """
 
 

@@ -105,6 +105,7 @@ def small_pages(page: Page, chat_stack: ChatStack, take: Take) -> None:
     page.route("**/api/server/status*", running)
     base_url = chat_stack.stack.daemon.base_url
     for name, path, seen in (
+        ("home", "/", "7 of 40 players online"),
         ("server", "/server", "Downloads"),
         ("forgot-password", "/forgot-password", "Send link"),
         ("set-password", "/set-password#token=1.sesame", "Confirm password"),
@@ -176,7 +177,12 @@ def stack() -> Iterator[ChatStack]:
         config: dict[str, dict[str, Any]] = {
             **asking(directory),
             "chat": provider.config(required=True),
-            "server": {"name": "Willow Valley", "announcement": "The new world opens on Saturday at 18:00."},
+            "server": {
+                "name": "Willow Valley",
+                "description": "A quiet survival world for people who like to build.",
+                "announcement": "The new world opens on Saturday at 18:00.",
+                "links": {"Discord": "https://example.org/chat", "Map": "https://example.org/map"},
+            },
             "game": {"address": "play.example.org"},
             "downloads": {
                 "client": {

@@ -92,5 +92,5 @@ def test_a_wrong_address_leads_home(open_page: OpenPage, size: str, dark: bool) 
     page = open_page("/rules/old", size=size, dark=dark, may_complain=True)
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     assert find_serious_faults(page) == []
-    page.get_by_role("link", name="To the home page").click()
+    page.get_by_role("link", name="Go to the home page").click()
     expect(page.get_by_role("heading", name="Willow Valley")).to_be_visible()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from regsvc.cli.demo import AUTHME_TABLE, OPERATOR, prepare
+from regsvc.cli.demo import AUTHME_TABLE, OPERATOR, hint, prepare
+from regsvc.config.loader import load_config
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table
@@ -42,6 +43,13 @@ def test_the_config_points_at_the_made_up_server(tmp_path: Path) -> None:
     assert config["mail"]["backend"] == "log"
     authme = yaml.safe_load((tmp_path / "demo-server" / "plugins" / "AuthMe" / "config.yml").read_text())
     assert authme["DataSource"]["caching"] is False
+
+
+def test_it_says_what_to_open_at_the_port_it_is_served_on(tmp_path: Path) -> None:
+    password = prepare(tmp_path)
+    shown = hint(load_config(tmp_path / "demo.toml", {"COMPANION_SERVER_PORT": "18080"}), password)
+    assert "Open http://127.0.0.1:18080/ to register as a player, and http://127.0.0.1:18080/admin to decide" in shown
+    assert "8080" not in shown.replace("18080", "")
 
 
 def test_its_table_is_the_one_authme_makes(tmp_path: Path) -> None:
