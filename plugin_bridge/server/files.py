@@ -93,6 +93,7 @@ class ServerProperties:
 
     server_ip: str = ""  # empty: all addresses
     server_port: int = 25565
+    enable_status: bool = True  # whether the server answers status pings
     online_mode: bool = True
     rcon_enabled: bool = False  # the server opens RCON only if a password is set too
     rcon_ip: str = ""  # Paper's own key; empty: as `server_ip`
@@ -114,6 +115,7 @@ def read_server_properties(path: Path) -> ServerProperties:
     return ServerProperties(
         server_ip=found.get("server-ip", default.server_ip).strip(),
         server_port=_port(found.get("server-port"), default.server_port),
+        enable_status=_flag(found.get("enable-status"), default.enable_status),
         online_mode=_flag(found.get("online-mode"), default.online_mode),
         rcon_enabled=_flag(found.get("enable-rcon"), default.rcon_enabled) and password != "",
         rcon_ip=found.get("rcon.ip", default.rcon_ip).strip(),

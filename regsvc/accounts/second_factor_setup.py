@@ -12,6 +12,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.names import name_key
+from regsvc.core.qr_code import draw_qr_code
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED
 
@@ -119,7 +120,7 @@ class SecondFactorSetup:
     def _begin(self, identity: LoginIdentity) -> AppEntry:
         secret = self.store.begin(identity)
         uri = provisioning_uri(secret, identity.username, self.live.current.server.name)
-        return AppEntry(secret, uri, _draw_qr_code(uri))
+        return AppEntry(secret, uri, draw_qr_code(uri))
 
 
 def _require_off(identity: LoginIdentity) -> None:
@@ -130,11 +131,3 @@ def _require_off(identity: LoginIdentity) -> None:
 def _require_on(identity: LoginIdentity) -> None:
     if identity.totp_secret is None:
         raise errors.TotpNotOn
-
-
-def _draw_qr_code(text: str) -> str:
-    """Return a QR code as a `data:` address of a PNG image. The library is loaded when it is used first."""
-    import segno
-
-    image: str = segno.make(text, error="m", micro=False).png_data_uri(scale=5, border=4)
-    return image

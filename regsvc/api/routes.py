@@ -47,7 +47,7 @@ from regsvc.api.handlers.second_factor import (
     SecondFactorHandler,
     SwitchOffSecondFactorHandler,
 )
-from regsvc.api.handlers.server import DownloadsHandler, ServerStatusHandler, VersionHandler
+from regsvc.api.handlers.server import DownloadsHandler, JoinHelpHandler, ServerStatusHandler, VersionHandler
 from regsvc.api.handlers.sessions import EndSessionHandler, EndUserSessionHandler, SessionsHandler
 from regsvc.api.handlers.users import DeleteUserHandler, ExportUserHandler, UpdateUserHandler
 
@@ -112,6 +112,7 @@ ROUTES = (
     Route("POST", "/api/discord/unlink", UnlinkChatHandler, PUBLIC),
     Route("GET", "/api/version", VersionHandler, PUBLIC),
     Route("GET", "/api/server/status", ServerStatusHandler, PUBLIC),
+    Route("GET", "/api/server/join", JoinHelpHandler, PUBLIC),
     Route("GET", "/api/downloads", DownloadsHandler, PUBLIC),
     Route("POST", "/api/admin/login", AdminLoginHandler, PUBLIC),
     Route("GET", "/api/admin/verify", AdminVerifyHandler, ADMIN),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from plugin_bridge.server.files import PropertiesFile
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.app.context import AppContext
 from regsvc.config.sections import Config
@@ -49,10 +50,16 @@ def wire_game(context: AppContext) -> GameParts:
     return GameParts(
         updates=Updates(_feeds(config), max(config.updates.every, timedelta(minutes=1)), now),
         plugin=PluginVersionCache(PluginJar(plugins).find_version),
-        game_status=GameStatus(find_address, now),
+        game_status=GameStatus(find_address, now, is_hidden=partial(_is_status_hidden, context.server_properties)),
         has_game=bool(game.address) or game.directory is not None,
         find_game_address=find_address,
     )
+
+
+def _is_status_hidden(properties: PropertiesFile) -> bool:
+    """Return whether the game server is set to answer no status pings. Blocking."""
+    current = properties.refresh()
+    return current is not None and not current.enable_status
 
 
 def _feeds(config: Config) -> dict[Product, UpdateFeed]:

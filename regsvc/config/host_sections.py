@@ -195,6 +195,9 @@ class GameSection:
     address: str = key.text(
         "", 'Host and port that players connect to; "" takes both from server.properties.', check=check.game_address
     )
+    versions: str = key.text(
+        "", 'Versions of the game that can join, such as "1.20 to 1.21.4", for pages; "" shows the server\'s own.'
+    )
     rcon: Switch = key.switch(
         "auto", 'Use the remote console (RCON) to kick players; "auto" is on if server.properties enables RCON.'
     )

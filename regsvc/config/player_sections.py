@@ -250,5 +250,10 @@ class BedrockSection:
     """Players of the Bedrock edition, who join through Geyser and Floodgate."""
 
     enabled: bool = key.flag(False, "Whether Bedrock players may register.")
+    address: str = key.text(
+        "",
+        'Host and port that Bedrock players connect to; "" is the host in game.address, with port 19132.',
+        check=check.game_address,
+    )
     prefix: str = key.text(".", "Prefix that Floodgate puts before their names.")
     username_regex: str = key.pattern("^[a-zA-Z0-9._-]{3,16}$", "Regular expression that their names must match.")

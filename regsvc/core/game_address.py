@@ -9,6 +9,7 @@ from plugin_bridge.server.files import read_server_properties
 from regsvc.core.addresses import connect_host, is_loopback, is_unspecified
 
 DEFAULT_PORT: Final = 25565
+BEDROCK_PORT: Final = 19132
 
 _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/@\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
 
@@ -20,10 +21,10 @@ class GameAddress(NamedTuple):
     port: int
 
 
-def parse_game_address(written: str) -> GameAddress:
+def parse_game_address(written: str, default_port: int = DEFAULT_PORT) -> GameAddress:
     """Parse "play.example.org", "192.0.2.1:25566" or "[2001:db8::1]:25565"; raises ValueError for anything else."""
     match = _ADDRESS.fullmatch(written.strip())
-    port = DEFAULT_PORT if match is None or match["port"] is None else int(match["port"])
+    port = default_port if match is None or match["port"] is None else int(match["port"])
     if match is None or not 0 < port <= 65535 or not _is_ipv6(match["v6"] or "::"):
         raise ValueError('this must be a host, with or without a port, such as "play.example.org:25565"')
     return GameAddress(match["v6"] or match["host"], port)
@@ -46,6 +47,13 @@ def public_game_address(written: str) -> str | None:
         return None
     shown = f"[{host}]" if ":" in host and port != DEFAULT_PORT else host
     return shown if port == DEFAULT_PORT else f"{shown}:{port}"
+
+
+def public_bedrock_address(written: str, java: str) -> GameAddress | None:
+    """Return `bedrock.address`, else Geyser's usual port on the host of `game.address`; None if that is not public."""
+    if written:
+        return parse_game_address(written, BEDROCK_PORT)
+    return None if public_game_address(java) is None else GameAddress(parse_game_address(java).host, BEDROCK_PORT)
 
 
 def find_game_address(written: str, properties: Path | None) -> GameAddress | None:

@@ -27,6 +27,8 @@ class LastStatus:
 
     status: ServerStatus | None = None
     at: datetime | None = None
+    is_hidden: bool = False
+    """Whether there is no answer because the server is set to give none."""
 
 
 class GameStatus:
@@ -37,14 +39,17 @@ class GameStatus:
         find_address: Callable[[], GameAddress | None],
         now: Clock,
         *,
+        is_hidden: Callable[[], bool] = lambda: False,
         max_age: timedelta = MAX_AGE,
         timeout: timedelta = TIMEOUT,
     ) -> None:
         """`find_address` may block and raise `ServerFileError`. `max_age`: how long a result stays fresh.
 
-        `timeout`: how long the server may take to answer a ping.
+        `is_hidden` may block; it tells whether the server is set to answer no pings. `timeout`: how long the server may
+        take to answer a ping.
         """
         self._find_address = find_address
+        self._is_hidden = is_hidden
         self._now = now
         self._max_age = max_age.total_seconds()
         self._timeout = timeout.total_seconds()
@@ -70,7 +75,8 @@ class GameStatus:
 
     async def _update(self) -> LastStatus:
         status = await self._find_status()
-        self._last = LastStatus(status, self._now())
+        is_hidden = status is None and await asyncio.to_thread(self._is_hidden)
+        self._last = LastStatus(status, self._now(), is_hidden)
         self._expires_at = asyncio.get_running_loop().time() + self._max_age
         return self._last
 

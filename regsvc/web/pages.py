@@ -47,18 +47,25 @@ class WebPage:
     is_mailed: bool = False
     """Mails link to the page, so it exists even if the host has their own front end."""
     template: str = "page.html"
+    helps_to_join: bool = False
+    """Whether the page shows how to join the game, whose texts are in `[page.join]`."""
 
     @property
     def section(self) -> str:
         """The section of the translations with its texts."""
         return f"page.{self.name.replace('-', '_')}"
 
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """All sections of the translations that its script uses."""
+        return ("page.common", *(("page.join",) if self.helps_to_join else ()), self.section)
+
 
 PAGE_TABLE: Final = (
     WebPage("/", "home", template="home.html"),
-    WebPage("/register", "register", is_in_menu=True),
-    WebPage("/account", "account", is_in_menu=True),
-    WebPage("/server", "server", is_in_menu=True),
+    WebPage("/register", "register", is_in_menu=True, helps_to_join=True),
+    WebPage("/account", "account", is_in_menu=True, helps_to_join=True),
+    WebPage("/server", "server", is_in_menu=True, helps_to_join=True),
     WebPage("/forgot-password", "forgot-password"),
     WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True),
     WebPage("/admin", "admin", is_for_players=False, is_wide=True),
@@ -118,9 +125,9 @@ class PageHandler(LayoutHandler):
 
     def get(self) -> None:
         translations = self.services.translations
-        texts = translations.section("page.common", self.language) | translations.section(
-            self._page.section, self.language
-        )
+        texts: dict[str, str] = {}
+        for section in self._page.sections:
+            texts |= translations.section(section, self.language)
         self.render_page(
             self._template,
             self._page,

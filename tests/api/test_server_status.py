@@ -20,6 +20,7 @@ NO_REPLY = {
     "version": None,
     "motd": None,
     "latencyMs": None,
+    "statusHidden": False,
 }
 
 
@@ -105,6 +106,14 @@ def test_the_servers_own_file_tells_where_it_is(make_stack: MakeStack, game: Min
     stack.daemon.stop()
     stack.daemon.start()
     assert status_once_asked(stack)["online"] is True
+
+
+def test_a_server_that_is_set_to_give_no_answer_is_not_called_away(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"game": {"address": f"127.0.0.1:{free_port()}"}})
+    assert status_once_asked(stack)["statusHidden"] is False
+    stack.game.write_properties(enable_status="false")
+    payload = ask_until(lambda: status(stack), lambda payload: payload["statusHidden"])
+    assert payload["online"] is False
 
 
 def test_a_host_may_not_tell_where_the_game_is(make_stack: MakeStack) -> None:

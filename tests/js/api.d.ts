@@ -14,6 +14,8 @@ export type BanRequest = { language?: string | null; username?: string | null; u
 
 export type BedrockConfigFields = { enabled: boolean; prefix: string; usernameRegex: string };
 
+export type BedrockServerFields = { host: string; port: number; link: string; qrCode: string };
+
 export type BeginChatLinkQuery = { language?: string | null; username?: string | null };
 
 export type BeginChatLinkReply = { success: true; message?: string; authUrl: string; linkToken: string };
@@ -102,11 +104,15 @@ export type FindingFields = { id: string; severity: "broken" | "risky"; title: s
 
 export type ForgotPasswordRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string };
 
-export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null };
+export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null; statusHidden: boolean };
 
 export type HistoryFields = { username: string; transition: "approve" | "reject" | "ban" | "unban" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; operator: string; reviewedAt: number; isSameUser: boolean; isSameName: boolean; isSameEmail: boolean };
 
 export type InvalidTokenReply = { success: false; message: string; valid: false; code: string };
+
+export type JoinHelpFields = { address: string | null; versions: string | null; bedrock: BedrockServerFields | null };
+
+export type JoinHelpReply = { success: true; message?: string; data: JoinHelpFields };
 
 export type LinkedChatFields = { id: string; username: string | null };
 
@@ -263,6 +269,7 @@ export interface GetRoutes {
   "discord/status": { reply: ChatStatusReply; body: {} };
   "version": { reply: VersionReply; body: {} };
   "server/status": { reply: ServerStatusReply; body: {} };
+  "server/join": { reply: JoinHelpReply; body: {} };
   "downloads": { reply: DownloadsReply; body: {} };
   "admin/verify": { reply: ValidTokenReply; body: {} };
   "admin/users": { reply: UsersReply; body: {} };

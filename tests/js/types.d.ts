@@ -21,6 +21,7 @@ declare global {
   type OwnStatus = GetReply<"user/status">["data"];
   type Question = GetReply<"questionnaire/config">["data"]["questions"][number];
   type ServerStatus = GetReply<"server/status">["data"];
+  type JoinHelp = GetReply<"server/join">["data"];
   type Download = GetReply<"downloads">["resources"][number];
   type ListedUser = GetReply<"admin/users">["users"][number];
   type UserDetails = GetReply<"admin/user">["user"];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from msgspec import UNSET
@@ -12,15 +13,19 @@ from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
 from regsvc.api.replies import to_reply
 from regsvc.api.types.messages import epoch_milliseconds
 from regsvc.api.types.server import (
+    BedrockServerFields,
     DownloadFields,
     DownloadsReply,
     GameServerFields,
+    JoinHelpFields,
+    JoinHelpReply,
     OnlinePlayersFields,
     PluginVersionFields,
     ServerStatusReply,
     VersionReply,
 )
 from regsvc.core.versions import is_newer
+from regsvc.runtime.join_help import make_join_help
 
 PLUGIN: Final = "AuthMe"
 
@@ -69,6 +74,25 @@ class ServerStatusHandler(ApiHandler):
                 motd=status.motd if status else None,
                 latency_ms=round(status.latency * 1000) if status else None,
                 checked_at=checked_at,
+                status_hidden=last.is_hidden,
+            )
+        )
+
+
+class JoinHelpHandler(ApiHandler):
+    @endpoint()
+    async def get(self) -> JoinHelpReply:
+        """Show what players need to join the game: addresses, versions, and a QR code for phones."""
+        help = await asyncio.to_thread(make_join_help, self.services.config)
+        bedrock = help.bedrock
+        return JoinHelpReply(
+            data=JoinHelpFields(
+                address=help.address,
+                versions=help.versions,
+                bedrock=bedrock
+                and BedrockServerFields(
+                    host=bedrock.address.host, port=bedrock.address.port, link=bedrock.link, qr_code=bedrock.qr_code
+                ),
             )
         )
 

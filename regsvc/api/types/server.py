@@ -62,10 +62,43 @@ class GameServerFields(Output, frozen=True, kw_only=True):
     motd: Annotated[str, Meta(description="Message of the day, unformatted.", examples=["A Minecraft Server"])] | None
     latency_ms: Annotated[int, Meta(ge=0, examples=[3])] | None
     checked_at: Annotated[EpochMilliseconds, Meta(description="The time of the last query; null before it.")] | None
+    status_hidden: Annotated[
+        bool, Meta(description="Whether it does not answer because of `enable-status=false`.", examples=[False])
+    ]
 
 
 class ServerStatusReply(Reply, frozen=True, kw_only=True):
     data: GameServerFields
+
+
+# --- Joining ---
+
+
+class BedrockServerFields(Output, frozen=True, kw_only=True):
+    """The server as players of the Bedrock edition enter it."""
+
+    host: Annotated[str, Meta(examples=["play.example.org"])]
+    port: Annotated[int, Meta(examples=[19132])]
+    link: Annotated[
+        str,
+        Meta(
+            description="Adds the server to the game.",
+            examples=["minecraft:?addExternalServer=Oakvale|play.example.org:19132"],
+        ),
+    ]
+    qr_code: Annotated[str, Meta(description="The link as a PNG image.", examples=["data:image/png;base64,iVBORw0K"])]
+
+
+class JoinHelpFields(Output, frozen=True, kw_only=True):
+    """Where players join; null: not set, or `bedrock.enabled` is off."""
+
+    address: Annotated[str, Meta(examples=["play.example.org"])] | None
+    versions: Annotated[str, Meta(examples=["1.20 to 1.21.4"])] | None
+    bedrock: BedrockServerFields | None
+
+
+class JoinHelpReply(Reply, frozen=True, kw_only=True):
+    data: JoinHelpFields
 
 
 # --- Downloads ---

@@ -12,6 +12,7 @@ import { config } from "../shared/config.js";
 import { button, definitionList, link, make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { formatTime, t } from "../shared/i18n.js";
+import { joinHelp } from "../shared/join-help.js";
 import { loginForm } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
 import { showSection, startPage } from "../shared/page.js";
@@ -96,6 +97,7 @@ async function showAccount(username) {
   showSection(
     user.username,
     renderOverview(data),
+    data.status === "approved" && joinHelp(api, config, "h3"),
     session.current?.isAdmin && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
     make(
       "div",

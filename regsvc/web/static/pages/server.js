@@ -4,6 +4,7 @@ import { Api } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { definitionList, make, replaceContent } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
+import { joinHelp } from "../shared/join-help.js";
 import { startPage } from "../shared/page.js";
 import { Session } from "../shared/session.js";
 
@@ -23,7 +24,7 @@ async function render(content) {
     make("h2", {}, t("downloads")),
     make("ul", { class: "cards" }, resources.map(renderDownload)),
   ];
-  replaceContent(content, container, downloads);
+  replaceContent(content, container, joinHelp(api, config), downloads);
 }
 
 /**
@@ -53,12 +54,12 @@ async function refresh(container, before) {
 
 /** @param {ServerStatus} server */
 function renderStatus(server) {
-  const state = server.online ? "online" : server.checkedAt === null ? "not_asked" : "offline";
+  const unanswered = server.statusHidden ? "status_hidden" : "offline";
+  const state = server.online ? "online" : server.checkedAt === null ? "not_asked" : unanswered;
   const { players } = server;
   return [
-    make("p", { class: server.online ? "state good" : "state" }, t(state)),
+    make("p", { class: server.online ? "state good" : "state", "data-state": state }, t(state)),
     definitionList([
-      [t("address"), config.gameAddress],
       [t("motd"), server.motd],
       [t("players"), server.online ? t("players_of", { online: players.online, max: players.max }) : ""],
       [t("playing"), (players.list ?? []).map(nameOf).join(", ")],

@@ -196,7 +196,7 @@ export class Flow {
       ...this.captcha?.proof,
     });
     draft.clear();
-    showResult(reply, config, { hasPassword: Boolean(password) });
+    showResult(reply, config, { api: this.api, hasPassword: Boolean(password) });
     this.history.end(t(reply.status === "approved" ? "done_approved" : "done_pending"));
   }
 

@@ -2,15 +2,16 @@
 
 import { link, make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
+import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
 
 /**
  * @param {PostReply<"register">} reply
  * @param {Config} config
- * @param {{ hasPassword: boolean }} options
+ * @param {{ api: import("../shared/api.js").Api, hasPassword: boolean }} options
  */
-export function showResult({ status, message, username, email }, config, { hasPassword }) {
+export function showResult({ status, message, username, email }, config, { api, hasPassword }) {
   notice.clear();
   const isApproved = status === "approved";
   const address = config.gameAddress;
@@ -30,6 +31,7 @@ export function showResult({ status, message, username, email }, config, { hasPa
       {},
       next.map((text) => make("li", {}, text)),
     ),
+    isApproved && joinHelp(api, config, "h3"),
     make(
       "p",
       { class: "buttons" },

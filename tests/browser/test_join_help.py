@@ -1,0 +1,98 @@
+"""How to join, on `/server`, at the end of a registration and on the account: also while the game server shows nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.accessibility import find_serious_faults
+from tests.browser.applicant import Applicant
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.stack import Stack
+from tests.support.watching import ask_until
+
+ADDRESS = "play.willow.example:25570"
+LINK = "minecraft:?addExternalServer=Willow%20%26%20Valley|play.willow.example:19132"
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A host who reviews nobody, for both editions; the game server is set to show no status."""
+    config = {
+        "server": {"name": "Willow & Valley"},
+        "game": {"address": ADDRESS, "versions": "1.20 to 1.21.4"},
+        "bedrock": {"enabled": True},
+        "registration": {"approval": False},
+    }
+    with Stack("sqlite", tmp_path_factory.mktemp("stack"), config=config) as stack:
+        stack.game.write_properties(enable_status="false")
+        ask_until(lambda: stack.get("/api/server/status").json["data"], lambda data: data["statusHidden"])
+        yield stack
+
+
+def expect_help(page: Page) -> None:
+    expect(page.get_by_role("heading", name="How to join")).to_be_visible()
+    expect(page.get_by_text(ADDRESS, exact=True)).to_be_visible()
+    expect(page.get_by_text("1.20 to 1.21.4")).to_be_visible()
+    expect(page.get_by_text(f"Choose “Add Server”, enter {ADDRESS} and join.")).to_be_visible()
+    page.get_by_text("Bedrock Edition (phone").click()
+    expect(page.get_by_text("the address play.willow.example and the port 19132")).to_be_visible()
+    expect(page.get_by_role("link", name="Add to Minecraft")).to_have_attribute("href", LINK)
+    picture = page.get_by_role("img", name="QR code")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.naturalWidth") > 100
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+def test_the_server_page_says_how_to_join_though_it_knows_no_status(open_page: OpenPage, size: str) -> None:
+    page = open_page("/server", size=size, dark=size == "phone")
+    expect(page.get_by_text("The server doesn't show whether it is online.")).to_be_visible()
+    expect_help(page)
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+def test_it_does_so_in_chinese(open_page: OpenPage, size: str) -> None:
+    page = open_page("/server", size=size, language="zh")
+    expect(page.get_by_role("heading", name="如何加入")).to_be_visible()
+    page.get_by_text("基岩版").click()
+    expect(page.get_by_role("link", name="添加到 Minecraft")).to_be_visible()
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+
+
+def test_the_address_is_copied(open_page: OpenPage) -> None:
+    page = open_page("/server", permissions=CLIPBOARD)
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_text("Address copied.")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == ADDRESS
+
+
+def test_without_a_clipboard_it_is_selected(open_page: OpenPage) -> None:
+    """A page that is not served over HTTPS has none."""
+    page = open_page("/server")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_text("The address is selected. Copy it now.")).to_be_visible()
+    assert page.evaluate("getSelection().toString()") == ADDRESS
+
+
+def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> None:
+    page = open_page("/register", size="phone")
+    alice = Applicant(page, stack, stack.newcomer("alice"))
+    alice.give_email()
+    alice.give_code()
+    page.get_by_label("Java").check()
+    alice.give_name()
+    expect(page.get_by_role("heading", name="You're in!")).to_be_visible()
+    expect_help(page)
+    page.get_by_role("link", name="My account").last.click()
+    page.get_by_label("Name or e-mail address").fill(alice.person.name)
+    page.get_by_label("Password").fill(alice.person.password)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=alice.person.name)).to_be_visible()
+    expect_help(page)
