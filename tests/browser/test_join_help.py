@@ -1,4 +1,4 @@
-"""How to join, on `/server`, at the end of a registration and on the account: also while the game server shows nothing."""
+"""How to join, on `/server`, after a registration and on the account, also while the game server shows nothing."""
 
 from __future__ import annotations
 
