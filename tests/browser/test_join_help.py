@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -21,7 +22,7 @@ CLIPBOARD = ["clipboard-read", "clipboard-write"]
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A host who reviews nobody, for both editions; the game server is set to show no status."""
-    config = {
+    config: dict[str, dict[str, Any]] = {
         "server": {"name": "Willow & Valley"},
         "game": {"address": ADDRESS, "versions": "1.20 to 1.21.4"},
         "bedrock": {"enabled": True},

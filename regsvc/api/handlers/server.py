@@ -25,7 +25,7 @@ from regsvc.api.types.server import (
     VersionReply,
 )
 from regsvc.core.versions import is_newer
-from regsvc.runtime.join_help import make_join_help
+from regsvc.runtime.join_help import BedrockServer, make_join_help
 
 PLUGIN: Final = "AuthMe"
 
@@ -84,16 +84,8 @@ class JoinHelpHandler(ApiHandler):
     async def get(self) -> JoinHelpReply:
         """Show what players need to join the game: addresses, versions, and a QR code for phones."""
         help = await asyncio.to_thread(make_join_help, self.services.config)
-        bedrock = help.bedrock
         return JoinHelpReply(
-            data=JoinHelpFields(
-                address=help.address,
-                versions=help.versions,
-                bedrock=bedrock
-                and BedrockServerFields(
-                    host=bedrock.address.host, port=bedrock.address.port, link=bedrock.link, qr_code=bedrock.qr_code
-                ),
-            )
+            data=JoinHelpFields(address=help.address, versions=help.versions, bedrock=_bedrock_fields(help.bedrock))
         )
 
 
@@ -109,3 +101,10 @@ class DownloadsHandler(ApiHandler):
                 to_reply(DownloadFields, download, id=name) for name, download in self.services.config.downloads.items()
             ]
         )
+
+
+def _bedrock_fields(server: BedrockServer | None) -> BedrockServerFields | None:
+    if server is None:
+        return None
+    address = server.address
+    return BedrockServerFields(host=address.host, port=address.port, link=server.link, qr_code=server.qr_code)
