@@ -1,4 +1,4 @@
-"""What players need to join the game: addresses, versions, and a QR code for phones."""
+"""Help to join the game: addresses, versions, and a QR code for phones."""
 
 from dataclasses import dataclass
 from functools import lru_cache

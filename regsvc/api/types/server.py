@@ -90,7 +90,7 @@ class BedrockServerFields(Output, frozen=True, kw_only=True):
 
 
 class JoinHelpFields(Output, frozen=True, kw_only=True):
-    """Where players join; null: not set, or `bedrock.enabled` is off."""
+    """The addresses that players join; null: not set, or `bedrock.enabled` is off."""
 
     address: Annotated[str, Meta(examples=["play.example.org"])] | None
     versions: Annotated[str, Meta(examples=["1.20 to 1.21.4"])] | None
