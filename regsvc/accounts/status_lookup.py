@@ -6,12 +6,17 @@ from datetime import datetime
 
 from peewee import Database
 
+from regsvc.auth.address_proofs import AddressProofs
+from regsvc.config.live import LiveConfig
 from regsvc.core.caller import VerifiedSession
+from regsvc.core.clock import Clock
+from regsvc.core.errors import InvalidCode
 from regsvc.core.names import name_key
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
+from regsvc.users.reapplication import find_reapply_at
 
 
 @dataclass(frozen=True)
@@ -25,25 +30,30 @@ class UserStatus:
     reason: str | None = None
     reviewed_at: datetime | None = None
     ban_expires_at: datetime | None = None
+    reapply_at: datetime | None = None
+    """When a rejected name becomes free, None if it is; also for clients with a proven address, who may register."""
 
 
 class StatusLookup:
     """Look-ups of the status by name. Those without a session, by far the most common, share queries."""
 
-    def __init__(self, database: Database, worker: Worker) -> None:
+    def __init__(self, database: Database, worker: Worker, proofs: AddressProofs, live: LiveConfig, now: Clock) -> None:
         self._database = database
         self._worker = worker
+        self._proofs = proofs
+        self._live = live
+        self._now = now
         self._public: SharedLookup[str, UserStatus] = SharedLookup(self._find_public)
 
-    async def find(self, username: str, session: VerifiedSession | None) -> UserStatus | None:
+    async def find(self, username: str, session: VerifiedSession | None, proof: str | None = None) -> UserStatus | None:
         """Return as much of the status as this session may see, or None for a name without a user.
 
-        Raises `DatabaseUnavailable` and `Overloaded`.
+        `proof`: of an address to register with. Raises `DatabaseUnavailable` and `Overloaded`.
         """
         key = name_key(username)
-        if session is None:
+        if session is None and proof is None:
             return await self._public.find(key)
-        return await self._worker.run(self._select_for, key, session)
+        return await self._worker.run(self._select_for, key, session, proof)
 
     async def _find_public(self, keys: Sequence[str]) -> Mapping[str, UserStatus]:
         return await self._worker.run(self._select_public, keys)
@@ -54,12 +64,21 @@ class StatusLookup:
         rows = select_rows(self._database, User, fields, User.username_key, keys)
         return {key: UserStatus(username, status) for key, username, status in rows}
 
-    def _select_for(self, key: str, session: VerifiedSession) -> UserStatus | None:
+    def _select_for(self, key: str, session: VerifiedSession | None, proof: str | None) -> UserStatus | None:
         user = User.get_or_none(User.username_key == key)
         if user is None:
             return None
-        if not (session.is_admin or session.user_id == user.id):
-            return UserStatus(user.username, user.status)
+        reapply_at = find_reapply_at(user, self._live.current.registration.reapply_after)
+        if reapply_at is not None and reapply_at <= self._now():
+            reapply_at = None
+        if session is None or not (session.is_admin or session.user_id == user.id):
+            return UserStatus(user.username, user.status, reapply_at=reapply_at if self._proves(proof) else None)
         return UserStatus(
-            user.username, user.status, True, user.email, user.reason, user.reviewed_at, user.ban_expires_at
+            user.username, user.status, True, user.email, user.reason, user.reviewed_at, user.ban_expires_at, reapply_at
         )
+
+    def _proves(self, proof: str | None) -> bool:
+        try:
+            return proof is not None and bool(self._proofs.find_address(proof, "register"))
+        except InvalidCode:
+            return False

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ACCESS_TOKEN: Final = "accessToken"  # noqa: S105 - a name
 LINK_TOKEN: Final = "linkToken"  # noqa: S105 - a name
 LINK_COOKIE: Final = "linkCookie"
+ADDRESS_PROOF: Final = "addressProof"
 """Credentials, by the names of their security schemes in the OpenAPI document."""
 
 _CONTRACT: Final = "contract"

@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, Protocol
 
 from regsvc import __version__
 from regsvc.api.base import PUBLIC_ACCESS, Access, ApiHandler
-from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, Contract, find_contract
+from regsvc.api.endpoint import ACCESS_TOKEN, ADDRESS_PROOF, LINK_COOKIE, LINK_TOKEN, Contract, find_contract
 from regsvc.api.handlers.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
+from regsvc.api.handlers.registration import PROOF_HEADER
 from regsvc.api.schemas import Schema, example_of, make_schemas, reference
 from regsvc.api.types.messages import Request
 from regsvc.core import errors
@@ -85,6 +86,12 @@ _SECURITY_SCHEMES: Final[dict[str, Schema]] = {
         "in": "header",
         "name": LINK_TOKEN_HEADER,
         "description": "The `linkToken` returned by `GET /api/chat/auth`.",
+    },
+    ADDRESS_PROOF: {
+        "type": "apiKey",
+        "in": "header",
+        "name": PROOF_HEADER,
+        "description": "The `proof` returned by `POST /api/verify/check`.",
     },
     LINK_COOKIE: {
         "type": "apiKey",

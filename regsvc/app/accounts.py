@@ -67,5 +67,5 @@ def wire_accounts(
             database, worker, mail.mail_queue, mail.forgot_limits, store, passwords.rules, captchas
         ),
         password_handover=PasswordHandover(database, store, mail.links, auth.audit, mail.base_url),
-        statuses=StatusLookup(database, worker),
+        statuses=StatusLookup(database, worker, mail.codes.proofs, runtime.live, now),
     )

@@ -9,9 +9,14 @@ import pytest
 from peewee import Database
 
 from regsvc.accounts.status_lookup import StatusLookup, UserStatus
+from regsvc.auth.address_proofs import AddressProofs
+from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.config.live import LiveConfig
+from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import Worker
 from tests.support.database_fixtures import MakeUser
+from tests.support.manual_clock import ManualClock
 
 WAIT = 10.0  # seconds until a test fails
 P = ParamSpec("P")
@@ -43,13 +48,18 @@ def worker(our_database: Database) -> Iterator[HeldWorker]:
     worker.close()
 
 
+def make_lookup(database: Database, worker: Worker) -> StatusLookup:
+    clock = ManualClock()
+    return StatusLookup(database, worker, AddressProofs(DerivedSecrets(b"k" * 32), clock), LiveConfig(Config()), clock)
+
+
 def test_fifty_questions_are_two_queries(our_database: Database, worker: HeldWorker, make_user: MakeUser) -> None:
     for number in range(10):
         make_user(f"Alice_{number}", status="approved", applied_status="approved")
     names = [f"ALICE_{number}" for number in range(49)]
 
     async def story() -> list[UserStatus | None]:
-        statuses = StatusLookup(our_database, worker)
+        statuses = make_lookup(our_database, worker)
         first = asyncio.create_task(statuses.find("alice_0", None))
         await asyncio.to_thread(worker.has_read.wait, WAIT)
         others = [asyncio.create_task(statuses.find(name, None)) for name in names]
@@ -69,7 +79,7 @@ def test_a_ban_typed_in_sql_is_seen_by_the_next_question(
     make_user("Bob", status="approved", applied_status="approved")
 
     async def story() -> tuple[UserStatus | None, UserStatus | None]:
-        statuses = StatusLookup(our_database, worker)
+        statuses = make_lookup(our_database, worker)
         before = asyncio.create_task(statuses.find("Bob", None))
         await asyncio.to_thread(worker.has_read.wait, WAIT)
         our_database.execute_sql("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'bob'")
@@ -89,7 +99,7 @@ def test_odd_names_do_not_spoil_the_answers_of_others(
 
     async def story() -> list[UserStatus | None]:
         worker.may_return.set()
-        statuses = StatusLookup(our_database, worker)
+        statuses = make_lookup(our_database, worker)
         return await asyncio.gather(*(statuses.find(name, None) for name in (*odd, "BOB")))
 
     *others, bob = asyncio.run(story())
@@ -100,7 +110,7 @@ def test_everyone_hears_that_the_database_is_away(our_database: Database, worker
     worker.is_open = False
 
     async def story() -> list[UserStatus | BaseException | None]:
-        statuses = StatusLookup(our_database, worker)
+        statuses = make_lookup(our_database, worker)
         return await asyncio.gather(*(statuses.find(name, None) for name in ("a", "b")), return_exceptions=True)
 
     assert [type(answer) for answer in asyncio.run(story())] == [DatabaseUnavailable] * 2

@@ -3,6 +3,8 @@
 import pytest
 
 from tests.support.daemon import Reply
+from tests.support.our_tables import ago, our_database
+from tests.support.questions import proof_for
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
@@ -68,6 +70,27 @@ def test_the_owner_and_admins_are_told_the_rest(stack: Stack, who: str) -> None:
     after = ask(stack, rick.name, token=token).json["data"]
     assert (after["status"], after["reason"]) == ("rejected", "an ugly name")
     assert after["reviewedAt"] > 1_700_000_000_000
+    assert after["reapplyAt"] == after["reviewedAt"] + 24 * 60 * 60 * 1000
+
+
+@pytest.mark.parametrize("path", ["/api/user/status", "/api/review/status"])
+def test_who_may_register_is_told_when_a_rejected_name_is_free(stack: Stack, path: str) -> None:
+    rick, eve = stack.pending("rick"), stack.newcomer("eve")
+    stack.decides("reject", rick, reason="an ugly name")
+    proof = proof_for(stack, eve)
+
+    def keys(headers: dict[str, str]) -> set[str]:
+        payload = stack.get(path, {"username": rick.name}, headers=headers).json
+        return set(payload.get("data", payload)) - {"success", "registered"}
+
+    assert keys({"X-Address-Proof": proof}) == {"username", "status", "reapplyAt"}
+    assert (
+        keys({}) == keys({"X-Address-Proof": f"{proof}0"}) == keys({"X-Address-Proof": "é"}) == {"username", "status"}
+    )
+    our_database(stack).execute(
+        "UPDATE regsvc_user SET reviewed_at = ? WHERE username_key = ?", (ago(hours=24, seconds=1), rick.key)
+    )
+    assert keys({"X-Address-Proof": proof}) == {"username", "status"}
 
 
 def test_an_admin_sees_when_a_ban_ends(stack: Stack) -> None:

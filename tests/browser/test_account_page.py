@@ -38,6 +38,7 @@ def test_who_was_rejected_is_told_why_in_words_alone(stack: Stack, open_page: Op
     page = logged_in(open_page, alice, size="phone")
     expect(page.get_by_text("Rejected", exact=True)).to_be_visible()
     expect(page.get_by_text(MARKUP, exact=True)).to_be_visible()
+    expect(page.get_by_text(re.compile(r"apply again from .*20\d\d.*, or now under another name"))).to_be_visible()
     expect(page.get_by_role("link", name="Apply again")).to_be_visible()
     assert page.locator("#main img, #main b").count() == 0
     assert page.title().startswith("My account")

@@ -128,7 +128,7 @@ export type MailsReply = { success: true; message?: string; mails: Array<MailFie
 
 export type MessageReply = { success: true; message: string };
 
-export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; registered: boolean };
+export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; registered: boolean };
 
 export type OnlinePlayersFields = { online: number | null; max: number | null; list?: Array<string> };
 
@@ -184,7 +184,7 @@ export type ResetPasswordRequest = { language?: string | null; token: string; ne
 
 export type ReviewRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean };
 
-export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null };
+export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number };
 
 export type ScoredAnswerFields = { questionId: number; type: "single_choice" | "multiple_choice" | "text"; question: string; answers: Array<string>; points: number | null; maxPoints: number; note: string };
 

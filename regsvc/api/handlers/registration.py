@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import UNSET, UnsetType
+
 from regsvc.accounts.status_lookup import UserStatus
 from regsvc.api.base import ApiHandler
-from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, endpoint
+from regsvc.api.endpoint import ACCESS_TOKEN, ADDRESS_PROOF, LINK_COOKIE, endpoint
 from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
 from regsvc.api.handlers.chat_cookie import cookie_tokens
 from regsvc.api.replies import to_reply
+from regsvc.api.types.messages import milliseconds_of
 from regsvc.api.types.registration import (
     CheckCodeReply,
     CheckCodeRequest,
@@ -24,6 +27,8 @@ from regsvc.api.types.registration import (
 )
 from regsvc.core import errors
 from regsvc.registration.steps import Application
+
+PROOF_HEADER: Final = "X-Address-Proof"
 
 SEND_CODE_REFUSALS: Final = (
     errors.InvalidEmail,
@@ -117,30 +122,42 @@ class StatusHandler(ApiHandler):
     async def find_status(self, username: str) -> UserStatus | None:
         """Return the status of the user with this name, or None; raises `RateLimited`."""
         self.services.status_limits.hit(self.caller)
-        return await self.services.statuses.find(username, self.session)
+        return await self.services.statuses.find(username, self.session, self.request.headers.get(PROOF_HEADER))
 
 
 class ReviewStatusHandler(StatusHandler):
-    @endpoint(errors.UserNotFound, errors.RateLimited, credentials=(ACCESS_TOKEN,))
+    @endpoint(errors.UserNotFound, errors.RateLimited, credentials=(ACCESS_TOKEN, ADDRESS_PROOF))
     async def get(self, query: StatusQuery) -> ReviewStatusReply:
-        """Show the status of a registration. Only its owner and admins see more than the status."""
+        """Show the status of a registration. Only its owner and admins see more than the status.
+
+        With the proof of an address, a rejected registration also has the time when its name is free again.
+        """
         found = await self.find_status(query.username)
         if found is None:
             raise errors.UserNotFound
         if not found.has_details:
-            return ReviewStatusReply(username=found.username, status=found.status)
-        return to_reply(ReviewStatusReply, found)
+            return ReviewStatusReply(username=found.username, status=found.status, reapply_at=_reapply_at(found))
+        return to_reply(ReviewStatusReply, found, reapply_at=_reapply_at(found))
 
 
 class UserStatusHandler(StatusHandler):
-    @endpoint(errors.RateLimited, credentials=(ACCESS_TOKEN,))
+    @endpoint(errors.RateLimited, credentials=(ACCESS_TOKEN, ADDRESS_PROOF))
     async def get(self, query: StatusQuery) -> UserStatusReply:
-        """Show whether a name is registered, and its status. Only the owner and admins see more."""
+        """Show whether a name is registered, and its status. Only the owner and admins see more.
+
+        With the proof of an address, a rejected name also has the time when it is free again.
+        """
         found = await self.find_status(query.username)
         return UserStatusReply(data=NameStatusFields(registered=False) if found is None else _name_status(found))
 
 
 def _name_status(found: UserStatus) -> NameStatusFields:
     if not found.has_details:
-        return NameStatusFields(registered=True, username=found.username, status=found.status)
-    return to_reply(NameStatusFields, found, registered=True)
+        return NameStatusFields(
+            registered=True, username=found.username, status=found.status, reapply_at=_reapply_at(found)
+        )
+    return to_reply(NameStatusFields, found, registered=True, reapply_at=_reapply_at(found))
+
+
+def _reapply_at(found: UserStatus) -> int | UnsetType:
+    return UNSET if found.reapply_at is None else milliseconds_of(found.reapply_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -23,6 +23,8 @@ Proof = Annotated[
         examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8.1790003600"],
     ),
 ]
+
+REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
 
 
 class SendCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
@@ -101,6 +103,7 @@ class UserStatusFields(Output, frozen=True, kw_only=True):
     email: Email | UnsetType | None = UNSET
     reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
     ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
+    reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
 
 
 class ReviewStatusReply(Reply, frozen=True, kw_only=True):
@@ -112,6 +115,7 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     email: Email | UnsetType | None = UNSET
     reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
     ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
+    reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
 
 
 class NameStatusFields(UserStatusFields, frozen=True, kw_only=True):

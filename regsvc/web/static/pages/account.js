@@ -108,14 +108,25 @@ async function showAccount(username) {
   );
 }
 
+/**
+ * @param {OwnStatus["status"]} status
+ * @param {{ isUnmailed: boolean, isHeld: boolean }} situation `isHeld`: a rejected name is not free again yet
+ */
+function adviceKey(status, { isUnmailed, isHeld }) {
+  if (status === "pending" && isUnmailed) {
+    return "advice_pending_unmailed";
+  }
+  return status === "rejected" && isHeld ? "advice_rejected_until" : `advice_${status}`;
+}
+
 /** @param {OwnStatus} user */
-function renderOverview({ status, reason, email, reviewedAt }) {
+function renderOverview({ status, reason, email, reviewedAt, reapplyAt }) {
   const address = config.gameAddress;
   const isUnmailed = config.registration.passwordReset === "operator";
   const advice =
     status === "approved" && address
       ? t("advice_approved_at", { address })
-      : t(status === "pending" && isUnmailed ? "advice_pending_unmailed" : `advice_${status}`);
+      : t(adviceKey(status, { isUnmailed, isHeld: Boolean(reapplyAt) }), { date: formatTime(reapplyAt) });
   const kind = status === "rejected" || status === "banned" ? "bad" : "good";
   return [
     make("p", { class: "notice", "data-kind": kind }, make("strong", {}, t(`status_${status}`)), `\n${advice}`),

@@ -4,10 +4,11 @@ import { asRefusal } from "../shared/api.js";
 import { CaptchaField, renewAfter, requiresCaptcha } from "../shared/captcha.js";
 import { button, make } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
-import { formatTime, t } from "../shared/i18n.js";
+import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
 import { isProven } from "./code.js";
+import { reapplyText } from "./name.js";
 import { showResult } from "./result.js";
 import { StepHistory } from "./step-history.js";
 
@@ -211,7 +212,7 @@ export class Flow {
     const isSpent = ["questionnaire", "linkToken", "proof"].includes(field);
     notice.clear();
     if (refusal.code === "reapply_later") {
-      refusal.message = t("reapply_later", { date: formatTime(refusal.body.reapplyAt) });
+      refusal.message = reapplyText(refusal.body.reapplyAt);
     }
     if (isSpent) {
       this.draft.update({ [field]: null });

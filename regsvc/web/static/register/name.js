@@ -2,8 +2,9 @@
 
 import { Refusal } from "../shared/api.js";
 import { Choice, Field } from "../shared/form.js";
-import { t } from "../shared/i18n.js";
+import { formatTime, t } from "../shared/i18n.js";
 import { matches, passwordField, repeatField } from "../shared/password-fields.js";
+import { isProven } from "./code.js";
 import { LOOKS_LIKE_AN_ADDRESS } from "./email.js";
 
 const USUAL_LENGTH = /\{(\d+),(\d+)\}/;
@@ -30,7 +31,7 @@ export const nameStep = {
         const edition = platform?.value[0];
         const username = values.username.trim();
         draft.update({ username, platform: edition, ...(email.length ? { email: values.email.trim() } : {}) });
-        await refuseTaken(flow.api, edition === "bedrock" ? floodgateName(username, config.bedrock) : username);
+        await refuseTaken(flow, edition === "bedrock" ? floodgateName(username, config.bedrock) : username);
       },
     });
     return { form };
@@ -144,13 +145,27 @@ function contactField(draft) {
 }
 
 /**
- * Refuse a taken name now, and not after all the other steps.
+ * Say until when a rejected name is held; `time` in epoch milliseconds.
  *
- * @param {import("../shared/api.js").Api} api
+ * @param {number | undefined} time
+ */
+export function reapplyText(time) {
+  return t("reapply_later", { date: formatTime(time) });
+}
+
+/**
+ * Refuse a name that is taken, or rejected and not yet free again, now and not after all the other steps.
+ *
+ * @param {import("./flow.js").Flow} flow
  * @param {string} username
  */
-async function refuseTaken(api, username) {
-  const { data } = await api.get("user/status", { username });
+async function refuseTaken({ api, draft }, username) {
+  /** @type {Record<string, string>} */
+  const headers = isProven(draft) ? { "X-Address-Proof": draft.get("proof") } : {};
+  const { data } = await api.get("user/status", { username }, { headers });
+  if (data.reapplyAt) {
+    throw new Refusal(409, { code: "reapply_later", field: "username", message: reapplyText(data.reapplyAt) });
+  }
   if (data.registered && data.status !== "rejected") {
     throw new Refusal(409, { code: "username_taken", field: "username", message: t("name_taken") });
   }
