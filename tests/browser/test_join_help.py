@@ -69,7 +69,7 @@ def test_it_does_so_in_chinese(open_page: OpenPage, size: str) -> None:
 def test_the_address_is_copied(open_page: OpenPage) -> None:
     page = open_page("/server", permissions=CLIPBOARD)
     page.get_by_role("button", name="Copy").click()
-    expect(page.get_by_text("Address copied.")).to_be_visible()
+    expect(page.get_by_text("The address is copied.")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == ADDRESS
 
 
@@ -97,3 +97,10 @@ def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> Non
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=alice.person.name)).to_be_visible()
     expect_help(page)
+
+
+def test_the_home_page_does_not_call_it_offline(open_page: OpenPage) -> None:
+    page = open_page("/")
+    expect(page.get_by_text(ADDRESS)).to_be_visible()
+    expect(page.locator(".state")).to_be_hidden()
+    assert find_serious_faults(page) == []

@@ -2,9 +2,9 @@
 
 import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
-import { button, make, replaceContent } from "../shared/dom.js";
+import { copyable } from "../shared/copyable.js";
+import { make, replaceContent } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
-import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
 
 const REFRESH_INTERVAL = 30_000; // milliseconds; the companion asks the game as often
@@ -16,7 +16,11 @@ const state = make("p", { class: "state", "aria-live": "polite" });
 /** @param {HTMLElement} content */
 async function render(content) {
   await refresh();
-  replaceContent(content, state, config.gameAddress !== null && renderAddress(config.gameAddress));
+  replaceContent(
+    content,
+    state,
+    config.gameAddress !== null && make("p", { class: "address" }, t("address"), " ", copyable(config.gameAddress)),
+  );
 }
 
 /** Show the status now, and again later. What cannot be loaded leaves the last one. */
@@ -35,24 +39,11 @@ async function refresh() {
 }
 
 /** @param {ServerStatus} server */
-function showStatus({ online, checkedAt, players }) {
+function showStatus({ online, checkedAt, players, statusHidden }) {
   state.className = online ? "state good" : "state";
+  state.hidden = statusHidden;
   const offline = checkedAt === null ? t("not_asked") : t("offline");
   state.textContent = online ? t("players_online", { online: players.online, max: players.max }) : offline;
-}
-
-/** @param {string} address */
-function renderAddress(address) {
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(address);
-      notice.show(t("copied"), "good");
-    } catch {
-      getSelection()?.selectAllChildren(text); // no permission, or no https: it can be copied by hand
-    }
-  };
-  const text = make("strong", {}, address);
-  return make("p", { class: "address" }, t("address"), " ", text, " ", button(t("copy"), copy, "plain"));
 }
 
 startPage(render);

@@ -1,8 +1,8 @@
 // How to join the game: the address with a button to copy it, versions, and the steps in each edition.
 
-import { button, definitionList, make, replaceContent } from "./dom.js";
+import { copyable } from "./copyable.js";
+import { definitionList, make, replaceContent } from "./dom.js";
 import { t } from "./i18n.js";
-import { notice } from "./notice.js";
 
 /**
  * Make the help, which appears once it is loaded; nothing does where the host has set no address.
@@ -66,19 +66,4 @@ function renderBedrock({ host, port, link, qrCode }, login) {
     make("p", {}, make("a", { href: link, class: "button quiet" }, t("join_bedrock_add"))),
     make("img", { class: "qr-code", src: qrCode, alt: t("join_qr_code") }),
   ];
-}
-
-/** @param {string} address */
-function copyable(address) {
-  const shown = make("code", {}, address);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(address);
-      notice.show(t("join_copied"), "good");
-    } catch {
-      getSelection()?.selectAllChildren(shown); // only secure pages may write the clipboard
-      notice.show(t("join_selected"));
-    }
-  };
-  return make("span", { class: "copyable" }, shown, button(t("join_copy"), copy));
 }

@@ -1,0 +1,24 @@
+// The address of the game, with a button that copies it.
+
+import { button, make } from "./dom.js";
+import { t } from "./i18n.js";
+import { notice } from "./notice.js";
+
+/**
+ * Make the game's address with its button.
+ *
+ * @param {string} address
+ */
+export function copyable(address) {
+  const shown = make("code", {}, address);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(address);
+      notice.show(t("copied"), "good");
+    } catch {
+      getSelection()?.selectAllChildren(shown); // only secure pages may write the clipboard
+      notice.show(t("copy_selected"));
+    }
+  };
+  return make("span", { class: "copyable" }, shown, button(t("copy"), copy));
+}
