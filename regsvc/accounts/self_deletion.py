@@ -56,7 +56,7 @@ class SelfDeletion:
             self._require_deletable(user)
             if not self.checker.use_second_factor(identity, user.id, caller):
                 raise errors.TotpRequired
-            self.accounts.delete(locked, Actor(user.username, caller.address), DecisionDetails())
+            self.accounts.delete(locked, Actor(user.username, caller.address), DecisionDetails(is_silent=True))
             self._remove_address(user)
             return str(user.status)
 

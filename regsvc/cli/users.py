@@ -34,7 +34,9 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
 
     list_parser = add("list", "list users, newest first")
     list_parser.add_argument("--status", choices=("all", *STATUSES), default="all")
-    list_parser.add_argument("--search", default="", metavar="TEXT", help="part of a name or an e-mail")
+    list_parser.add_argument(
+        "--search", default="", metavar="TEXT", help="part of a name or an e-mail, or an IP address"
+    )
     list_parser.add_argument("--plugin", choices=("all", *PLUGIN_STATES), default="all", help="state of the player")
     list_parser.add_argument("--page", type=int, default=1)
     show = add("show", "print everything known about a user")

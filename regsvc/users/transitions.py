@@ -299,6 +299,8 @@ class Transitions:
             self._mail_queue.send_ban_ended(user, review_id)
         elif name == "unban":
             self._mail_queue.send_unbanned(user, review_id)
+        elif name == "delete":
+            self._mail_queue.send_deleted(user, review_id)
 
 
 def _decide(user: User, name: str, target: str, details: DecisionDetails) -> _Decision:

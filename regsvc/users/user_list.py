@@ -2,11 +2,13 @@
 
 import base64
 import math
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import ip_address
 from typing import Any, Final
 
 from peewee import JOIN, fn
@@ -74,6 +76,7 @@ _MAX_SIZE: Final = 100
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
 _MAX_ID: Final = 2**63 - 1
+_START_OF_ADDRESS: Final = re.compile(r"(\d{1,3}\.){1,3}|([0-9a-f]{0,4}:){1,7}")
 _FAR: Final = 10_000
 """From this row on it pays to count first, and to read pages past the middle from the far end."""
 
@@ -120,6 +123,7 @@ class UserListItem:
     questionnaire_score: int | None = None
     questionnaire_passed: bool | None = None
     questionnaire_review_summary: str | None = None
+    questionnaire_requires_review: bool | None = None
     rejections: Rejections | None = None  # earlier ones; for pending users only
 
 
@@ -276,6 +280,7 @@ class UserList:
             questionnaire_score=row.score,
             questionnaire_passed=row.is_passed,
             questionnaire_review_summary=row.summary,
+            questionnaire_requires_review=row.requires_review,
             rejections=rejections,
         )
 
@@ -285,9 +290,7 @@ class UserList:
         if query.status != _ALL:
             users = users.where(User.status == query.status)
         if query.search:
-            text = query.search.lower()
-            # INSTR has no wildcards, so there is nothing to escape.
-            users = users.where((fn.INSTR(User.username_key, text) > 0) | (fn.INSTR(User.email_key, text) > 0))
+            users = users.where(_search_condition(query.search.lower()))
         if query.plugin == _ALL:
             return users
         if (query.plugin == "off") == self._is_bridge_on:
@@ -298,6 +301,25 @@ class UserList:
         total = int(self._matching(query, fn.COUNT(User.id)).scalar())
         self._counts.store(_filters(query), total)
         return total
+
+
+def _search_condition(text: str) -> Any:
+    """Return the condition that the name or e-mail has the text, or that it is the client's address or its start."""
+    # INSTR has no wildcards, so there is nothing to escape.
+    condition = (fn.INSTR(User.username_key, text) > 0) | (fn.INSTR(User.email_key, text) > 0)
+    address = _parse_address(text)
+    if address is not None:
+        return condition | (User.registration_ip == address)
+    if _START_OF_ADDRESS.fullmatch(text):
+        return condition | (fn.INSTR(User.registration_ip, text) == 1)
+    return condition
+
+
+def _parse_address(text: str) -> str | None:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None
 
 
 def _filters(query: UserQuery) -> tuple[str, ...]:
@@ -372,6 +394,7 @@ def _full_rows(*columns: Any, ids: Any = None) -> Any:
                 StoredQuestionnaire.score,
                 StoredQuestionnaire.is_passed,
                 StoredQuestionnaire.summary,
+                StoredQuestionnaire.requires_review,
                 ChatLink.platform.alias("chat_platform"),
                 ChatLink.account_id.alias("chat_id"),
                 ChatLink.username.alias("chat_username"),

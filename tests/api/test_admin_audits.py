@@ -225,6 +225,12 @@ def test_it_names_the_parameter_that_is_wrong(stack: Stack, query: dict[str, str
 # --- Filters ---
 
 
+@pytest.mark.parametrize("action", ["user.baned", "USER.BANNED", "ban"])
+def test_an_action_that_is_never_recorded_is_refused(stack: Stack, action: str) -> None:
+    reply = stack.get("/api/admin/audits", {"action": action}, token=stack.olivia())
+    assert_refused(reply, 422, "invalid_field", field="action")
+
+
 def test_by_action(stack: Stack) -> None:
     bob = stack.approved("bob")
     stack.decides("ban", bob)

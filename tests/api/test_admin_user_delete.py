@@ -8,6 +8,7 @@ from tests.support.crash.brief_outage import Outage, file_busy, file_missing, ta
 from tests.support.decisions import STATUSES, decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
+from tests.support.peers.smtp import Letter
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, Person, Stack
 from tests.support.together import at_once
@@ -23,6 +24,10 @@ def rows_of(stack: Stack, table: str, user_id: int) -> int:
 def id_of(stack: Stack, person: Person) -> int:
     [user] = our_database(stack).query("SELECT id FROM regsvc_user WHERE username_key = ?", (person.key,))
     return int(user["id"])
+
+
+def is_about_deletion(letter: Letter) -> bool:
+    return "was deleted" in letter.subject
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -44,6 +49,18 @@ def test_nothing_of_the_user_is_left_but_the_history(stack: Stack, status: str) 
     [entry] = stack.audits(person, "user.deleted")
     assert entry["operator"] == "Olivia"
     assert entry["detail"] == {"statusBefore": status, "reason": "asked to be forgotten"}
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_the_user_is_told_the_reason_unless_it_is_silent(stack: Stack, silent: bool) -> None:
+    bob, carol = stack.approved("bob"), stack.approved("carol")
+    stack.decides("delete", bob, reason="second account", silent=silent)
+    stack.decides("delete", carol)
+    stack.smtp.wait_for(carol.email, counts=is_about_deletion)
+    if silent:
+        assert not [letter for letter in stack.smtp.letters_to(bob.email) if is_about_deletion(letter)]
+    else:
+        assert "second account" in stack.smtp.wait_for(bob.email, counts=is_about_deletion).text
 
 
 def test_the_sync_brings_nobody_back(stack: Stack) -> None:
@@ -88,7 +105,7 @@ def test_nobody_elses_row_is_touched(stack: Stack) -> None:
     assert stack.authme.get(carol.name) == before
 
 
-def test_no_mail_is_sent_and_waiting_ones_are_dropped(stack: Stack) -> None:
+def test_waiting_mails_give_way_to_that_of_the_deletion(stack: Stack) -> None:
     bob = stack.pending("bob", password=None)
     stack.smtp.hold()
     stack.decides("approve", bob)
@@ -96,7 +113,9 @@ def test_no_mail_is_sent_and_waiting_ones_are_dropped(stack: Stack) -> None:
     stack.smtp.release()
     witness = stack.approved("witness")
     stack.smtp.wait_for(witness.email, 2)
-    assert [letter.subject for letter in stack.smtp.letters_to(bob.email)[2:]] == []
+    stack.smtp.wait_for(bob.email, counts=is_about_deletion)
+    others = [letter.subject for letter in stack.smtp.letters_to(bob.email) if not is_about_deletion(letter)]
+    assert others[2:] == []
 
 
 def test_a_name_that_only_authme_knows_goes_as_well(stack: Stack) -> None:

@@ -28,6 +28,7 @@ FIELDS = {
     "questionnaireScore",
     "questionnairePassed",
     "questionnaireReviewSummary",
+    "questionnaireRequiresReview",
     "rejections",
     "plugin",
     "pluginSince",

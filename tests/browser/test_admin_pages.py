@@ -111,7 +111,7 @@ def test_olivia_searches_filters_and_pages(stack: Stack, open_page: OpenPage) ->
     page.get_by_label("Status", exact=True).select_option(label="Waiting for review")
     expect(page.locator(".rows tbody tr")).to_have_count(1)
     assert shown(page) == [alice.name]
-    page.get_by_label("Search name or e-mail").fill("100%_nobody")
+    page.get_by_label("Search name, e-mail or IP").fill("100%_nobody")
     expect(page.locator("p.counted")).to_have_text("No matches.")
 
     page.get_by_role("button", name="Clear filters").click()
@@ -128,6 +128,8 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     for key in ("j", "x", "j", "j", "x"):
         page.keyboard.press(key)
     expect(page.locator(".selection-bar .counted")).to_have_text("2 selected")
+    offered = page.locator(".selection-bar .row-actions button:visible")
+    expect(offered).to_have_text(["Ban 2", "Delete permanently 2"])  # they are approved already
     page.keyboard.press("r")
     expect(olivia.notice).to_have_text("Only pending users can be rejected.")
     page.keyboard.press("b")
@@ -221,6 +223,17 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     expect(page.get_by_text("Verification code")).to_be_visible()
     expect(page.get_by_text("cannot log in: we have locked the account")).to_be_visible()
     assert page.locator("#main img, .view b").count() == 0
+
+    assert find_serious_faults(page, [".view"], also=["heading-order"]) == []
+    page.get_by_role("link", name="127.0.0.1", exact=True).click()
+    expect_heading(page, "Users")
+    expect(page.get_by_label("Search name, e-mail or IP")).to_have_value("127.0.0.1")
+    expect(page.locator(".rows .main a", has_text=bob.name)).to_be_visible()
+    assert not [name for name in shown(page) if name.startswith("Walker")]
+    assert page.title().startswith("Users – Admin – ") or re.match(r"\(\d+\) Users – Admin", page.title())
+    page.go_back()
+    expect(page.locator(".badges")).to_contain_text("Banned")
+    assert f"{bob.name} – Admin" in page.title()
 
     page.locator("summary", has_text="Password").click()
     page.get_by_label("New password").fill("a b")

@@ -11,15 +11,16 @@ let queue;
 
 /** An API with these applicants; `size` of them are on a page. */
 const api = {
-  async get(_path, { after = null, size, sort }) {
+  async get(_path, { after = null, size, sort, search = "" }) {
+    const matching = waiting.filter(({ username }) => username.toLowerCase().includes(search));
     if (sort === "newest") {
       return { users: [...waiting.slice(-size)].reverse(), nextCursor: null, pagination: {} };
     }
     const start = after === null ? 0 : Number(after);
     const end = start + size;
-    const nextCursor = end < waiting.length ? String(end) : null;
-    const users = waiting.slice(start, end).map((user) => ({ ...user }));
-    return { users, nextCursor, pagination: { totalCount: waiting.length } };
+    const nextCursor = end < matching.length ? String(end) : null;
+    const users = matching.slice(start, end).map((user) => ({ ...user }));
+    return { users, nextCursor, pagination: { totalCount: matching.length } };
   },
 };
 
@@ -52,11 +53,11 @@ test("after the last applicant the one before is next", () => {
   assert.equal(queue.nextAfterDecision().username, "Bob");
 });
 
-test("the selection is what a decision is about", () => {
+test("the selection is what a decision is about", async () => {
   assert.deepEqual(names(queue.targets), ["Alice"]);
   queue.select(queue.applicants.find("Carol"), true);
   assert.deepEqual(names(queue.targets), ["Carol"]);
-  queue.selectAll();
+  await queue.selectAll();
   assert.equal(queue.targets.length, 3);
   queue.selectNone();
   assert.deepEqual(names(queue.targets), ["Alice"]);
@@ -64,15 +65,15 @@ test("the selection is what a decision is about", () => {
 
 test("loading again keeps who is open and selected", async () => {
   queue.current = queue.applicants.find("Bob");
-  queue.selectAll();
+  await queue.selectAll();
   waiting = waiting.slice(1);
   await queue.load();
   assert.equal(queue.current.username, "Bob");
   assert.deepEqual(names(queue.selected), ["Bob", "Carol"]);
 });
 
-test("an applicant who is removed while open gives way to a neighbour", () => {
-  queue.selectAll();
+test("an applicant who is removed while open gives way to a neighbour", async () => {
+  await queue.selectAll();
   assert.equal(queue.remove("alice"), true);
   assert.equal(queue.current.username, "Bob");
   assert.deepEqual(names(queue.selected), ["Bob", "Carol"]);
@@ -105,4 +106,41 @@ test("a long queue is loaded page by page, and new applicants come last", async 
   await queue.applicants.loadNew(["Dora"]);
   assert.equal(queue.shown.at(-1).username, "Dora");
   assert.equal(queue.left, 151);
+});
+
+test("everyone is selected, also those who are not loaded yet", async () => {
+  waiting = Array.from({ length: 250 }, (_nothing, number) => ({ username: `player${number}` }));
+  await queue.load();
+  await Promise.all([queue.applicants.loadMore(), queue.selectAll()]);
+  assert.equal(queue.selected.size, 250);
+  assert.equal(new Set(names(queue.shown)).size, 250);
+});
+
+test("what is undone is selected again", async () => {
+  await queue.selectAll();
+  decided.value = new Set(["Alice", "Bob"]);
+  queue.deselect(["Alice", "Bob"]);
+  decided.value = new Set();
+  queue.reselect(["alice", "bob"]);
+  assert.deepEqual(names(queue.selected), ["Alice", "Bob"]);
+});
+
+test("an applicant is opened by name, however far behind", async () => {
+  waiting = Array.from({ length: 250 }, (_nothing, number) => ({ username: `player${number}` }));
+  await queue.load();
+  assert.equal(await queue.openByName("PLAYER150"), true);
+  assert.equal(queue.current.username, "player150");
+  assert.equal(queue.shown.length, 200);
+  assert.equal(await queue.openByName("Nobody"), false);
+  assert.equal(queue.current.username, "player150");
+});
+
+test("a search keeps who is open if they match", async () => {
+  queue.current = queue.applicants.find("Carol");
+  queue.applicants.search = "o";
+  await queue.load();
+  assert.deepEqual(names(queue.shown), ["Bob", "Carol"]);
+  assert.equal(queue.current.username, "Carol");
+  assert.equal(queue.left, 2);
+  assert.equal(await queue.applicants.loadNew(["Dora"]), false);
 });

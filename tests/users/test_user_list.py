@@ -209,6 +209,27 @@ def test_the_search_is_literal_and_knows_no_case(
     assert page.total == len(found)
 
 
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ("10.9.9.9", ["Alice", "Bob"]),
+        ("10.9.9.", ["Alice", "Bob", "Carol"]),
+        ("10.", ["Alice", "Bob", "Carol"]),
+        ("9.9.9", []),
+        ("10", ["v10"]),  # a number may be part of a name, too
+        ("2001:DB8:0::1", ["Dave"]),
+        ("2001:db8:", ["Dave"]),
+    ],
+)
+def test_applicants_are_found_by_the_address_they_registered_from(
+    users: UserList, make_user: MakeUser, search: str, found: list[str]
+) -> None:
+    addresses = {"Alice": "10.9.9.9", "Bob": "10.9.9.9", "Carol": "10.9.9.99", "Dave": "2001:db8::1", "v10": None}
+    for name, address in addresses.items():
+        make_user(name, email=None, registration_ip=address)
+    assert names(users.list_users(UserQuery(search=search, sort="name"))) == found
+
+
 def test_filters_hold_along_the_cursors(users: UserList, make_user: MakeUser) -> None:
     for number in range(12):
         make_user(f"{'even' if number % 2 == 0 else 'odd'}{number}", status=APPROVED if number % 3 else BANNED)

@@ -37,7 +37,7 @@ from regsvc.api.types.admin_users import PasswordLinkReply, PasswordLinkRequest
 from regsvc.api.types.messages import Pagination, epoch_milliseconds, milliseconds_of
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
-from regsvc.database.audit import Actor, AuditRecord
+from regsvc.database.audit import ACTIONS, Actor, AuditRecord
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_list import UserListItem, UserPage, UserQuery
@@ -81,6 +81,8 @@ class AuditsHandler(ApiHandler):
         return await self.list_audits(query)
 
     async def list_audits(self, query: AuditsQuery) -> AuditsReply:
+        if query.action is not None and query.action not in ACTIONS:
+            raise errors.InvalidField("action")
         page = await self.run(
             self.services.audit.list_entries,
             query.page,

@@ -12,7 +12,8 @@ from regsvc.api.handlers.admin import AuditsHandler, UsersHandler
 from regsvc.api.legacy.types import PlainAuditFields, PlainAuditsReply, UsersWithIdReply, UserWithIdFields
 from regsvc.api.types.admin import AuditsQuery, AuditsReply, UsersQuery
 from regsvc.api.types.messages import milliseconds_of
-from regsvc.database.audit import AuditRecord
+from regsvc.core.errors import InvalidField
+from regsvc.database.audit import ACTIONS, AuditRecord
 
 KNOWN_ACTIONS: Final[Mapping[str, str]] = {
     "user.registered": "register",
@@ -54,6 +55,8 @@ class PlainAuditsHandler(AuditsHandler):
         """
         if not self._query.keys().isdisjoint(("page", "size")):
             return await self.list_audits(query)
+        if query.action is not None and query.action not in {*ACTIONS, *KNOWN_ACTIONS.values()}:
+            raise InvalidField("action")
         found = await self.run(
             self.services.audit.list_entries,
             1,

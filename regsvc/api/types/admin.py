@@ -25,6 +25,7 @@ from regsvc.api.types.messages import (
 )
 from regsvc.api.types.registration import Platform, Status
 from regsvc.core.errors import InvalidField
+from regsvc.database.audit import ACTIONS
 
 MAX_BATCH = 100
 
@@ -48,7 +49,14 @@ class UsersQuery(Request, frozen=True, kw_only=True):
 
     page: PageNumber | None = None
     size: Annotated[PageSize, Meta(description="Users per page; 20, for `pending` 100.")] | None = None
-    search: Annotated[Username, Meta(description="A part of the name or e-mail address.", examples=["ali"])] = ""
+    search: Annotated[
+        Username,
+        Meta(
+            description="A part of the name or e-mail address, or the client address of the registration: whole, "
+            "or its beginning up to a dot or colon.",
+            examples=["ali"],
+        ),
+    ] = ""
     status: Annotated[
         Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
     ] = "all"
@@ -92,6 +100,9 @@ class UserFields(Output, frozen=True, kw_only=True):
     questionnaire_score: int | None
     questionnaire_passed: bool | None
     questionnaire_review_summary: str | None
+    questionnaire_requires_review: Annotated[
+        bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
+    ]
     rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
     plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
     plugin_since: EpochMilliseconds | None
@@ -199,7 +210,13 @@ class AuditsQuery(Request, frozen=True, kw_only=True):
 
     page: PageNumber = 1
     size: PageSize = 20
-    action: Annotated[str, Meta(description="The action.", examples=["user.approved"])] | None = None
+    action: (
+        Annotated[
+            str,
+            Meta(extra_json_schema={"enum": list(ACTIONS)}, description="The action.", examples=["user.approved"]),
+        ]
+        | None
+    ) = None
     operator: Annotated[Username, Meta(description="The user who acted.", examples=["Olivia"])] | None = None
     target: Annotated[Username, Meta(description="The user who was affected.", examples=["Alice"])] | None = None
     since: EpochMilliseconds | None = msgspec.field(default=None, name="from")

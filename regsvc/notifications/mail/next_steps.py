@@ -13,6 +13,7 @@ _PAGES: Final[Mapping[str, str]] = {
     "unbanned": "/server",
     "ban_ended": "/server",
     "ban_ended_unapproved": "/account",
+    "deleted": "/",
     "email_changed": "/",
     "account_deleted": "/",
     "digest": "/admin#queue",

@@ -82,6 +82,10 @@ class MailQueue:
         """Enqueue the notice that the ban has ended at its time; the user already has the status from before it."""
         self._put(user, "ban_ended" if user.status == APPROVED else "ban_ended_unapproved", review_id)
 
+    def send_deleted(self, user: User, review_id: int) -> None:
+        """Enqueue the notice that an operator deleted the account, with the review's reason if there is one."""
+        self._put(user, "deleted", review_id)
+
     def send_reset_password(self, to: EmailAddress, language: str, user_id: int | None) -> None:
         """Enqueue a link to set a new password. `user_id` None: no user has this address; nothing is mailed.
 
@@ -98,7 +102,7 @@ class MailQueue:
         self._put(user, "email_changed", None)
 
     def send_account_deleted(self, user: User, review_id: int) -> None:
-        """Enqueue the notice to the former user; the review is that of the deletion."""
+        """Enqueue the notice to a user who deleted the account; the review is that of the deletion."""
         self._put(user, "account_deleted", review_id)
 
     def send_digest(self, to: EmailAddress) -> None:

@@ -103,6 +103,7 @@ class MailRenderer:
             "unbanned": self._decision,
             "ban_ended": self._decision,
             "ban_ended_unapproved": self._decision,
+            "deleted": self._decision,
             "reset_password": self._password_link,
             "password_link": self._password_link,
             "digest": self._digest,

@@ -31,6 +31,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "unbanned": frozenset({"username", "reason"}),
     "ban_ended": frozenset({"username"}),
     "ban_ended_unapproved": frozenset({"username"}),
+    "deleted": frozenset({"username", "reason"}),
     "reset_password": frozenset({"username", "minutes"}),
     "password_link": frozenset({"username", "minutes"}),
     "email_changed": frozenset({"username"}),

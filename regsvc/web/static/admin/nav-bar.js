@@ -20,6 +20,8 @@ export class NavBar {
     this.nav = make("nav", { "aria-label": t("views") }, make("ul", {}, items));
     /** @type {HTMLElement | null} */
     this.current = null;
+    this.heading = "";
+    this.waiting = 0;
     const keys = make(
       "button",
       { type: "button", class: "plain keys-button", "aria-label": t("keys_title"), onclick: showKeys },
@@ -59,9 +61,30 @@ export class NavBar {
     }
   }
 
+  /**
+   * Name the view that is shown in the title of the window.
+   *
+   * @param {string} heading
+   */
+  setHeading(heading) {
+    this.heading = heading;
+    this.updateTitle();
+  }
+
+  updateTitle() {
+    const title = [this.heading, TITLE].filter(Boolean).join(" – ");
+    document.title = this.waiting ? `(${this.waiting}) ${title}` : title;
+  }
+
+  /** Give the window its first title again: the operator is signed out. */
+  end() {
+    document.title = TITLE;
+  }
+
   /** @param {number} count of applicants who wait for a review */
   showCount(count) {
-    document.title = count ? `(${count}) ${TITLE}` : TITLE;
+    this.waiting = count;
+    this.updateTitle();
     this.count.hidden = count === 0;
     this.count.textContent = String(count);
     this.scrollToCurrent();

@@ -79,11 +79,12 @@ export class ViewContext {
    *
    * @param {DecisionName} decision
    * @param {string[]} usernames
-   * @param {{ key?: string | null, reason?: string | null, end?: number | null }} options of the dialog
+   * @param {{ key?: string | null, reason?: string | null, end?: number | null, applicants?: string[] }} options of the
+   *   dialog; `applicants`: those of the users who wait for a review
    */
-  async askAndDecide(decision, usernames, options = {}) {
+  async askAndDecide(decision, usernames, { applicants = [], ...options } = {}) {
     const answer = await askDecision({ decision, usernames, ...options });
-    return answer === null ? null : this.decide({ decision, usernames, ...answer });
+    return answer === null ? null : this.decide({ decision, usernames, applicants, ...answer });
   }
 
   /**

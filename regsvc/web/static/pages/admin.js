@@ -24,6 +24,7 @@ import { loginForm } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
 import { showSection, startPage } from "../shared/page.js";
 import { Session } from "../shared/session.js";
+import { effect, Signal } from "../shared/signal.js";
 
 /** In the order of the menu. */
 const VIEWS = [queueView, usersView, userView, bansView, auditsView, syncView, mailsView, doctorView];
@@ -48,6 +49,7 @@ let shell = null;
 /** @type {ViewContext | null} of the view that is shown */
 let currentView = null;
 let lastUsername = "";
+const applicantCount = new Signal(0); // on the server
 
 async function render() {
   byId("main").append(pendingBar.element, pendingBar.status);
@@ -93,6 +95,7 @@ async function enter(operator) {
   shell = { api, config, operator, pending, keyboard, navBar, container, removeKeys };
   notice.clear();
   replaceContent(content, navBar.element, container);
+  showCount();
   const dropped = pending.begin(operator);
   if (dropped.length) {
     notice.announce(t("dropped", { what: dropped.map(describeDecision).join("; ") }), "bad");
@@ -108,6 +111,7 @@ function closeShell(message) {
   stream.stop();
   pending.pause(message);
   shell?.removeKeys();
+  shell?.navBar.end();
   shell = null;
   currentView = null;
   document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
@@ -192,7 +196,9 @@ async function showView({ isFirst = false } = {}) {
   const context = new ViewContext(shell, view);
   currentView = context;
   shell.navBar.setCurrent(view.menu ?? view.id);
-  const title = make("h2", { tabindex: "-1" }, view.heading?.(query) ?? t(view.title));
+  const heading = view.heading?.(query) ?? t(view.title);
+  shell.navBar.setHeading(heading);
+  const title = make("h2", { tabindex: "-1" }, heading);
   replaceContent(shell.container, title, make("p", { class: "quiet-text" }, t("loading")));
   const elements = await renderView(view, context, query);
   if (context.isOver) {
@@ -259,6 +265,12 @@ function dropSuperseded({ username, status, by }) {
   }
 }
 
+/** Show the number of applicants in the menu, without those whom pending decisions are about. */
+function showCount() {
+  const count = applicantCount.value - pending.reviewCount;
+  shell?.navBar.showCount(Math.max(0, count));
+}
+
 let isCounting = false;
 
 /** Update the number of applicants in the menu, soon. */
@@ -274,7 +286,7 @@ function countSoon() {
     }
     try {
       const { pagination } = await api.get("admin/users", { status: "pending", size: 1 });
-      shell?.navBar.showCount(pagination.totalCount ?? 0);
+      applicantCount.value = pagination.totalCount ?? 0;
     } catch (error) {
       asRefusal(error); // it is counted again after the next event
     }
@@ -302,6 +314,8 @@ function handleDecision(change, entry, results) {
     notice.clear(); // it was about the decision before
   }
   if (change === "sent") {
+    const done = results.filter(({ username }) => entry.applicants.includes(username));
+    applicantCount.value -= done.length; // until they are counted again
     showWarnings(results);
     countSoon();
   }
@@ -330,6 +344,7 @@ function showWarnings(results) {
   }
 }
 
+effect(showCount);
 addEventListener("hashchange", () => showView());
 addEventListener("pageshow", ({ persisted }) => persisted && location.reload()); // what was pending has been sent
 startPage(render);

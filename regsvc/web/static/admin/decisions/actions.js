@@ -3,6 +3,7 @@
 import { button } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
+import { formatNumber } from "../phrases.js";
 import { applies, DECISION_KEYS } from "./transitions.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
@@ -16,7 +17,9 @@ import { applies, DECISION_KEYS } from "./transitions.js";
  * @param {ListedUser[]} users
  */
 export async function decideFor(context, decision, users) {
-  const usernames = users.filter((user) => applies(decision, user)).map(({ username }) => username);
+  const fitting = users.filter((user) => applies(decision, user));
+  const usernames = fitting.map(({ username }) => username);
+  const applicants = fitting.filter(({ status }) => status === "pending").map(({ username }) => username);
   if (users.length === 0) {
     notice.show(t("choose_first"));
     return null;
@@ -26,7 +29,9 @@ export async function decideFor(context, decision, users) {
     return null;
   }
   const decided =
-    decision === "approve" ? context.decide({ decision, usernames }) : await ask(context, decision, usernames);
+    decision === "approve"
+      ? context.decide({ decision, usernames, applicants })
+      : await context.askAndDecide(decision, usernames, { key: confirmingKey(decision), applicants });
   if (decided !== null && usernames.length < users.length) {
     notice.show(t("some_left_out", { count: users.length - usernames.length }));
   }
@@ -34,14 +39,12 @@ export async function decideFor(context, decision, users) {
 }
 
 /**
- * The key that opened the dialog also confirms it, but pressing a key twice never deletes users.
+ * Return the key that confirms: the one that opened the dialog, but pressing a key twice never deletes users.
  *
- * @param {ViewContext} context
  * @param {DecisionName} decision
- * @param {string[]} usernames
  */
-function ask(context, decision, usernames) {
-  return context.askAndDecide(decision, usernames, { key: decision === "delete" ? null : DECISION_KEYS[decision] });
+function confirmingKey(decision) {
+  return decision === "delete" ? null : DECISION_KEYS[decision];
 }
 
 /**
@@ -64,6 +67,27 @@ export function decisionButtons(decisions, decide) {
   return decisions.map((decision) =>
     button(t(`do_${decision}`), () => decide(decision), decision === "approve" ? "" : "quiet"),
   );
+}
+
+/**
+ * Make buttons for the users selected in a table: those whose decision applies, each with the number of users.
+ *
+ * @param {ViewContext} context
+ * @param {import("../table/table.js").Table<ListedUser>} table
+ * @param {DecisionName[]} decisions
+ * @param {(decision: DecisionName) => unknown} decide
+ */
+export function selectionButtons(context, table, decisions, decide) {
+  const buttons = decisionButtons(decisions, decide);
+  context.effect(() => {
+    const users = table.selected;
+    decisions.forEach((decision, index) => {
+      const count = users.filter((user) => applies(decision, user)).length;
+      buttons[index].hidden = count === 0;
+      buttons[index].textContent = t("do_for_some", { what: t(`do_${decision}`), count: formatNumber(count) });
+    });
+  });
+  return buttons;
 }
 
 /**

@@ -38,13 +38,13 @@ export function removeReason(decision, reason) {
 }
 
 /**
- * Return the last reason that was given, "" for none; before the first use, the first saved one.
+ * Return the last reason that was given, "" for none or before the first use: only what an operator chose is suggested.
  *
  * @param {DecisionName} decision
  * @returns {string}
  */
 export function lastReason(decision) {
-  return recall("last_texts", {})[decision] ?? (decision === "reject" ? (savedReasons(decision)[0] ?? "") : "");
+  return recall("last_texts", {})[decision] ?? "";
 }
 
 /**

@@ -6,6 +6,7 @@ const UNDO_TIME = 10_000; // milliseconds
  * @typedef {object} DecisionFields what is undefined is not sent
  * @property {DecisionName} decision
  * @property {string[]} usernames
+ * @property {string[]} [applicants] those who wait for a review
  * @property {string} [reason]
  * @property {boolean} [silent]
  * @property {number | null} [expiresAt]
@@ -20,9 +21,10 @@ const UNDO_TIME = 10_000; // milliseconds
 
 export class PendingDecision {
   /** @param {DecisionFields} fields */
-  constructor({ decision, usernames, reason = "", silent = false, expiresAt = undefined }) {
+  constructor({ decision, usernames, applicants = [], reason = "", silent = false, expiresAt = undefined }) {
     this.decision = decision;
     this.usernames = usernames;
+    this.applicants = applicants;
     this.reason = reason;
     this.silent = silent;
     this.expiresAt = expiresAt;
@@ -56,6 +58,12 @@ export class PendingDecision {
     return Math.max(0, Math.ceil((this.dueAt - Date.now()) / 1000));
   }
 
+  /** The number of applicants whom the decision takes out of the review queue. */
+  get reviewCount() {
+    const applicants = new Set(this.applicants);
+    return this.state === "refused" ? 0 : this.usernames.filter((username) => applicants.has(username)).length;
+  }
+
   /** The fields of a request, beside its usernames. */
   get body() {
     const { reason, silent, expiresAt } = this;
@@ -73,7 +81,7 @@ export class PendingDecision {
 
   /** What is stored in the tab. */
   get stored() {
-    const { decision, usernames, reason, silent, expiresAt } = this;
-    return { decision, usernames, reason, silent, expiresAt };
+    const { decision, usernames, applicants, reason, silent, expiresAt } = this;
+    return { decision, usernames, applicants, reason, silent, expiresAt };
   }
 }

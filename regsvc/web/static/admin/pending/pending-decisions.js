@@ -62,6 +62,11 @@ export class PendingDecisions {
     return this.#entries.value;
   }
 
+  /** The number of applicants who are decided about, but still wait on the server. */
+  get reviewCount() {
+    return this.entries.reduce((sum, entry) => sum + entry.reviewCount, 0);
+  }
+
   /**
    * Restore what was pending for this operator; returns the decisions of another operator, which are dropped.
    *

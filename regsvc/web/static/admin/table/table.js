@@ -70,7 +70,8 @@ export class Table {
 
   /** The selected rows. */
   get selected() {
-    return this.rows.filter((row) => this.selectedKeys.value.has(this.keyOf(row)));
+    const keys = this.selectedKeys.value; // read even without rows, so that effects follow it
+    return this.rows.filter((row) => keys.has(this.keyOf(row)));
   }
 
   /** The row with the focus, or null. */

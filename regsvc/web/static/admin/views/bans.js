@@ -1,9 +1,9 @@
 // Banned users, with the reason and the end of each ban.
 
-import { button, make } from "../../shared/dom.js";
+import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { badge, pendingBadge, timeElement, userLink } from "../badges.js";
-import { changeBan, decideFor } from "../decisions/actions.js";
+import { changeBan, decideFor, decisionKeys, selectionButtons } from "../decisions/actions.js";
 import { Listing } from "../table/listing.js";
 import { selectionBar } from "../table/selection-bar.js";
 import { Table } from "../table/table.js";
@@ -24,7 +24,7 @@ export const bansView = {
       extraState: ({ username }) => context.pendingFor(username)?.decision,
       columns: columnsFor(context),
     });
-    const unban = () => decideFor(context, "unban", table.targets);
+    const decide = (/** @type {DecisionName} */ decision) => decideFor(context, decision, table.targets);
     const change = () => table.current && changeBan(context, table.current);
     const listing = new Listing(context, query, {
       fields: [{ name: "search", label: "search_users", type: "search" }],
@@ -32,9 +32,9 @@ export const bansView = {
       load: (values, place) => loadUsers(context.api, { ...values, status: "banned" }, place),
       countText: "bans_count",
       emptyText: "bans_none",
-      actions: selectionBar(context, table, [button(t("do_unban"), unban, "quiet")]),
+      actions: selectionBar(context, table, selectionButtons(context, table, ["unban"], decide)),
     });
-    context.addKeys({ e: { label: "key_unban", action: unban }, c: { label: "key_change_ban", action: change } });
+    context.addKeys({ ...decisionKeys(["unban"], decide), c: { label: "key_change_ban", action: change } });
     keepUpToDate(context, listing);
     return listing.render();
   },

@@ -6,7 +6,8 @@ import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { batch, Signal } from "../../shared/signal.js";
 import { USER_EVENTS } from "../decisions/transitions.js";
-import { statusName } from "../phrases.js";
+import { formatNumber, statusName } from "../phrases.js";
+import { Filters } from "../table/filters.js";
 import { ApplicantCard } from "./queue/applicant-card.js";
 import { ApplicantList } from "./queue/applicant-list.js";
 import { Applicants } from "./queue/applicants.js";
@@ -14,6 +15,7 @@ import { bulkBar } from "./queue/bulk-bar.js";
 import { ReviewQueue } from "./queue/review-queue.js";
 
 const MIN_AHEAD = 30; // applicants behind the current one; with fewer the next page is loaded
+const ADDRESS_DELAY = 300; // milliseconds
 const ARRIVAL_DELAY = 300; // milliseconds; registrations that come together cause one request
 const MINUTE = 60_000; // milliseconds
 const RETRY_DELAY = 5; // seconds
@@ -25,25 +27,32 @@ export const queueView = {
   id: "queue",
   title: "view_queue",
 
-  async render(context) {
-    const page = new QueuePage(context);
+  async render(context, { search = "", name = "" }) {
+    const page = new QueuePage(context, search);
     await page.load();
+    await page.openNamed(name);
     page.start();
     return page.element;
   },
 };
 
 class QueuePage {
-  /** @param {import("../view-context.js").ViewContext} context */
-  constructor(context) {
+  /**
+   * @param {import("../view-context.js").ViewContext} context
+   * @param {string} search
+   */
+  constructor(context, search) {
     this.context = context;
     this.applicants = new Applicants(context.api);
+    this.applicants.search = search;
     this.queue = new ReviewQueue(this.applicants, (username) => context.pendingFor(username) !== null);
     /** @type {Signal<"card" | "list">} which of the two a phone shows */
     this.pane = new Signal("card");
     /** @type {number | null} */
     this.timer = null;
     this.error = ""; // why the list could not be loaded
+    /** @type {number | null} */
+    this.addressTimer = null;
     /** @type {Set<string>} names of users who have registered and are not in the list yet */
     this.arrived = new Set();
     this.list = new ApplicantList({
@@ -59,8 +68,23 @@ class QueuePage {
     this.empty = make("p", { class: "all-done" }, t("queue_empty"));
     this.toList = button("", () => this.showList(), "quiet");
     const pager = make("div", { class: "card-pager" }, this.pagerButton(-1), this.toList, this.pagerButton(1));
-    const bulk = bulkBar(context, this.queue, (name) => this.act(name));
-    const listPane = make("div", { class: "list-pane" }, bulk, this.list.element, this.makeListEnd());
+    const bulk = bulkBar(context, this.queue, { act: (name) => this.act(name), selectAll: () => this.selectAll() });
+    /** @type {Array<import("../table/filters.js").FilterField>} */
+    const fields = [{ name: "search", label: "search_users", type: "search" }];
+    this.filters = new Filters(fields, { search }, (values) => this.search(values.search ?? ""));
+    this.filters.element.addEventListener("keydown", (event) => this.leaveSearch(event));
+    this.searching = Promise.resolve();
+    this.notFound = make("p", { class: "notice", role: "status" });
+    this.noMatches = make("p", { class: "quiet-text", role: "status" });
+    const listPane = make(
+      "div",
+      { class: "list-pane" },
+      this.filters.element,
+      this.noMatches,
+      bulk,
+      this.list.element,
+      this.makeListEnd(),
+    );
     const cardPane = make("div", { class: "card-pane" }, pager, this.card.element);
     this.split = make("div", { class: "split" }, listPane, cardPane);
     this.element = make("div", { class: "queue" }, this.count, this.empty, this.split);
@@ -90,6 +114,10 @@ class QueuePage {
     context.effect(() => this.renderList());
     context.effect(() => this.card.render(queue.current));
     context.effect(() => {
+      void queue.current;
+      this.updateAddressSoon();
+    });
+    context.effect(() => {
       this.split.dataset.shows = this.pane.value;
     });
     context.onEvent(USER_EVENTS, (data, name) => this.handleEvent(data, name));
@@ -100,6 +128,7 @@ class QueuePage {
     context.onLeave(() => {
       clearInterval(clock);
       clearTimeout(this.timer ?? undefined);
+      clearTimeout(this.addressTimer ?? undefined);
     });
   }
 
@@ -116,11 +145,15 @@ class QueuePage {
         label: "key_choose",
         action: () => queue.current && queue.select(queue.current, !queue.selected.has(queue.current)),
       },
-      X: { label: "key_choose_all", action: () => queue.selectAll() },
+      X: { label: "key_choose_all", action: () => this.selectAll() },
+      "/": { label: "key_search", action: () => this.focusSearch() },
       Escape: { label: "key_choose_none", action: () => queue.selectNone() },
       o: {
         label: "key_open",
-        action: () => queue.current && context.go("user", { name: queue.current.username }),
+        action: () => {
+          this.updateAddress(); // going back leads here
+          return queue.current && context.go("user", { name: queue.current.username });
+        },
       },
     };
   }
@@ -166,6 +199,63 @@ class QueuePage {
     }
   }
 
+  /** @param {string} text */
+  async search(text) {
+    if (this.context.isOver) {
+      return; // typed just before the view was left
+    }
+    this.applicants.search = text;
+    this.updateAddress();
+    this.searching = this.reload();
+    await this.searching;
+  }
+
+  /** @param {KeyboardEvent} event after which, if it is Enter, the keys decide about what was found */
+  async leaveSearch({ key, isComposing }) {
+    if (key === "Enter" && !isComposing) {
+      await this.searching;
+      this.list.focus(this.queue.current);
+    }
+  }
+
+  focusSearch() {
+    this.pane.value = "list"; // on a phone
+    this.filters.focus();
+  }
+
+  async selectAll() {
+    try {
+      await this.queue.selectAll();
+    } catch (error) {
+      notice.showRefusal(asRefusal(error));
+    }
+  }
+
+  /**
+   * Open the applicant whom the address names. Throws a Refusal.
+   *
+   * @param {string} name "" for none
+   */
+  async openNamed(name) {
+    if (name && !(await this.queue.openByName(name))) {
+      this.element.prepend(this.notFound);
+      this.notFound.textContent = t("not_waiting", { name });
+    }
+  }
+
+  // --- The address ---
+
+  /** Put the applicant who is open into the address, soon: browsers limit how often it changes. */
+  updateAddressSoon() {
+    this.addressTimer ??= setTimeout(() => this.updateAddress(), ADDRESS_DELAY);
+  }
+
+  updateAddress() {
+    clearTimeout(this.addressTimer ?? undefined);
+    this.addressTimer = null;
+    this.context.updateHash({ search: this.applicants.search, name: this.queue.current?.username ?? null });
+  }
+
   /** @param {ListedUser} applicant whose details were loaded */
   async prefetchNext(applicant) {
     const { shown, current } = this.queue;
@@ -179,9 +269,12 @@ class QueuePage {
 
   renderList() {
     const { shown, left, position, current, selected } = this.queue;
-    this.count.textContent = left ? t("queue_count", { count: left }) : "";
-    this.empty.hidden = left > 0;
-    this.split.hidden = shown.length === 0;
+    const isSearch = this.applicants.search !== "";
+    const count = formatNumber(left);
+    this.count.textContent = left ? t(isSearch ? "queue_found" : "queue_count", { count }) : "";
+    this.noMatches.textContent = isSearch && left === 0 ? t("users_none") : "";
+    this.empty.hidden = left > 0 || isSearch;
+    this.split.hidden = shown.length === 0 && !isSearch;
     this.toList.textContent = t("queue_place", { place: position, count: left });
     this.list.render(shown, current, selected);
   }
@@ -192,6 +285,7 @@ class QueuePage {
    * @param {ListedUser} applicant
    */
   open(applicant) {
+    this.notFound.remove();
     batch(() => {
       this.queue.current = applicant;
       this.pane.value = "card";
@@ -224,11 +318,11 @@ class QueuePage {
       return;
     }
     if (name === "approve") {
-      this.context.decide({ decision: "approve", usernames });
+      this.context.decide({ decision: "approve", usernames, applicants: usernames });
     } else if (name === "reject") {
-      await this.context.askAndDecide("reject", usernames, { key: "r" });
+      await this.context.askAndDecide("reject", usernames, { key: "r", applicants: usernames });
     } else {
-      await this.context.askAndDecide("approve", usernames, { key: "a" });
+      await this.context.askAndDecide("approve", usernames, { key: "a", applicants: usernames });
     }
   }
 
@@ -273,6 +367,9 @@ class QueuePage {
    */
   reopen(usernames) {
     const { shown } = this.queue;
+    if (usernames.length > 1) {
+      this.queue.reselect(usernames);
+    }
     const found = usernames.map((username) => this.applicants.find(username));
     const first = found.find((applicant) => applicant !== null && shown.includes(applicant));
     if (first) {
@@ -321,9 +418,13 @@ class QueuePage {
   async loadArrived() {
     const names = [...this.arrived];
     this.arrived.clear();
-    if (!this.context.isOver) {
-      await this.applicants.loadNew(names);
+    if (this.context.isOver) {
+      return;
+    }
+    if (await this.applicants.loadNew(names)) {
       this.queue.openFirst();
+    } else {
+      await this.reload();
     }
   }
 }

@@ -119,7 +119,7 @@ class UserPage {
       return;
     }
     replaceContent(this.about, renderFacts(user), links);
-    replaceContent(this.details, renderDetails(user));
+    replaceContent(this.details, renderDetails(user, "h3"));
     const sessions = renderSessions(user, (session) => this.endSession(session));
     replaceContent(this.player, renderPlayer(user), renderMails(user), sessions, renderClients(user));
   }

@@ -4,7 +4,7 @@ import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { untracked } from "../../shared/signal.js";
 import { badge, pendingBadge, playerBadge, statusBadge, timeElement, userLink } from "../badges.js";
-import { decideFor, decisionButtons, decisionKeys } from "../decisions/actions.js";
+import { decideFor, decisionKeys, selectionButtons } from "../decisions/actions.js";
 import { STATUSES, USER_EVENTS } from "../decisions/transitions.js";
 import { labelFor } from "../phrases.js";
 import { Listing } from "../table/listing.js";
@@ -39,7 +39,7 @@ export const usersView = {
       load: (values, place) => loadUsers(context.api, values, place),
       countText: "users_count",
       emptyText: "users_none",
-      actions: selectionBar(context, table, decisionButtons(BULK_DECISIONS, decide)),
+      actions: selectionBar(context, table, selectionButtons(context, table, BULK_DECISIONS, decide)),
     });
     context.addKeys(decisionKeys(BULK_DECISIONS, decide));
     keepUpToDate(context, listing);

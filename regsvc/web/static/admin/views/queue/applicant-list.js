@@ -118,12 +118,19 @@ class ApplicantRow {
  *
  * @param {ListedUser} applicant
  */
-function renderBadges({ isOperator, questionnaireScore, questionnairePassed, rejections, platform }) {
+function renderBadges({
+  isOperator,
+  questionnaireScore,
+  questionnairePassed,
+  questionnaireRequiresReview,
+  rejections,
+  platform,
+}) {
   const rejected = rejections?.count ?? 0;
+  const kind = questionnaireRequiresReview ? "wait" : questionnairePassed ? "good" : "bad";
   return [
     isOperator && badge(t("operator"), "bad"),
-    questionnaireScore !== null &&
-      badge(t("points", { score: questionnaireScore }), questionnairePassed ? "good" : "bad"),
+    questionnaireScore !== null && badge(t("points", { score: questionnaireScore }), kind),
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
     platform === "bedrock" && badge(t("bedrock")),
   ];

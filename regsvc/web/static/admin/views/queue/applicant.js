@@ -4,6 +4,7 @@ import { button, definitionList, link, make } from "../../../shared/dom.js";
 import { formatTime, hasText, languageName, t } from "../../../shared/i18n.js";
 import { badge } from "../../badges.js";
 import { timeAgo } from "../../phrases.js";
+import { hashFor } from "../../view-context.js";
 
 /** @typedef {"approve" | "reject" | "approve_words"} ActionName "approve_words" is an approval with a message */
 /** @typedef {NonNullable<UserDetails["questionnaire"]>} QuestionnaireResult */
@@ -44,26 +45,33 @@ function renderRejections({ count, lastAt, lastReason }) {
  * Render what `GET /api/admin/user` adds.
  *
  * @param {UserDetails} user
+ * @param {"h3" | "h4"} level of the headings
  */
-export function renderDetails(user) {
+export function renderDetails(user, level = "h4") {
+  const { registrationIp } = user;
   return [
-    user.questionnaire && renderQuestionnaire(user.questionnaire),
-    make("h4", {}, t("history")),
-    user.history.length ? renderHistory(user.history) : make("p", { class: "quiet-text" }, t("history_none")),
     definitionList([
-      [t("ip"), user.registrationIp],
+      [t("ip"), registrationIp && link(hashFor("users", { search: registrationIp }), registrationIp)],
       [t("email_proven"), user.isEmailVerified ? null : t("email_unproven")],
     ]),
+    user.questionnaire && renderQuestionnaire(user.questionnaire, level),
+    make(level, {}, t("history")),
+    user.history.length ? renderHistory(user.history) : make("p", { class: "quiet-text" }, t("history_none")),
   ];
 }
 
-/** @param {QuestionnaireResult} result */
-function renderQuestionnaire({ score, maxScore, passScore, isPassed, requiresReview, summary, answers }) {
+/**
+ * @param {QuestionnaireResult} result
+ * @param {"h3" | "h4"} level
+ */
+function renderQuestionnaire({ score, maxScore, passScore, isPassed, requiresReview, summary, answers }, level) {
   const verdict = t(requiresReview ? "to_be_read" : isPassed ? "passed" : "failed");
   const kind = requiresReview ? "wait" : isPassed ? "good" : "bad";
-  const notes = summary.split("\n").slice(1).join("\n"); // the first line repeats the score
+  const unread = answers.filter(({ points }) => points === null);
+  // the summary is in the applicant's language; its first line repeats the score, the others what the answers tell
+  const notes = answers.length ? "" : summary.split("\n").slice(1).join("\n");
   return [
-    make("h4", {}, t("answers")),
+    make(level, {}, t("answers")),
     make(
       "p",
       { class: "score" },
@@ -71,17 +79,37 @@ function renderQuestionnaire({ score, maxScore, passScore, isPassed, requiresRev
       ` ${t("score_needed", { passScore })} `,
       badge(verdict, kind),
     ),
+    unread.length > 0 && make("p", { class: "quiet-text" }, describeUnread(unread)),
     notes && make("p", { class: "quiet-text" }, notes),
     make("ol", { class: "answers" }, answers.map(renderAnswer)),
   ];
 }
 
+/** @param {Answer[]} unread */
+function describeUnread(unread) {
+  const openPoints = unread.reduce((sum, { maxPoints }) => sum + maxPoints, 0);
+  return t(openPoints > 0 ? "answers_unread_points" : "answers_unread", { count: unread.length, openPoints });
+}
+
+/**
+ * Describe the points of an answer; null for a question that brings none.
+ *
+ * @param {Answer} answer
+ */
+function describePoints({ points, maxPoints }) {
+  if (points === null) {
+    return maxPoints > 0 ? t("unread", { maxPoints }) : t("to_be_read");
+  }
+  return points === 0 && maxPoints === 0 ? null : t("worth", { points, maxPoints });
+}
+
 /** @param {Answer} answer */
-function renderAnswer({ question, type, answers, points, maxPoints, note }) {
+function renderAnswer(answer) {
+  const { question, type, answers, points, note } = answer;
   const isText = type === "text";
-  const text = points === null ? t("unread", { maxPoints }) : t("worth", { points, maxPoints });
-  const score = make("span", { class: "worth", "data-is": points === null ? "unread" : null }, text);
-  const given = answers.map((answer) => make(isText ? "blockquote" : "li", {}, answer));
+  const text = describePoints(answer);
+  const score = text && make("span", { class: "worth", "data-is": points === null ? "unread" : null }, text);
+  const given = answers.map((words) => make(isText ? "blockquote" : "li", {}, words));
   const none = make("p", { class: "quiet-text" }, t("not_answered"));
   return make(
     "li",

@@ -15,11 +15,13 @@ export class Applicants {
   #details = new Map();
   /** @type {string | null} null: the list is complete */
   #cursor = null;
-  #isLoading = false;
+  /** @type {Promise<void> | null} of the next page, while it is being loaded */
+  #loading = null;
 
   /** @param {import("../../../shared/api.js").Api} api */
   constructor(api) {
     this.api = api;
+    this.search = ""; // a part of the name, the e-mail or the IP address; takes effect with the next `load`
   }
 
   /** The applicants loaded so far. Effects follow the list and the total. */
@@ -37,7 +39,11 @@ export class Applicants {
    * @param {() => void} onLoaded
    */
   async load(onLoaded = () => {}) {
-    const { users, nextCursor, pagination } = await this.api.get("admin/users", { status: "pending", size: PAGE_SIZE });
+    const { search } = this;
+    const { users, nextCursor, pagination } = await this.loadPage({});
+    if (search !== this.search) {
+      return; // a later search is shown instead
+    }
     batch(() => {
       this.#list.value = users;
       this.#cursor = nextCursor;
@@ -47,43 +53,71 @@ export class Applicants {
     });
   }
 
-  /** Load the next page, if there is one and it is not being loaded; returns whether it was. Throws a Refusal. */
+  /** @param {Query} place of the page */
+  loadPage(place) {
+    return this.api.get("admin/users", { status: "pending", size: PAGE_SIZE, search: this.search, ...place });
+  }
+
+  /** Whether all applicants are loaded. */
+  get isComplete() {
+    return this.#cursor === null;
+  }
+
+  /** Load the next page; returns whether there was one. Throws a Refusal. */
   async loadMore() {
-    if (this.#cursor === null || this.#isLoading) {
+    if (this.#cursor === null) {
       return false;
     }
-    this.#isLoading = true;
+    this.#loading ??= this.#loadNextPage(this.#cursor);
     try {
-      const query = { status: "pending", size: PAGE_SIZE, after: this.#cursor };
-      const { users, nextCursor, pagination } = await this.api.get("admin/users", query);
-      batch(() => {
-        this.add(users);
-        this.#cursor = nextCursor;
-        this.#total.value = pagination.totalCount ?? 0;
-      });
+      await this.#loading;
     } finally {
-      this.#isLoading = false;
+      this.#loading = null;
     }
     return true;
   }
 
+  /** Load all pages. Throws a Refusal. */
+  async loadAll() {
+    while (!this.isComplete) {
+      await this.loadMore();
+    }
+  }
+
+  /** @param {string} after */
+  async #loadNextPage(after) {
+    const { users, nextCursor, pagination } = await this.loadPage({ after });
+    if (after !== this.#cursor) {
+      return; // the list was loaded again meanwhile
+    }
+    batch(() => {
+      this.add(users);
+      this.#cursor = nextCursor;
+      this.#total.value = pagination.totalCount ?? 0;
+    });
+  }
+
   /**
-   * Load users who have just registered; they come last. Throws a Refusal.
+   * Load users who have just registered; they come last. Returns false if the list has to be loaded again instead:
+   * there are too many of them, or a search may not match them. Throws a Refusal.
    *
    * @param {string[]} names
    */
   async loadNew(names) {
+    if (this.search) {
+      return false;
+    }
     if (this.#cursor !== null) {
       this.#total.value += names.length; // they are on a page that is not loaded yet
-      return;
+      return true;
     }
     if (names.length > MAX_NEW) {
-      await this.load();
-      return;
+      return false;
     }
     const query = { status: "pending", size: names.length, sort: "newest" };
     const { users } = await this.api.get("admin/users", query);
     this.add(users.reverse());
+    return true;
   }
 
   /** @param {ListedUser[]} users */

@@ -141,8 +141,33 @@ export class ReviewQueue {
     this.#selected.value = selected;
   }
 
-  selectAll() {
+  /** Select every applicant, also those that are not loaded yet. Throws a Refusal. */
+  async selectAll() {
+    await this.applicants.loadAll();
     this.#selected.value = new Set(this.shown);
+  }
+
+  /**
+   * Select applicants again whom an undone decision was about.
+   *
+   * @param {string[]} usernames
+   */
+  reselect(usernames) {
+    const names = new Set(usernames.map((name) => name.toLowerCase()));
+    this.#selected.value = new Set(this.shown.filter(({ username }) => names.has(username.toLowerCase())));
+  }
+
+  /**
+   * Open the applicant with this name, loading pages until they are found; returns whether they are in the queue.
+   * Throws a Refusal.
+   *
+   * @param {string} username
+   */
+  async openByName(username) {
+    while (this.applicants.find(username) === null && (await this.applicants.loadMore())) {}
+    const found = this.applicants.find(username);
+    this.current = found !== null && this.shown.includes(found) ? found : this.current;
+    return found !== null;
   }
 
   selectNone() {

@@ -32,7 +32,7 @@ export function renderPlayer({ plugin, player }) {
   if (plugin === "off") {
     return null;
   }
-  return [make("h4", {}, t("in_the_game")), make("p", {}, labelFor("player_about", plugin)), renderPlayerFacts(player)];
+  return [make("h3", {}, t("in_the_game")), make("p", {}, labelFor("player_about", plugin)), renderPlayerFacts(player)];
 }
 
 /** @param {UserDetails["player"]} player */
@@ -99,5 +99,5 @@ function renderSection(name, entries, render) {
   const count = entries.length;
   const lines = entries.map((entry) => make("li", {}, render(entry)));
   const list = count === 0 ? make("p", { class: "quiet-text" }, t("none")) : make("ul", { class: "lines" }, lines);
-  return [make("h4", {}, t(`${name}_count`, { count })), list];
+  return [make("h3", {}, t(`${name}_count`, { count })), list];
 }
