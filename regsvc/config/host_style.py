@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -66,8 +67,13 @@ def accent_of(config: Config) -> Accent:
     server = config.server
     if not server.accent:
         return THEMES.get(server.theme, THEMES["default"])
+    return _readable_accent(server.accent)
+
+
+@lru_cache(maxsize=2)
+def _readable_accent(accent: str) -> Accent:
     # readable on the darkest background of light mode and on the lightest of dark mode, so on the others, too
-    return Accent(readable_on(LIGHT["page"], server.accent), readable_on(DARK["card"], server.accent))
+    return Accent(readable_on(LIGHT["page"], accent), readable_on(DARK["card"], accent))
 
 
 def read_style(file: Path | None) -> str:

@@ -56,14 +56,14 @@ def test_who_is_logged_in_sees_who_plays(stack: Stack, open_page: OpenPage) -> N
     page.get_by_label("Password").fill(bob.password)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
-    page.get_by_role("link", name="Server").click()
+    page.get_by_role("link", name="Server", exact=True).click()
     expect(page.get_by_text("Alice, Bob")).to_be_visible()
 
 
 def test_a_login_that_ended_does_not_keep_the_page_from_showing_it(open_page: OpenPage) -> None:
     page = open_page("/forgot-password", may_complain=True)
     page.evaluate("""sessionStorage.setItem("companion.user", '{"token": "stale", "username": "bob"}')""")
-    page.get_by_role("link", name="Server").click()
+    page.get_by_role("link", name="Server", exact=True).click()
     expect(page.get_by_text("Server online")).to_be_visible()
 
 
