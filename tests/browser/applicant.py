@@ -31,7 +31,6 @@ class Applicant:
         self.page.get_by_label("Minecraft username").fill(self.person.name if name is None else name)
         secret = self.person.password if password is None else password
         self.page.get_by_label("Password", exact=False).first.fill(secret)
-        self.page.get_by_label("Confirm password").fill(secret)
 
     def give_name(self, name: str | None = None, password: str | None = None) -> None:
         """At the last step this registers."""

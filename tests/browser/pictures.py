@@ -108,7 +108,7 @@ def small_pages(page: Page, chat_stack: ChatStack, take: Take) -> None:
         ("home", "/", "7 of 40 players online"),
         ("server", "/server", "Downloads"),
         ("forgot-password", "/forgot-password", "Send link"),
-        ("set-password", "/set-password#token=1.sesame", "Confirm password"),
+        ("set-password", "/set-password#token=1.sesame", "Show password"),
         ("chat-linked", "/chat-linked?outcome=waiting", "is confirmed"),
         ("docs", "/docs", "openapi.json"),
     ):

@@ -2,7 +2,7 @@
 
 import { Field, Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
-import { passwordField, repeatField } from "../shared/password-fields.js";
+import { passwordField } from "../shared/password-fields.js";
 
 /** @type {AccountSection} */
 export const passwordSection = {
@@ -14,7 +14,7 @@ export const passwordSection = {
       also: (value) => (value.toLowerCase() === user.username.toLowerCase() ? t("password_is_name") : ""),
     });
     const form = new Form({
-      fields: [currentPasswordField(), password, repeatField(password)],
+      fields: [currentPasswordField(), password],
       submit: t("password_change"),
       send: async ({ currentPassword, newPassword }) => {
         const { message = "" } = await api.post("user/password", { currentPassword, newPassword });

@@ -7,7 +7,7 @@ import { Form } from "../shared/form.js";
 import { LANGUAGE_SWITCH, t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
-import { passwordField, repeatField } from "../shared/password-fields.js";
+import { passwordField } from "../shared/password-fields.js";
 
 const api = new Api();
 let token = takeToken();
@@ -43,7 +43,7 @@ async function render(content) {
   }
   const password = passwordField("newPassword", t("password"), config);
   const form = new Form({
-    fields: [password, repeatField(password)],
+    fields: [password],
     submit: t("submit"),
     send: async ({ newPassword }) => {
       const reply = await api.post("password/reset", { token, newPassword });

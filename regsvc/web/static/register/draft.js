@@ -27,7 +27,7 @@ export class Draft {
   /** @param {Record<string, unknown>} values */
   update(values) {
     Object.assign(this.values, values, { keptAt: Date.now() });
-    const { [SECRET]: _secret, repeat: _repeat, ...others } = this.values;
+    const { [SECRET]: _secret, ...others } = this.values;
     sessionStorage.setItem(KEY, JSON.stringify(others));
   }
 

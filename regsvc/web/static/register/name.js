@@ -3,7 +3,7 @@
 import { Refusal } from "../shared/api.js";
 import { Choice, Field } from "../shared/form.js";
 import { formatTime, t } from "../shared/i18n.js";
-import { matches, passwordField, repeatField } from "../shared/password-fields.js";
+import { matches, passwordField } from "../shared/password-fields.js";
 import { isProven } from "./code.js";
 import { LOOKS_LIKE_AN_ADDRESS } from "./email.js";
 
@@ -23,7 +23,7 @@ export const nameStep = {
     const { config, draft } = flow;
     const platform = config.bedrock.enabled ? platformChoice(draft) : null;
     const name = platform === null ? nameField(config, draft) : eitherNameField(config, draft, platform);
-    const passwords = config.registration.password === "off" ? [] : passwordFields(config, draft, name);
+    const passwords = config.registration.password === "off" ? [] : [accountPasswordField(config, draft, name)];
     const email = config.registration.email === "optional" ? [contactField(draft)] : [];
     const form = flow.form({
       fields: [...(platform === null ? [] : [platform]), name, ...passwords, ...email],
@@ -118,17 +118,14 @@ function nameHint(pattern) {
  * @param {Draft} draft
  * @param {Field} name
  */
-function passwordFields(config, draft, name) {
+function accountPasswordField(config, draft, name) {
   const isOptional = config.registration.password === "optional";
-  const password = passwordField("password", t("password"), config, {
+  return passwordField("password", t("password"), config, {
     isOptional,
     value: draft.get("password") ?? "",
     also: (value) => (value.toLowerCase() === name.value.trim().toLowerCase() ? t("password_is_name") : ""),
     note: isOptional ? t("password_later") : "",
   });
-  const repeat = repeatField(password);
-  repeat.input.value = draft.get("password") ?? "";
-  return [password, repeat];
 }
 
 /** @param {Draft} draft */

@@ -30,6 +30,7 @@ export class Field {
     const { type = "text", ...others } = attributes;
     const described = {
       id,
+      name,
       "aria-describedby": `${id}-error ${id}-hint`,
       "aria-required": isOptional ? null : "true",
     };

@@ -1,5 +1,6 @@
-// Fields for a new password: the host's rules in words, checked while the user types.
+// The field for a new password: the host's rules in words, checked while the user types.
 
+import { button } from "./dom.js";
 import { Field } from "./form.js";
 import { t } from "./i18n.js";
 
@@ -22,7 +23,7 @@ export function passwordField(name, label, { registration }, { note = "", also =
     maxLength: registration.passwordMaxLength,
     passwordRegex: registration.passwordRegex,
   };
-  return new Field(name, label, {
+  return new PasswordField(name, label, {
     type: "password",
     autocomplete: "new-password",
     // For password managers. A `maxlength` would silently shorten a pasted password.
@@ -33,29 +34,25 @@ export function passwordField(name, label, { registration }, { note = "", also =
   });
 }
 
-/**
- * Make the field that repeats a password, which is not visible while it is typed.
- *
- * @param {Field} password
- */
-export function repeatField(password) {
-  return new RepeatField(password);
-}
-
-class RepeatField extends Field {
-  /** @param {Field} password */
-  constructor(password) {
-    super("repeat", t("password_repeat"), {
-      type: "password",
-      autocomplete: "new-password",
-      "aria-required": password.isOptional ? null : "true",
-    });
-    this.password = password;
+/** A field whose value can be shown, instead of having to be typed twice. */
+class PasswordField extends Field {
+  /**
+   * @param {string} name
+   * @param {string} label
+   * @param {import("./form.js").FieldOptions & Attributes} options
+   */
+  constructor(name, label, options) {
+    super(name, label, options);
+    const toggle = button(t("password_show"), () => this.toggle(toggle), "plain");
+    toggle.setAttribute("aria-controls", this.input.id);
+    this.input.after(toggle);
   }
 
-  /** Where both may be empty, one alone may not. */
-  validate() {
-    return this.value === this.password.value ? "" : t("password_mismatch");
+  /** @param {HTMLButtonElement} toggle */
+  toggle(toggle) {
+    const isShown = this.input.type === "text";
+    this.input.setAttribute("type", isShown ? "password" : "text");
+    toggle.textContent = t(isShown ? "password_show" : "password_hide");
   }
 }
 
