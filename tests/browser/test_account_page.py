@@ -6,8 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.authenticator import Authenticator
 from tests.support.stack import Person, Stack, find_code, has_code
@@ -68,6 +70,31 @@ def test_a_wrong_password_keeps_the_name_and_logging_out_forgets_it(stack: Stack
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("status")).to_have_text("You are logged out.")
     assert page.evaluate("sessionStorage.length") == 0
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+def test_bob_stays_signed_in_until_he_logs_out(stack: Stack, open_page: OpenPage, size: str) -> None:
+    """He opens his account from a mail, in another tab."""
+    bob = stack.approved("bob")
+    page = open_page("/account", size=size, may_complain=True)
+    page.get_by_label("Stay signed in on this device").check()
+    assert find_serious_faults(page) == []
+    log_in(page, bob)
+    expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
+    tab = page.context.new_page()
+    tab.goto(page.url)
+    expect(tab.get_by_role("heading", name=bob.name)).to_be_visible()
+    tab.get_by_role("button", name="Log out").click()
+    expect(tab.get_by_role("status")).to_have_text("You are logged out.")
+    page.reload()
+    expect(page.get_by_role("button", name="Log in")).to_be_visible()
+
+
+def test_without_that_choice_another_tab_asks_again(stack: Stack, open_page: OpenPage) -> None:
+    page = logged_in(open_page, stack.approved("bob"))
+    tab = page.context.new_page()
+    tab.goto(page.url)
+    expect(tab.get_by_role("button", name="Log in")).to_be_visible()
 
 
 def test_who_is_banned_is_told_why_and_how_long(stack: Stack, open_page: OpenPage) -> None:

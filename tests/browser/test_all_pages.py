@@ -62,7 +62,8 @@ def test_what_one_touches_is_as_large_as_a_finger(stack: Stack, open_page: OpenP
         expect(page.locator("#inside > *").first).to_be_visible()
         sizes = page.eval_on_selector_all(
             "main input, main button, main .button, summary, header a, footer button",
-            "all => all.filter(e => e.checkVisibility()).map(e => [e.outerHTML, e.getBoundingClientRect().height])",
+            "all => all.filter(e => e.checkVisibility()).map(e => e.closest('label.option') ?? e)"
+            ".map(e => [e.outerHTML, e.getBoundingClientRect().height])",
         )
         assert sizes
         assert not [size for size in sizes if size[1] < 44], path

@@ -56,6 +56,23 @@ test("a session is for one tab and one kind of page", () => {
   assert.equal(session.current, null);
 });
 
+test("a session that stays is shared by tabs until it ends", () => {
+  new Session("user").begin({ token: "t", username: "Bob", isAdmin: false }, true);
+  assert.equal(sessionStorage.getItem("companion.user"), null);
+  const otherTab = new Session("user");
+  assert.equal(otherTab.current?.username, "Bob");
+  otherTab.end();
+  assert.equal(new Session("user").current, null);
+});
+
+test("a later login replaces one that stayed", () => {
+  const session = new Session("user");
+  session.begin({ token: "t", username: "Bob", isAdmin: false }, true);
+  session.begin({ token: "u", username: "Carol", isAdmin: false });
+  assert.equal(session.current?.username, "Carol");
+  assert.equal(localStorage.getItem("companion.user"), null);
+});
+
 test("what cannot be stored is remembered until the page is left", () => {
   const { setItem, getItem } = localStorage;
   localStorage.setItem = localStorage.getItem = () => {

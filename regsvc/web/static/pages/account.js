@@ -43,8 +43,8 @@ async function showLogin(text = "", kind = "") {
     config,
     path: "login",
     username: lastUsername,
-    onLogin: (reply) => {
-      session.begin(reply);
+    onLogin: (reply, stays) => {
+      session.begin(reply, stays);
       return showAccount(reply.username);
     },
   });

@@ -1,7 +1,7 @@
 // The login form of players and operators: name and password, and a second factor and a captcha where required.
 
 import { CaptchaField, captchaFor, renewAfter } from "./captcha.js";
-import { link } from "./dom.js";
+import { link, make } from "./dom.js";
 import { Field, Form } from "./form.js";
 import { formatTime, t } from "./i18n.js";
 import { notice } from "./notice.js";
@@ -13,7 +13,7 @@ import { notice } from "./notice.js";
  * @param {import("./api.js").Api} options.api
  * @param {Config} options.config
  * @param {"login" | "admin/login"} options.path
- * @param {(reply: PostReply<"login">) => unknown} options.onLogin
+ * @param {(reply: PostReply<"login">, stays: boolean) => unknown} options.onLogin `stays`: signed in on this device
  * @param {string} [options.username]
  */
 export async function loginForm({ api, config, path, onLogin, username = "" }) {
@@ -25,14 +25,16 @@ export async function loginForm({ api, config, path, onLogin, username = "" }) {
     autocomplete: "current-password",
   });
   const totp = totpField();
+  const stay = make("input", { type: "checkbox" });
   return new Form({
     fields: [name, password, totp, captcha],
+    others: [path === "login" && make("label", { class: "option" }, stay, make("span", {}, t("login_stay")))],
     submit: t("log_in"),
     send: async (values) => {
       const secondFactor = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
       const { username, password } = values;
       const proof = captcha.element.hidden ? {} : captcha.proof;
-      await onLogin(await api.post(path, { username, password, ...secondFactor, ...proof }));
+      await onLogin(await api.post(path, { username, password, ...secondFactor, ...proof }), stay.checked);
     },
     onRefusal: (refusal) => {
       if (refusal.body.captchaHelps && captcha.element.hidden) {

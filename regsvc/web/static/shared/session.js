@@ -1,6 +1,7 @@
 // The access token of the signed-in user. It is kept in the tab's sessionStorage: it outlives a reload (phones discard
-// pages from memory) but not the tab, and other tabs do not share it. A script that could read it there could use it
-// from memory just as well; the Content-Security-Policy keeps such scripts out.
+// pages from memory) but not the tab, and other tabs do not share it. Players who choose to stay signed in have it in
+// localStorage. A script that could read it there could use it from memory just as well; the Content-Security-Policy
+// keeps such scripts out.
 
 export class Session {
   /** @param {"user" | "admin"} kind each page uses one */
@@ -14,15 +15,20 @@ export class Session {
    * @returns {{ token: string, username: string, isAdmin: boolean } | null}
    */
   get current() {
-    return JSON.parse(sessionStorage.getItem(this.key) ?? "null");
+    return JSON.parse(sessionStorage.getItem(this.key) ?? localStorage.getItem(this.key) ?? "null");
   }
 
-  /** @param {{ token: string, username: string, isAdmin: boolean }} reply of a login */
-  begin({ token, username, isAdmin }) {
-    sessionStorage.setItem(this.key, JSON.stringify({ token, username, isAdmin }));
+  /**
+   * @param {{ token: string, username: string, isAdmin: boolean }} reply of a login
+   * @param {boolean} stays in all tabs, also after the browser was closed
+   */
+  begin({ token, username, isAdmin }, stays = false) {
+    this.end();
+    (stays ? localStorage : sessionStorage).setItem(this.key, JSON.stringify({ token, username, isAdmin }));
   }
 
   end() {
     sessionStorage.removeItem(this.key);
+    localStorage.removeItem(this.key);
   }
 }
