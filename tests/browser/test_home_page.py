@@ -87,10 +87,26 @@ def test_the_address_can_be_copied_while_the_game_is_away(open_page: OpenPage, t
         assert page.evaluate("navigator.clipboard.readText()") == "play.willow.invalid:25566"
 
 
+def test_without_a_status_the_rest_is_there(stack: Stack, open_page: OpenPage) -> None:
+    page = open_page("/forgot-password", size="phone", may_complain=True)
+    page.route("**/api/server/status*", lambda route: route.abort())
+    page.goto(f"{stack.daemon.base_url}/")
+    expect(page.locator(".needs-script")).to_have_count(0)
+    expect(page.get_by_role("link", name="Apply to join")).to_be_visible()
+    expect(page.get_by_role("link", name="Rules")).to_be_visible()
+    expect(page.locator(".state")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("language", "title", "go_on"), [("en", "Page not found", "Go to the home page"), ("zh", "页面不存在", "返回首页")]
+)
 @pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])
-def test_a_wrong_address_leads_home(open_page: OpenPage, size: str, dark: bool) -> None:
-    page = open_page("/rules/old", size=size, dark=dark, may_complain=True)
-    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+def test_a_wrong_address_leads_home(
+    open_page: OpenPage, size: str, dark: bool, language: str, title: str, go_on: str
+) -> None:
+    page = open_page("/rules/old", size=size, dark=dark, language=language, may_complain=True)
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
     assert find_serious_faults(page) == []
-    page.get_by_role("link", name="Go to the home page").click()
+    assert not is_wider_than_the_screen(page)
+    page.get_by_role("link", name=go_on).click()
     expect(page.get_by_role("heading", name="Willow Valley")).to_be_visible()

@@ -15,7 +15,7 @@ const state = make("p", { class: "state", "aria-live": "polite" });
 
 /** @param {HTMLElement} content */
 async function render(content) {
-  await refresh();
+  await load();
   replaceContent(
     content,
     state,
@@ -23,19 +23,26 @@ async function render(content) {
   );
 }
 
-/** Show the status now, and again later. What cannot be loaded leaves the last one. */
-async function refresh() {
+/** Show the status now, and again later. What cannot be loaded leaves the last one, or none. */
+async function load() {
   let delay = REFRESH_INTERVAL;
-  if (!document.hidden) {
-    try {
-      const { data } = await api.get("server/status");
-      showStatus(data);
-      delay = data.checkedAt === null ? FIRST_REFRESH : REFRESH_INTERVAL;
-    } catch (error) {
-      asRefusal(error);
-    }
+  try {
+    const { data } = await api.get("server/status");
+    showStatus(data);
+    delay = data.checkedAt === null ? FIRST_REFRESH : REFRESH_INTERVAL;
+  } catch (error) {
+    asRefusal(error);
   }
   setTimeout(refresh, delay);
+}
+
+/** Load the status again if the page is visible. */
+async function refresh() {
+  if (document.hidden) {
+    setTimeout(refresh, REFRESH_INTERVAL);
+  } else {
+    await load();
+  }
 }
 
 /** @param {ServerStatus} server */
