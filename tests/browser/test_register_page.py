@@ -225,6 +225,7 @@ def test_a_phone_that_forgot_the_page_goes_on_where_it_was(apply: Apply) -> None
     alice.page.reload()
     expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)
     expect(alice.page.get_by_label(PASSWORD, exact=True)).to_have_value("")  # it is kept in memory alone
+    expect(alice.page.get_by_role("status")).to_contain_text("Please type your password again")
     stored = alice.page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
     assert alice.person.password not in stored
     alice.give_name()

@@ -71,6 +71,9 @@ def test_alice_takes_her_time(
     assert find_serious_faults(page) == []
     assert not is_wider_than_the_screen(page)
 
+    page.reload()  # there is no password to type again
+    expect(page.get_by_label(texts["why"])).to_have_value(WORDS)
+
     age_code(stack, alice.person.email, minutes=16)
     page.go_back()
     expect(page.get_by_label(texts["name"])).to_have_value(alice.person.name)

@@ -29,6 +29,9 @@ test("a draft outlives a reload without its password", () => {
   const reloaded = new Draft();
   assert.equal(reloaded.get("username"), "Alice");
   assert.equal(reloaded.get("password"), undefined);
+  assert.equal(reloaded.isPasswordLost, true);
+  reloaded.update({ password: "" });
+  assert.equal(new Draft().isPasswordLost, false);
 });
 
 test("a draft older than an hour is forgotten", () => {

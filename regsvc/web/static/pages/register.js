@@ -11,7 +11,6 @@ import { Api } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
-import { notice } from "../shared/notice.js";
 import { showSection, startPage } from "../shared/page.js";
 
 const ALL_STEPS = [emailStep, codeStep, nameStep, questionnaireStep, chatStep];
@@ -24,7 +23,6 @@ async function render() {
   }
   const steps = ALL_STEPS.filter((step) => step.isRequired(config));
   await new Flow({ api, config, draft: new Draft(), steps }).begin();
-  notice.clear();
 }
 
 startPage(render);

@@ -27,8 +27,16 @@ export class Draft {
   /** @param {Record<string, unknown>} values */
   update(values) {
     Object.assign(this.values, values, { keptAt: Date.now() });
+    if (SECRET in values) {
+      this.values.hadPassword = Boolean(values[SECRET]);
+    }
     const { [SECRET]: _secret, ...others } = this.values;
     sessionStorage.setItem(KEY, JSON.stringify(others));
+  }
+
+  /** Whether a password was typed before a reload, which only its owner can type again. */
+  get isPasswordLost() {
+    return Boolean(this.values.hadPassword) && !this.values[SECRET];
   }
 
   clear() {

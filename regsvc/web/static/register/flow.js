@@ -34,11 +34,15 @@ export class Flow {
     this.captcha = requiresCaptcha("register", config) ? new CaptchaField(api, config.captcha) : null;
   }
 
-  /** Begin where the draft was left, but not after the step for the password, which is not stored. */
+  /** Begin where the draft was left, but not after the step for the password if it has to be typed again. */
   async begin() {
     const left = this.steps.findIndex((step) => step.id === this.draft.get("step"));
     const name = this.steps.findIndex((step) => step.id === "name");
-    await this.show(Math.min(Math.max(0, left), name), { isFirst: true });
+    const isLost = this.draft.isPasswordLost && left >= name;
+    await this.show(isLost ? name : Math.max(0, left), { isFirst: true });
+    if (isLost) {
+      notice.show(t("password_again"));
+    }
   }
 
   /**
