@@ -243,6 +243,36 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack,
     expect(page.locator(".applicants input:checked")).to_have_count(130)
 
 
+def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPage) -> None:
+    names = insert_applicants(stack, 3)
+    olivia = open_queue(open_page, size="phone")
+    page = olivia.page
+    approve = olivia.card.get_by_role("button", name="Approve", exact=True)
+    decisions = page.locator(".pending-bar > ul > li")
+    standing_clock(page)
+    places, heights = [], []
+    for count, name in enumerate(names, 1):
+        expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()
+        expect(olivia.card.get_by_text("No earlier decisions")).to_be_visible()
+        places.append(approve.bounding_box())
+        approve.click(position={"x": places[0]["width"] - 8, "y": 8})
+        expect(decisions).to_have_count(count)
+        heights.append(olivia.pending_bar.bounding_box()["height"])
+    assert places[1:] == places[:1] * 2
+    assert len(set(heights)) == 1
+    page.mouse.click(places[0]["x"] + places[0]["width"] - 8, places[0]["y"] + 8)  # once too often
+    expect(decisions).to_have_count(3)
+
+    expect(decisions.first).to_be_hidden()
+    page.get_by_role("button", name="Show all").click()
+    expect(decisions.first).to_be_visible()
+    page.get_by_role("button", name="Hide").click()
+    olivia.pending_bar.get_by_role("button", name=f"Undo: Approve {names[2]}").click()
+    expect(decisions).to_have_count(2)
+    expect(olivia.card.get_by_role("heading", name=names[2])).to_be_visible()
+    assert not is_wider_than_the_screen(page)
+
+
 @pytest.mark.parametrize(("size", "language", "dark"), [("desktop", "en", False), ("phone", "zh", True)])
 def test_everybody_can_review(stack: Stack, open_page: OpenPage, size: str, language: str, dark: bool) -> None:
     alice, bob = stack.newcomer("alice"), stack.newcomer("bob")

@@ -1,8 +1,9 @@
-// The bar at the foot of the page: pending decisions, the seconds until each is sent, and a button to undo it.
+// The bar at the foot of the page: the last pending decision with a button to undo it, in a height that does not
+// change, and on request all of them, with the seconds until each is sent. Unsent and refused ones are always shown.
 
-import { button, make, replaceContent } from "../../shared/dom.js";
+import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
-import { effect } from "../../shared/signal.js";
+import { effect, Signal } from "../../shared/signal.js";
 import { describeDecision, listNames, statusName } from "../phrases.js";
 
 /** @typedef {import("./pending-decision.js").PendingDecision} PendingDecision */
@@ -14,12 +15,25 @@ export class PendingBar {
     this.pending = pending;
     /** @type {Map<PendingDecision, Row>} kept, so that a button about to be pressed stays where it is */
     this.rows = new Map();
+    /** Whether the operator wants to see all of them. */
+    this.isOpen = new Signal(false);
     this.count = make("h2", {});
-    this.list = make("ul", {});
+    this.list = make("ul", { id: uniqueId("pending") });
+    this.last = make("p", { class: "last" });
+    this.undoLast = button(t("undo"), () => pending.undoLast(), "plain");
+    this.toggle = button("", () => this.toggleList(), "plain");
+    this.toggle.setAttribute("aria-controls", this.list.id);
     this.status = make("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
     this.sendNow = button(t("send_now"), () => pending.flush(), "plain");
-    const head = make("div", { class: "head" }, this.count, this.sendNow);
-    this.element = make("section", { class: "pending-bar", "aria-label": t("tray"), hidden: true }, head, this.list);
+    const head = make("div", { class: "head" }, this.count, this.last);
+    const buttons = make("div", { class: "head" }, this.undoLast, this.sendNow, this.toggle);
+    this.element = make(
+      "section",
+      { class: "pending-bar", "aria-label": t("tray"), hidden: true },
+      head,
+      buttons,
+      this.list,
+    );
     effect(() => this.render());
   }
 
@@ -32,12 +46,23 @@ export class PendingBar {
     this.status.textContent = text;
   }
 
+  toggleList() {
+    this.isOpen.value = !this.isOpen.value;
+  }
+
   render() {
     const { entries } = this.pending;
     const unsent = entries.filter(({ state }) => state !== "refused");
     this.element.hidden = entries.length === 0;
     this.count.textContent = unsent.length ? t("tray_count", { count: unsent.length }) : t("tray_refused");
     this.sendNow.hidden = !entries.some((entry) => entry.canUndo);
+    this.renderLast(entries);
+    const needsReading = entries.some(({ state }) => state === "refused" || state === "unsent");
+    const isOpen = needsReading || this.isOpen.value;
+    this.list.hidden = !isOpen;
+    this.toggle.hidden = needsReading;
+    this.toggle.textContent = t(isOpen ? "tray_hide" : "tray_show");
+    this.toggle.setAttribute("aria-expanded", String(isOpen));
     for (const [entry, row] of this.rows) {
       if (!entries.includes(entry)) {
         this.rows.delete(entry);
@@ -52,6 +77,20 @@ export class PendingBar {
       }
     }
     this.rows.forEach((row) => row.render());
+  }
+
+  /**
+   * Name the decision that "Undo" is about.
+   *
+   * @param {PendingDecision[]} entries
+   */
+  renderLast(entries) {
+    const last = entries.findLast((entry) => entry.canUndo) ?? null;
+    const isSending = entries.some(({ state }) => state === "sending");
+    this.last.textContent = last === null ? (isSending ? t("is_sent") : "") : describeDecision(last);
+    this.last.hidden = this.last.textContent === "";
+    this.undoLast.hidden = last === null;
+    this.undoLast.setAttribute("aria-label", `${t("undo")}: ${this.last.textContent}`);
   }
 }
 
