@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import FloatRect, Locator, Page, Request, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
@@ -243,6 +243,12 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack,
     expect(page.locator(".applicants input:checked")).to_have_count(130)
 
 
+def box_of(element: Locator) -> FloatRect:
+    box = element.bounding_box()
+    assert box is not None
+    return box
+
+
 def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, 3)
     olivia = open_queue(open_page, size="phone")
@@ -254,10 +260,10 @@ def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPag
     for count, name in enumerate(names, 1):
         expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()
         expect(olivia.card.get_by_text("No earlier decisions")).to_be_visible()
-        places.append(approve.bounding_box())
+        places.append(box_of(approve))
         approve.click(position={"x": places[0]["width"] - 8, "y": 8})
         expect(decisions).to_have_count(count)
-        heights.append(olivia.pending_bar.bounding_box()["height"])
+        heights.append(box_of(olivia.pending_bar)["height"])
     assert places[1:] == places[:1] * 2
     assert len(set(heights)) == 1
     page.mouse.click(places[0]["x"] + places[0]["width"] - 8, places[0]["y"] + 8)  # once too often
