@@ -90,6 +90,7 @@ def test_a_wrong_code_is_told_at_its_step(apply: Apply) -> None:
     alice = apply(may_complain=True)
     alice.give_email()
     right = alice.code()
+    expect(alice.page.get_by_text("Valid for 5 min.")).to_be_visible()
     alice.give_code(right[:-1])
     alice.press("Next")
     assert "Enter the 6 digits" in error_at(alice.page, "Verification code")

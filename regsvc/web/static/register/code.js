@@ -33,7 +33,12 @@ export async function sendCode(flow, captchaProof = {}, { isAgain = false } = {}
     return;
   }
   const sent = await flow.api.post("verify/send", { email, ...captchaProof });
-  draft.update({ codeFor: email, codeNextAt: Date.now() + sent.remainingSeconds * 1000, code: "" });
+  draft.update({
+    codeFor: email,
+    codeNextAt: Date.now() + sent.remainingSeconds * 1000,
+    codeMinutes: Math.ceil(sent.expiresInSeconds / 60),
+    code: "",
+  });
 }
 
 /** @type {Step} */
@@ -49,7 +54,7 @@ export const codeStep = {
     }
     const digits = flow.config.registration.codeDigits;
     const code = new Field("code", t("code"), {
-      hint: t("code_hint"),
+      hint: t("code_hint", { minutes: draft.get("codeMinutes") }),
       inputmode: "numeric",
       autocomplete: "one-time-code",
       value: draft.get("code") ?? "",
