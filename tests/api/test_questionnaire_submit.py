@@ -184,8 +184,16 @@ def test_who_proved_an_address_waits_alone(asking_stack: Stack) -> None:
     shared = "192.0.2.13"  # of a mobile network
     assert submit(asking_stack, FIGHT, shared, proof=alice).json["passed"] is False
     assert submit(asking_stack, PASSING, shared, proof=bob).json["passed"] is True
-    assert submit(asking_stack, PASSING, shared).json["passed"] is True
     payload = assert_refused(submit(asking_stack, PASSING, "192.0.2.14", proof=alice), 429, "rate_limited")
+    assert 290 <= payload["remainingSeconds"] <= 300
+
+
+def test_leaving_out_the_proof_does_not_save_the_wait(asking_stack: Stack) -> None:
+    alice, bob = (proof_for(asking_stack, asking_stack.newcomer(name)) for name in ("alice", "bob"))
+    shared = "192.0.2.16"
+    for proof in (alice, bob):
+        assert submit(asking_stack, FIGHT, shared, proof=proof).json["passed"] is False
+    payload = assert_refused(submit(asking_stack, PASSING, shared), 429, "rate_limited")
     assert 290 <= payload["remainingSeconds"] <= 300
 
 

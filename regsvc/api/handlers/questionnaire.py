@@ -49,7 +49,8 @@ class SubmitQuestionnaireHandler(ApiHandler):
     async def post(self, request: SubmitQuestionnaireRequest) -> SubmitQuestionnaireReply:
         """Submit answers to the questionnaire. After answers that do not pass, the applicant has to wait.
 
-        The wait is that of the proven address or, without a proof, that of all applicants behind the client's address.
+        The wait is that of the proven address or, without a proof, that of all applicants behind the client's address,
+        which failed answers with a proof start, too.
         """
         answers = {key: _answer(fields) for key, fields in request.answers.items()}
         submitted = await self.services.questionnaires.submit(answers, Submitter(self.caller, request.proof))

@@ -3,6 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -96,8 +97,8 @@ class NoQuestionnaire(Questionnaires):
 class SubmissionLimits:
     """Limits on submissions, and the cool-down after a failed one (`retry_after`; zero: none).
 
-    The cool-down is the proven address's, so that it meets nobody else behind the same client address; where nothing is
-    proven, it is the client's.
+    The cool-down is the proven address's, so that it meets no other address behind the same client. Without a proof it is
+    the client's, which every failed submission starts: leaving out the proof must not save the wait.
     """
 
     proofs: AddressProofs
@@ -119,6 +120,9 @@ class SubmissionLimits:
     def start_cool_down(self, submitter: Submitter) -> None:
         """Start the cool-down. Raises `RateLimited` during one: of several failed attempts at once, one is saved."""
         self.limits.hit("questionnaire.failed", self._subject(submitter), self._cool_down)
+        if submitter.proof is not None:
+            with suppress(RateLimited):  # the client already waits, after another address
+                self.limits.hit("questionnaire.failed", submitter.caller.limit_key, self._cool_down)
 
     def check_cool_down(self, submitter: Submitter) -> None:
         """Raise `RateLimited` during the cool-down, and `InvalidCode` for a proof that proves nothing."""
