@@ -68,6 +68,12 @@ test("a session that stays is shared by tabs until it ends", () => {
   assert.equal(new Session("user").current, null);
 });
 
+test("no session of an operator stays", () => {
+  new Session("user").begin({ token: "t", username: "Olivia", isAdmin: true }, true);
+  assert.equal(localStorage.getItem("companion.user"), null);
+  assert.equal(new Session("user").current?.username, "Olivia");
+});
+
 test("a later login replaces one that stayed", () => {
   const session = new Session("user");
   session.begin({ token: "t", username: "Bob", isAdmin: false }, true);

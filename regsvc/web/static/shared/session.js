@@ -20,11 +20,11 @@ export class Session {
 
   /**
    * @param {{ token: string, username: string, isAdmin: boolean }} reply of a login
-   * @param {boolean} stays in all tabs, also after the browser was closed
+   * @param {boolean} stays in all tabs, also after the browser was closed; never for operators
    */
   begin({ token, username, isAdmin }, stays = false) {
     this.end();
-    (stays ? localStorage : sessionStorage).setItem(this.key, JSON.stringify({ token, username, isAdmin }));
+    (stays && !isAdmin ? localStorage : sessionStorage).setItem(this.key, JSON.stringify({ token, username, isAdmin }));
   }
 
   end() {
