@@ -353,7 +353,8 @@ class MailSection:
     admin_digest: timedelta = key.duration("1 hour", "Shortest time between two such notifications.")
     remind_after: timedelta = key.duration(
         "24 hours",
-        "How long a registration may wait before these addresses are reminded, each time anew; 0 seconds is never.",
+        "How long a registration may wait before these addresses are reminded, each time anew, but no sooner than "
+        "admin_digest allows; 0 seconds is never.",
         at_least="0 seconds",
     )
 

@@ -118,6 +118,16 @@ def test_when_to_remind_is_the_hosts(
     assert tick(services.app) == sent
 
 
+def test_no_reminder_is_sooner_than_the_next_digest(open_with: OpenServices, clock: ManualClock) -> None:
+    services = open_with(mail__admins=ADMINS, mail__remind_after="10 minutes")
+    services.register("Alice")
+    tick(services.app)
+    clock.advance(minutes=59)
+    assert tick(services.app) == 0
+    clock.advance(minutes=1)
+    assert tick(services.app) == 2
+
+
 def test_it_leads_to_the_queue(services: ServiceHarness) -> None:
     services.register("Alice")
     tick(services.app)

@@ -62,8 +62,8 @@ class AdminDigest:
         return last_at is None or self._now() - last_at >= self._every
 
     def _is_reminder_due(self, installation: Installation) -> bool:
-        """Return whether an applicant has waited too long, and the last digest is as old."""
-        if not self._remind_after or installation.digested_at is None:
+        """Return whether an applicant has waited too long, and the last digest is as old, and due at all."""
+        if not self._remind_after or installation.digested_at is None or not self._is_due(installation.digested_at):
             return False
         latest = self._now() - self._remind_after
         waits_long = User.select().where(User.status == PENDING, User.created_at <= latest).exists()
