@@ -97,8 +97,8 @@ class NoQuestionnaire(Questionnaires):
 class SubmissionLimits:
     """Limits on submissions, and the cool-down after a failed one (`retry_after`; zero: none).
 
-    The cool-down is the proven address's, so that it meets no other address behind the same client. Without a proof it is
-    the client's, which every failed submission starts: leaving out the proof must not save the wait.
+    The cool-down is the proven address's, so that it meets no other address behind the same client. Without a proof it
+    is the client's, which every failed submission starts: leaving out the proof must not save the wait.
     """
 
     proofs: AddressProofs
