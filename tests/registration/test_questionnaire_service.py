@@ -165,6 +165,23 @@ def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarness) ->
     assert kept() == 1
 
 
+def test_many_proven_addresses_behind_one_client_may_fail_at_once(services: ServiceHarness) -> None:
+    codes = services.app.mail_parts.codes
+    proofs = []
+    for number in range(8):
+        row = codes.find_sendable(codes.issue(f"player{number}@example.org", "register", CALLER))
+        assert row is not None
+        proofs.append(codes.proofs.issue(row))
+
+    async def submit_all() -> list[SubmittedAnswers]:
+        submit_to = services.app.questionnaires.submit
+        return await asyncio.gather(*(submit_to(WRONG, Submitter(CALLER, proof)) for proof in proofs))
+
+    assert not any(submitted.is_passed for submitted in asyncio.run(submit_all()))
+    with pytest.raises(RateLimited):
+        submit(services, RIGHT)
+
+
 def test_nobody_fills_the_table(make_services: MakeServices, clock: ManualClock) -> None:
     services = make_services(
         questionnaire__limits_per_client=["2 per 10 minutes"], questionnaire__limits_total=["6 per 10 minutes"]
