@@ -25,7 +25,7 @@ MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text",
 """What `mail.http_body` may contain, each in braces."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
-_WEB_ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:[/?#]\S*)?")
+_WEB_ADDRESS = re.compile(r"""https?://[^\s/?#@;,'"\\]+(?:[/?#]\S*)?""")  # the host is part of a page's CSP
 
 # What examples, tutorials and samples put in place of a secret; added digits and punctuation do not help.
 _PLACEHOLDERS = re.compile(
@@ -57,7 +57,7 @@ def web_address(written: str) -> str:
 
 def web_address_or_path(written: str) -> str:
     """Accept a web address, or a path on this server, such as "/files/logo.png"."""
-    if re.fullmatch(r"/(?!/)\S*", written):
+    if re.fullmatch(r"/(?![/\\])\S*", written):
         return written
     try:
         return web_address(written)
