@@ -82,7 +82,7 @@ def test_a_silent_rejection_is_not_mailed(stack: Stack) -> None:
 def test_the_name_is_held_for_a_while_the_email_is_not(stack: Stack) -> None:
     alice = person_with_status(stack, "rejected")
     again = Person(alice.name, f"second.{alice.email}", alice.password)
-    assert_refused(stack.register(again), 409, "username_taken", field="username")
+    assert_refused(stack.register(again), 409, "reapply_later", field="username")
     better = stack.newcomer("better")
     assert stack.register(Person(better.name, alice.email, alice.password)).status == 201
     stack.decides("approve", better)
