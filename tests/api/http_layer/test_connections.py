@@ -55,6 +55,15 @@ def is_closed(connection: socket.socket) -> bool:
         return True
 
 
+def answer_to_the_rest(connection: socket.socket) -> bytes:
+    """Send the last byte of a body; return the beginning of the answer, empty if the connection is closed."""
+    try:
+        connection.sendall(b" ")
+        return connection.recv(12)
+    except (BrokenPipeError, ConnectionResetError):
+        return b""
+
+
 @pytest.fixture
 def strict_api() -> Iterator[LiveApi]:
     """An API that trusts no proxy, with four connections per client."""
@@ -89,10 +98,8 @@ def test_a_half_sent_request_makes_room_for_a_new_connection(strict_api: LiveApi
         asked = opened.enter_context(strict_api.connect())
         asked.sendall(OPEN)
         assert asked.recv(12) == b"HTTP/1.1 200"
-        assert is_closed(halves[0])
-        for connection in halves[1:]:
-            connection.sendall(b" ")
-            assert connection.recv(12) == b"HTTP/1.1 201"
+        # One has made room; which of them waited longest depends on the order in which the server read them.
+        assert sorted(answer_to_the_rest(connection) for connection in halves) == [b"", *3 * [b"HTTP/1.1 201"]]
 
 
 def test_a_client_with_too_many_busy_connections_is_refused(
