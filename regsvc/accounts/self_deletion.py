@@ -66,8 +66,8 @@ class SelfDeletion:
     def _require_deletable(self, user: User) -> None:
         if self.is_operator(user.username):
             raise errors.ProtectedOperator
-        reapply_at = find_reapply_at(user, self.live.current.registration.reapply_after)
-        if reapply_at is not None and reapply_at > self.now():
+        reapply_after = self.live.current.registration.reapply_after
+        if find_reapply_at(user.status, user.reviewed_at, reapply_after, self.now()) is not None:
             raise errors.WrongStatus(user.status)
 
     def _remove_address(self, user: User) -> None:

@@ -31,7 +31,7 @@ class UserStatus:
     reviewed_at: datetime | None = None
     ban_expires_at: datetime | None = None
     reapply_at: datetime | None = None
-    """When a rejected name becomes free, None if it is; also for clients with a proven address, who may register."""
+    """When a rejected name becomes free, None if it is; also for clients who may register."""
 
 
 class StatusLookup:
@@ -60,22 +60,40 @@ class StatusLookup:
 
     def _select_public(self, keys: Sequence[str]) -> Mapping[str, UserStatus]:
         """Return the public status by key."""
-        fields = [User.username_key, User.username, User.status]
+        fields = [User.username_key, User.username, User.status, User.reviewed_at]
         rows = select_rows(self._database, User, fields, User.username_key, keys)
-        return {key: UserStatus(username, status) for key, username, status in rows}
+        return {
+            key: UserStatus(username, status, reapply_at=self._find_public_reapply_at(status, reviewed_at))
+            for key, username, status, reviewed_at in rows
+        }
 
     def _select_for(self, key: str, session: VerifiedSession | None, proof: str | None) -> UserStatus | None:
         user = User.get_or_none(User.username_key == key)
         if user is None:
             return None
-        reapply_at = find_reapply_at(user, self._live.current.registration.reapply_after)
-        if reapply_at is not None and reapply_at <= self._now():
-            reapply_at = None
-        if session is None or not (session.is_admin or session.user_id == user.id):
-            return UserStatus(user.username, user.status, reapply_at=reapply_at if self._proves(proof) else None)
-        return UserStatus(
-            user.username, user.status, True, user.email, user.reason, user.reviewed_at, user.ban_expires_at, reapply_at
-        )
+        if session is not None and (session.is_admin or session.user_id == user.id):
+            reapply_at = self._find_reapply_at(user.status, user.reviewed_at)
+            return UserStatus(
+                user.username,
+                user.status,
+                True,
+                user.email,
+                user.reason,
+                user.reviewed_at,
+                user.ban_expires_at,
+                reapply_at,
+            )
+        find_reapply_at = self._find_reapply_at if self._proves(proof) else self._find_public_reapply_at
+        return UserStatus(user.username, user.status, reapply_at=find_reapply_at(user.status, user.reviewed_at))
+
+    def _find_public_reapply_at(self, status: str, reviewed_at: datetime | None) -> datetime | None:
+        """Return it where nobody has to prove an address to register, else None."""
+        if self._live.current.registration.requires_code:
+            return None
+        return self._find_reapply_at(status, reviewed_at)
+
+    def _find_reapply_at(self, status: str, reviewed_at: datetime | None) -> datetime | None:
+        return find_reapply_at(status, reviewed_at, self._live.current.registration.reapply_after, self._now())
 
     def _proves(self, proof: str | None) -> bool:
         try:

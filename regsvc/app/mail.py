@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from regsvc.app.auth import AuthParts
@@ -15,9 +15,11 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
+from regsvc.core.clock import Clock
 from regsvc.core.email_address import parse_email
 from regsvc.core.game_address import public_game_address
 from regsvc.core.units import RateLimit
+from regsvc.database.models import Review
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
 from regsvc.notifications.mail.backend import (
@@ -34,6 +36,7 @@ from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, MailTransport
 from regsvc.notifications.outbox import Outbox, RetryPolicy
+from regsvc.users.reapplication import find_reapply_at
 
 _TEST_LIMIT: Final = timedelta(seconds=10)
 """How long the mail server may take for a login, and for a mail, of a test."""
@@ -97,7 +100,7 @@ def wire_mail(
         now,
         sender=backend.sender,
         server_name=config.server.name,
-        next_steps=_make_next_steps(runtime.live, base_url),
+        next_steps=_make_next_steps(runtime.live, base_url, now),
     )
     store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)
     delivery_worker = DeliveryWorker(runtime.worker, store, MailTransport(runtime.worker, store, backend))
@@ -128,13 +131,18 @@ def wire_mail(
     )
 
 
-def _make_next_steps(live: LiveConfig, base_url: str) -> NextSteps:
+def _make_next_steps(live: LiveConfig, base_url: str, now: Clock) -> NextSteps:
     config = live.current
+
+    def find_review_reapply_at(review: Review) -> datetime | None:
+        reapply_after = live.current.registration.reapply_after
+        return find_reapply_at(review.status_after, review.reviewed_at, reapply_after, now())
+
     return NextSteps(
         base_url,
         public_game_address(config.game.address),
         has_own_pages=config.http.web_root is None,
-        get_reapply_after=lambda: live.current.registration.reapply_after,
+        find_reapply_at=find_review_reapply_at,
     )
 
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import ceil
 from typing import Final
 
@@ -164,13 +164,11 @@ class UserCreation:
         return keeps_row
 
     def _require_replaceable(self, holder: User) -> None:
-        reapply_at = find_reapply_at(holder, self._live.current.registration.reapply_after)
-        if reapply_at is None:
-            raise errors.UsernameTaken
-        remaining = reapply_at - self._now()
-        if remaining > timedelta(0):
-            raise errors.ReapplyLater(ceil(remaining.total_seconds()), round(reapply_at.timestamp() * 1000))
-        if holder.applied_status != REJECTED:
+        reapply_after, now = self._live.current.registration.reapply_after, self._now()
+        reapply_at = find_reapply_at(holder.status, holder.reviewed_at, reapply_after, now)
+        if reapply_at is not None:
+            raise errors.ReapplyLater(ceil((reapply_at - now).total_seconds()), round(reapply_at.timestamp() * 1000))
+        if holder.reviewed_at is None or holder.applied_status != REJECTED:
             raise errors.UsernameTaken
 
     def _has_unverified_locked_row(self, key: str) -> bool:

@@ -2,12 +2,14 @@
 
 from datetime import datetime, timedelta
 
-from regsvc.database.models import REJECTED, User
+from regsvc.database.models import REJECTED
 
 
-def find_reapply_at(user: User, reapply_after: timedelta) -> datetime | None:
-    """Return when the name of a rejected user becomes free, or None where no rejection with a date holds it."""
-    if user.status != REJECTED or user.reviewed_at is None:
+def find_reapply_at(
+    status: str | None, reviewed_at: datetime | None, reapply_after: timedelta, now: datetime
+) -> datetime | None:
+    """Return when the name of a user with this status becomes free, or None where no rejection holds it any more."""
+    if status != REJECTED or reviewed_at is None:
         return None
-    reapply_at: datetime = user.reviewed_at + reapply_after
-    return reapply_at
+    reapply_at = reviewed_at + reapply_after
+    return reapply_at if reapply_at > now else None

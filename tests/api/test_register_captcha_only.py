@@ -46,6 +46,16 @@ def reset(host: Stack, token: str, password: str = NEW) -> Reply:
     return host.post("/api/password/reset", {"token": token, "newPassword": password})
 
 
+def test_everybody_may_register_and_is_told_when_a_rejected_name_is_free(host: Stack) -> None:
+    rick = host.newcomer("rick")
+    register(host, rick)
+    host.decides("reject", rick)
+    public = host.get("/api/user/status", {"username": rick.name}).json["data"]
+    assert set(public) == {"registered", "username", "status", "reapplyAt"}
+    refused = assert_refused(register(host, rick), 409, "reapply_later", field="username")
+    assert refused["reapplyAt"] == public["reapplyAt"] == host.user(rick)["reviewedAt"] + 24 * 60 * 60 * 1000
+
+
 def test_a_player_gets_in_forgets_the_password_and_gets_in_again(host: Stack) -> None:
     alice = host.newcomer("alice")
     registered = register(host, alice)

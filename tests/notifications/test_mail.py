@@ -109,7 +109,7 @@ def test_where_the_host_has_pages_of_their_own_mails_lead_there(
 def test_a_rejection_says_when_the_name_is_free_again(
     mail_harness: MailHarness, alice: User, clock: ManualClock
 ) -> None:
-    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject"))
+    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject", status_after="rejected"))
     assert "You can apply again with this name from 2031-05-05 12:00 UTC." in text_of(as_received(render(mail_harness)))
     clock.advance(hours=24)
     late = text_of(as_received(render(mail_harness)))
@@ -214,7 +214,7 @@ def test_a_line_without_a_value_is_left_out(mail_harness: MailHarness, alice: Us
 
 
 def test_a_decision_is_told_even_if_its_user_is_gone(mail_harness: MailHarness, alice: User) -> None:
-    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject"))
+    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject", status_after="rejected"))
     alice.delete_instance()
     assert "Alice" in text_of(as_received(render(mail_harness)))
 

@@ -28,6 +28,7 @@ from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, MailTransport
 from regsvc.notifications.outbox import Outbox
+from regsvc.users.reapplication import find_reapply_at
 from tests.support.manual_clock import ManualClock
 from tests.support.watched_worker import WAIT, WatchedWorker
 
@@ -76,7 +77,12 @@ class MailHarness:
             sender=sender,
             server_name="Example Craft",
             next_steps=NextSteps(
-                "https://play.example.org", game_address, has_own_pages, get_reapply_after=lambda: timedelta(hours=24)
+                "https://play.example.org",
+                game_address,
+                has_own_pages,
+                find_reapply_at=lambda review: find_reapply_at(
+                    review.status_after, review.reviewed_at, timedelta(hours=24), clock()
+                ),
             ),
         )
         self.store = MailStore(database, self.outbox, self.codes, self.renderer)

@@ -130,7 +130,8 @@ class ReviewStatusHandler(StatusHandler):
     async def get(self, query: StatusQuery) -> ReviewStatusReply:
         """Show the status of a registration. Only its owner and admins see more than the status.
 
-        With the proof of an address, a rejected registration also has the time when its name is free again.
+        With the proof of an address, or where none is required, a rejected registration also has the time when its name
+        is free again.
         """
         found = await self.find_status(query.username)
         if found is None:
@@ -145,7 +146,8 @@ class UserStatusHandler(StatusHandler):
     async def get(self, query: StatusQuery) -> UserStatusReply:
         """Show whether a name is registered, and its status. Only the owner and admins see more.
 
-        With the proof of an address, a rejected name also has the time when it is free again.
+        With the proof of an address, or where none is required, a rejected name also has the time when it is free
+        again.
         """
         found = await self.find_status(query.username)
         return UserStatusReply(data=NameStatusFields(registered=False) if found is None else _name_status(found))

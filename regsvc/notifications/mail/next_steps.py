@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
+
+from regsvc.database.models import Review
 
 _PAGES: Final[Mapping[str, str]] = {
     "already_registered": "/account",
@@ -31,8 +33,8 @@ class NextSteps:
     """The address that players type into the game; None: the host has set none."""
     has_own_pages: bool
     """Whether the built-in pages exist; otherwise mails lead to the home page of the host's own front end."""
-    get_reapply_after: Callable[[], timedelta]
-    """Return how long a rejected registration reserves its name."""
+    find_reapply_at: Callable[[Review], datetime | None]
+    """Return when the name of the rejected registration is free again; None if it already is."""
 
     def find_link(self, mail: str) -> str | None:
         """Return the address of the page that this mail leads to, if any."""
@@ -40,8 +42,3 @@ class NextSteps:
         if page is None:
             return None
         return self.base_url + (page if self.has_own_pages else "/")
-
-    def find_reapply_at(self, rejected_at: datetime, now: datetime) -> datetime | None:
-        """Return when the name of a rejected registration can be registered again; None if it already can."""
-        free_at = rejected_at + self.get_reapply_after()
-        return free_at if free_at > now else None

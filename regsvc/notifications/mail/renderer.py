@@ -175,7 +175,7 @@ class MailRenderer:
         return _Content({"username": review.username, "reason": review.reason or None, "until": until})
 
     def _rejected(self, mail: OutboxMessage) -> _Content:
-        again = self._next_steps.find_reapply_at(_get_review(mail).reviewed_at, self._now())
+        again = self._next_steps.find_reapply_at(_get_review(mail))
         decision = self._decision(mail)
         return _Content({**decision.values, "again": None if again is None else _format_time(again)})
 
