@@ -67,7 +67,7 @@ PAGE_TABLE: Final = (
     WebPage("/account", "account", is_in_menu=True, helps_to_join=True),
     WebPage("/server", "server", is_in_menu=True, helps_to_join=True),
     WebPage("/forgot-password", "forgot-password"),
-    WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True),
+    WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True, helps_to_join=True),
     WebPage("/admin", "admin", is_for_players=False, is_wide=True),
 )
 _HOME: Final = PAGE_TABLE[0]

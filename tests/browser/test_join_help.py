@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.support.stack import Stack
+from tests.support.stack import Stack, find_link_token
 from tests.support.watching import ask_until
 
 ADDRESS = "play.willow.example:25570"
@@ -96,6 +96,15 @@ def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> Non
     page.get_by_label("Password").fill(alice.person.password)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=alice.person.name)).to_be_visible()
+    expect_help(page)
+
+    stack.post("/api/password/forgot", {"email": alice.person.email})
+    letter = stack.smtp.wait_for(alice.person.email, 1, counts=lambda letter: "#token=" in letter.text)
+    page.goto(f"{stack.daemon.base_url}/set-password#token={find_link_token(letter.text)}")
+    page.get_by_label("New password").fill("alices-new-secret")
+    expect(page.get_by_text("Strength: strong")).to_be_visible()
+    assert find_serious_faults(page) == []
+    page.get_by_role("button", name="Set password").click()
     expect_help(page)
 
 

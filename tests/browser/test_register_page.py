@@ -176,7 +176,7 @@ def test_the_rules_are_told_before_anything_is_sent(apply: Apply) -> None:
         alice.give_name(name, password)
         assert payload in error_at(alice.page, label)
     alice.page.get_by_label(PASSWORD, exact=True).fill("a-good-secret")
-    expect(alice.page.get_by_text("(13 so far)")).to_be_visible()
+    expect(alice.page.get_by_text("Strength: strong")).to_be_visible()
 
 
 def test_a_password_may_be_left_for_later(stack: Stack, apply: Apply) -> None:

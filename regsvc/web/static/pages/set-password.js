@@ -5,6 +5,7 @@ import { config } from "../shared/config.js";
 import { link, make, replaceContent } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
 import { LANGUAGE_SWITCH, t } from "../shared/i18n.js";
+import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
 import { passwordField } from "../shared/password-fields.js";
@@ -47,9 +48,9 @@ async function render(content) {
     submit: t("submit"),
     send: async ({ newPassword }) => {
       const reply = await api.post("password/reset", { token, newPassword });
-      // users still waiting for their review have a password now, but may not join yet
-      const text = reply.status === "approved" ? t("done_may_join") : t("done");
-      finish(content, text, "good", make("p", {}, link("account", t("to_account"))));
+      const mayJoin = reply.status === "approved"; // others may still be waiting for their review
+      const account = make("p", { class: "buttons" }, link("account", t("to_account"), { class: "button quiet" }));
+      finish(content, t(mayJoin ? "done_may_join" : "done"), "good", mayJoin && joinHelp(api, config), account);
     },
     onRefusal: (refusal) => {
       if (refusal.field !== "token") {

@@ -1,16 +1,26 @@
 // The field for a new password: the host's rules in words, checked while the user types.
 
-import { button } from "./dom.js";
+import { button, make } from "./dom.js";
 import { Field } from "./form.js";
 import { t } from "./i18n.js";
 
 const ANY_CHARACTERS = "^.*$";
 const VISIBLE_ASCII = "^[!-~]*$";
 
+/** How many characters each kind adds to those that a password may consist of. */
+const KINDS = /** @type {const} */ ([
+  [/[a-z]/, 26],
+  [/[A-Z]/, 26],
+  [/[0-9]/, 10],
+  [/[^a-zA-Z0-9]/, 33],
+]);
+const FAIR = 40; // bits
+const STRONG = 60;
+
 /** @typedef {{ minLength: number, maxLength: number, passwordRegex: string }} Rules */
 
 /**
- * Make the field; `note` is another line of its hint, `also` another check.
+ * Make the field; `note` is another line of its hint while it is empty, `also` another check.
  *
  * @param {string} name
  * @param {string} label
@@ -28,13 +38,13 @@ export function passwordField(name, label, { registration }, { note = "", also =
     autocomplete: "new-password",
     // For password managers. A `maxlength` would silently shorten a pasted password.
     passwordrules: `minlength: ${rules.minLength}; maxlength: ${rules.maxLength};`,
-    hint: (value) => [note, lengthHint(value, rules), charactersHint(rules)].filter(Boolean).join("\n"),
+    hint: (value) => `${value ? "" : note}\n${rulesHint(rules)}`.trim(),
     check: (value) => findError(value, rules) || also(value),
     ...others,
   });
 }
 
-/** A field whose value can be shown, instead of having to be typed twice. */
+/** A field whose value can be shown, instead of having to be typed twice, and whose strength is shown as it is typed. */
 class PasswordField extends Field {
   /**
    * @param {string} name
@@ -45,7 +55,22 @@ class PasswordField extends Field {
     super(name, label, options);
     const toggle = button(t("password_show"), () => this.toggle(toggle), "plain");
     toggle.setAttribute("aria-controls", this.input.id);
-    this.input.after(toggle);
+    const segments = [make("span"), make("span"), make("span")];
+    this.meter = make("div", { class: "bar strength", "aria-hidden": "true" }, segments);
+    this.input.after(toggle, this.meter);
+    this.refresh();
+  }
+
+  /** Show the rules until the password follows them, and then how strong it is. */
+  refresh() {
+    super.refresh();
+    const strength = this.value && !this.check(this.value) ? strengthOf(this.value) : "";
+    if (this.meter) {
+      this.meter.dataset.strength = strength;
+    }
+    if (strength) {
+      this.hint.textContent = t(strength);
+    }
   }
 
   /** @param {HTMLButtonElement} toggle */
@@ -57,12 +82,28 @@ class PasswordField extends Field {
 }
 
 /**
+ * Estimate how hard a password is to guess, from the kinds of its characters and how many of them vary: "aaa", "1234"
+ * and repetitions count for little. Returns the key of the text.
+ *
  * @param {string} value
- * @param {Rules} rules
  */
-function lengthHint(value, rules) {
-  const hint = t("password_length", rules);
-  return value ? `${hint} ${t("password_typed", { typed: value.length })}` : hint;
+export function strengthOf(value) {
+  const pairs = new Set();
+  for (let index = 1; index < value.length; index += 1) {
+    if (Math.abs(value.charCodeAt(index) - value.charCodeAt(index - 1)) > 1) {
+      pairs.add(value.slice(index - 1, index + 1));
+    }
+  }
+  const characters = KINDS.reduce((sum, [kind, count]) => sum + (kind.test(value) ? count : 0), 0);
+  const bits = (pairs.size + 1) * Math.log2(characters);
+  return bits < FAIR ? "password_weak" : bits < STRONG ? "password_fair" : "password_strong";
+}
+
+/** @param {Rules} rules */
+function rulesHint(rules) {
+  return rules.passwordRegex === VISIBLE_ASCII
+    ? t("password_usual", rules)
+    : `${t("password_length", rules)}\n${charactersHint(rules)}`.trim();
 }
 
 /** @param {Rules} rules */
