@@ -44,7 +44,7 @@ export function passwordField(name, label, { registration }, { note = "", also =
   });
 }
 
-/** A field whose value can be shown, instead of having to be typed twice, and whose strength is shown as it is typed. */
+/** A field whose value can be shown, instead of having to be typed twice, and whose strength is told. */
 class PasswordField extends Field {
   /**
    * @param {string} name
