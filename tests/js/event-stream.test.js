@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { EventStream } from "../../regsvc/web/static/admin/live/event-stream.js";
+import { EventStream } from "../../regsvc/web/static/shared/event-stream.js";
 
 /** An API whose stream is made of these texts, then stays open until it is aborted. */
 function apiWith(texts, requests = []) {

@@ -2,7 +2,6 @@
 
 import { OUTCOMES } from "../admin/decisions/transitions.js";
 import { Keyboard } from "../admin/keyboard.js";
-import { EventStream } from "../admin/live/event-stream.js";
 import { NavBar } from "../admin/nav-bar.js";
 import { PendingBar } from "../admin/pending/pending-bar.js";
 import { PendingDecisions } from "../admin/pending/pending-decisions.js";
@@ -19,6 +18,7 @@ import { usersView } from "../admin/views/users.js";
 import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { button, byId, make, replaceContent } from "../shared/dom.js";
+import { EventStream } from "../shared/event-stream.js";
 import { hasText, t } from "../shared/i18n.js";
 import { loginForm } from "../shared/login.js";
 import { notice } from "../shared/notice.js";

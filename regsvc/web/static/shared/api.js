@@ -34,6 +34,8 @@ export class Api {
   constructor(session = null, onLoggedOut = () => {}) {
     this.session = session;
     this.onLoggedOut = onLoggedOut;
+    /** @type {Record<string, string>} sent with every request */
+    this.headers = {};
   }
 
   /**
@@ -78,7 +80,8 @@ export class Api {
     let body;
     try {
       const signal = AbortSignal.timeout(TIMEOUT);
-      response = await fetch(address, { signal, headers: { ...headers, ...authorization(token) }, ...options });
+      const all = { ...this.headers, ...headers, ...authorization(token) };
+      response = await fetch(address, { signal, headers: all, ...options });
       body = await response.json();
     } catch {
       body = {}; // no network, or a proxy's own page
@@ -98,7 +101,8 @@ export class Api {
    */
   async stream(address, { signal, headers = {} }) {
     const token = this.session?.current?.token;
-    const response = await fetch(address, { signal, headers: { ...headers, ...authorization(token) } });
+    const all = { ...this.headers, ...headers, ...authorization(token) };
+    const response = await fetch(address, { signal, headers: all });
     if (response.ok && response.body !== null) {
       return response.body;
     }

@@ -1,4 +1,4 @@
-// Events about users as they happen: a stream that is read with the access token, and reopened when it breaks.
+// Events as they happen: a stream that is read with the token, and reopened when it breaks.
 
 const START_TIMEOUT = 2000; // milliseconds, after which the page is shown without a stream
 const SILENCE_TIMEOUT = 50_000; // milliseconds; the server sends a sign of life every twenty seconds
@@ -15,11 +15,13 @@ const MAX_REPEATED = 500; // missed events that the server repeats
 
 export class EventStream {
   /**
-   * @param {import("../../shared/api.js").Api} api
+   * @param {import("./api.js").Api} api
    * @param {Listeners} listeners
+   * @param {string} path
    */
-  constructor(api, { onEvent, onState }) {
+  constructor(api, { onEvent, onState }, path = "events") {
     this.api = api;
+    this.path = path;
     this.onEvent = onEvent;
     this.onState = onState;
     /** @type {AbortController | null} */
@@ -106,7 +108,7 @@ export class EventStream {
     try {
       /** @type {Record<string, string>} */
       const headers = this.lastId === null ? {} : { "Last-Event-ID": this.lastId };
-      const body = await this.api.stream("events", { signal: connection.signal, headers });
+      const body = await this.api.stream(this.path, { signal: connection.signal, headers });
       onOpen();
       let rest = "";
       let repeated = 0;
