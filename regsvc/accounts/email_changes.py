@@ -8,6 +8,7 @@ from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login_lookup import LoginIdentity, require_account_owner
 from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
@@ -22,10 +23,10 @@ from regsvc.users.email_owners import claim
 
 @dataclass(frozen=True)
 class EmailChangeRequest:
-    """The new address, its verification code and the user's password. Without it, the session has to be a fresh one."""
+    """The new address, its code or proof, and the user's password. Without it, the session has to be a fresh one."""
 
     email: str
-    code: str = field(repr=False)
+    code_or_proof: CodeOrProof
     current_password: str | None = field(repr=False)
 
 
@@ -67,17 +68,18 @@ class EmailChanges:
             identity = await self.checker.recognize_owner(session, caller)
         else:
             identity = await self.checker.check_owner(session, request.current_password, caller)
-        if not await self.worker.run(self.verification.is_right, address, "change_email", request.code, caller):
-            raise errors.InvalidCode
-        changed = await self.worker.run(self._change, identity, address, request.code, caller)
+        await self.worker.run(self.verification.check, address, "change_email", request.code_or_proof, caller)
+        changed = await self.worker.run(self._change, identity, address, request.code_or_proof, caller)
         self.mail_queue.wake()
         return changed
 
-    def _change(self, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller) -> EmailChangeResult:
+    def _change(
+        self, identity: LoginIdentity, address: EmailAddress, given: CodeOrProof, caller: Caller
+    ) -> EmailChangeResult:
         try:
             _done, warnings = self.access.change(
                 identity.key,
-                lambda locked: self._change_in_transaction(locked, identity, address, code, caller),
+                lambda locked: self._change_in_transaction(locked, identity, address, given, caller),
                 if_missing=errors.Unauthorized,
             )
         except IntegrityError as error:  # another request verified the same address at the same time
@@ -87,9 +89,9 @@ class EmailChanges:
         return EmailChangeResult(address.display, tuple(sorted(warnings)))
 
     def _change_in_transaction(
-        self, locked: LockedAccount, identity: LoginIdentity, address: EmailAddress, code: str, caller: Caller
+        self, locked: LockedAccount, identity: LoginIdentity, address: EmailAddress, given: CodeOrProof, caller: Caller
     ) -> None:
-        self.verification.redeem(address, "change_email", code, caller)
+        self.verification.redeem(address, "change_email", given, caller)
         user = locked.user
         require_account_owner(user, identity)
         claim(address, self.audit, claimant_id=user.id)

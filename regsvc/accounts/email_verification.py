@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from peewee import Database
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.auth.address_proofs import PROOF_LIFETIME, Purpose
+from regsvc.auth.address_proofs import PROOF_LIFETIME, CodeOrProof, Purpose
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
@@ -81,25 +81,20 @@ class EmailVerification:
         self.email_policy.check(address)
         return address
 
-    def is_right(self, address: EmailAddress, purpose: Purpose, code: str, caller: Caller) -> bool:
-        """Return whether the code may be redeemed now; a wrong one is counted, in its own transaction. Blocking.
+    def check(self, address: EmailAddress, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
+        """Raise `InvalidCode` unless the code or the proof may be redeemed now. Blocking.
 
-        Raises `RateLimited` after too many wrong codes of the caller's network.
+        A wrong code is counted, in a transaction of its own. Raises `RateLimited` after too many of the caller's
+        network.
         """
         with self.database.atomic():
-            return self.codes.verify(address.key, purpose, code, caller)
+            is_right = self.codes.verify_either(address.key, purpose, given, caller)
+        if not is_right:
+            raise errors.InvalidCode
 
-    def redeem(self, address: EmailAddress, purpose: Purpose, code: str, caller: Caller) -> None:
-        """Spend the code inside the caller's transaction; `is_right` must come first. Raises `InvalidCode`."""
-        self.codes.redeem(address.key, purpose, code, caller)
-
-    def check_proof(self, address: EmailAddress, purpose: Purpose, proof: str) -> None:
-        """Raise `InvalidCode` unless the proof can be redeemed now. Blocking."""
-        self.codes.proofs.check(proof, address.key, purpose)
-
-    def redeem_proof(self, address: EmailAddress, purpose: Purpose, proof: str) -> None:
-        """Spend the proof inside the caller's transaction. Raises `InvalidCode`."""
-        self.codes.proofs.redeem(proof, address.key, purpose)
+    def redeem(self, address: EmailAddress, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
+        """Spend the code or proof inside the caller's transaction; `check` must come first. Raises `InvalidCode`."""
+        self.codes.redeem_either(address.key, purpose, given, caller)
 
     def _require_enabled(self, purpose: Purpose) -> None:
         """Raise `MailUnavailable`, `RegistrationClosed` or `NotEnabled` where nobody needs a code for this."""

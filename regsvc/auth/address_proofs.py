@@ -4,7 +4,7 @@ A proof belongs to the row of its code, so it is bound to one address and one pu
 (`regsvc.auth.derived_secrets`). Whichever of the two is redeemed first, the other one is used up with it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
@@ -19,6 +19,17 @@ Purpose = Literal["register", "change_email", "unlink"]
 PROOF_LIFETIME: Final = timedelta(minutes=60)
 
 _MAX_TIMESTAMP_DIGITS: Final = 10
+
+
+@dataclass(frozen=True)
+class CodeOrProof:
+    """What a client sends to prove an address: the code, as typed, or the proof that it was exchanged for."""
+
+    code: str | None = field(default=None, repr=False)
+    proof: str | None = field(default=None, repr=False)
+
+
+NO_CODE_OR_PROOF: Final = CodeOrProof()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from peewee import Field
 
-from regsvc.auth.address_proofs import PROOF_LIFETIME, AddressProofs, Purpose
+from regsvc.auth.address_proofs import PROOF_LIFETIME, AddressProofs, CodeOrProof, Purpose
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce
 from regsvc.auth.guess_limits import GuessLimits
 from regsvc.core.caller import Caller
@@ -66,6 +66,23 @@ class VerificationCodes:
         # the new mail restarts the lifetime, otherwise it might deliver a code about to expire
         _ISSUE_AGAIN.execute(id=active.id, handed_over_at=None, client=client)
         return int(active.id)
+
+    def verify_either(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> bool:
+        """Return whether the code can be redeemed now, as `verify` does; raises `InvalidCode` unless the proof can."""
+        if given.proof is None:
+            return self.verify(email_key, purpose, _typed(given), caller)
+        self.proofs.check(given.proof, email_key, purpose)
+        return True
+
+    def redeem_either(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
+        """Redeem the code or the proof in the transaction of its effect; `verify_either` must come first.
+
+        Raises `InvalidCode`.
+        """
+        if given.proof is None:
+            self.redeem(email_key, purpose, _typed(given), caller)
+        else:
+            self.proofs.redeem(given.proof, email_key, purpose)
 
     def verify(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> bool:
         """Return whether this code can be redeemed now. False: wrong, used, expired, never sent, or too many attempts.
@@ -145,6 +162,10 @@ class VerificationCodes:
             return False
         attempts.give_back.execute(id=row.id)
         return True
+
+
+def _typed(given: CodeOrProof) -> str:
+    return (given.code or "").strip()
 
 
 _INSERT: Final = prepare_insert(

@@ -35,18 +35,10 @@ class MailedCode(ApplicantProof):
 
     def check(self, valid: ValidApplication, caller: Caller) -> None:
         """Raise `InvalidCode`, after an attempt at a code was counted, or `RateLimited`."""
-        proof = valid.application.proof
-        if proof is not None:
-            self.verification.check_proof(_address_of(valid), "register", proof)
-        elif not self.verification.is_right(_address_of(valid), "register", valid.code, caller):
-            raise errors.InvalidCode
+        self.verification.check(_address_of(valid), "register", valid.application.code_or_proof, caller)
 
     def redeem(self, valid: ValidApplication, caller: Caller) -> None:
-        proof = valid.application.proof
-        if proof is not None:
-            self.verification.redeem_proof(_address_of(valid), "register", proof)
-        else:
-            self.verification.redeem(_address_of(valid), "register", valid.code, caller)
+        self.verification.redeem(_address_of(valid), "register", valid.application.code_or_proof, caller)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
+from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 
@@ -12,18 +13,16 @@ from regsvc.core.caller import Caller
 class Application:
     """A request to become a user, as received; None: not given.
 
-    `proof`: of the e-mail address, in place of the code. `browser_link_tokens`: link tokens from the browser's cookie,
-    newest first.
+    `browser_link_tokens`: link tokens from the browser's cookie, newest first.
     """
 
     username: str
     email: str | None
-    code: str | None = field(repr=False)
+    code_or_proof: CodeOrProof
     password: str | None = field(repr=False)
     platform: str
     language: str
     captcha: CaptchaProof = NO_PROOF
-    proof: str | None = field(default=None, repr=False)
     questionnaire_token: str | None = field(default=None, repr=False)
     link_token: str | None = field(default=None, repr=False)
     browser_link_tokens: tuple[str, ...] = field(default=(), repr=False)

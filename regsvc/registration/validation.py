@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from regsvc.auth.address_proofs import NO_CODE_OR_PROOF
 from regsvc.config.live import LiveConfig
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.errors import InvalidField, RegistrationClosed
@@ -20,11 +21,6 @@ class ValidApplication:
     """An address that nothing proves, as typed, where registrations require no code."""
     password: str | None = field(repr=False)
     """The password to keep; None: the user has none yet."""
-
-    @property
-    def code(self) -> str:
-        """The verification code; empty if none was given."""
-        return (self.application.code or "").strip()
 
 
 class ApplicationValidator:
@@ -75,5 +71,5 @@ class ApplicationValidator:
 def _require_fields(application: Application) -> None:
     if application.email is None:
         raise InvalidField("email")
-    if application.code is None and application.proof is None:
+    if application.code_or_proof == NO_CODE_OR_PROOF:
         raise InvalidField("code")

@@ -111,6 +111,17 @@ def test_whoever_reads_the_mail(chat_stack: ChatStack) -> None:
     assert_refused(unlink(stack, person, code=code), 422, "invalid_code", field="code")
 
 
+def test_a_proof_takes_the_place_of_the_code(chat_stack: ChatStack) -> None:
+    stack = chat_stack.stack
+    person, _browser = linked_person(chat_stack)
+    checked = {"email": person.email, "code": unlink_code(stack, person), "purpose": "unlink"}
+    proof = stack.post("/api/verify/check", checked).json["proof"]
+    nobody = stack.newcomer("nobody")
+    assert_refused(unlink(stack, nobody, proof=proof), 422, "invalid_code", field="proof")
+    assert unlink(stack, person, proof=proof).status == 200
+    assert not is_linked(stack, person)
+
+
 def test_whoever_holds_a_link_that_nobody_has_claimed(chat_stack: ChatStack) -> None:
     stack, browser = chat_stack.stack, chat_stack.browser()
     token = browser.link("Alice")

@@ -8,6 +8,7 @@ from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.our_tables import age_code, everything_stored, our_database
 from tests.support.peers.smtp import Letter
+from tests.support.questions import proof_for
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack, find_code, find_link_token, has_code
 from tests.support.together import at_once
@@ -64,6 +65,18 @@ def test_alice_changes_her_address_here_and_in_the_game(stack: Stack) -> None:
     assert stack.sync()["updated"] == 0, "both sides agree already"
     [entry] = stack.audits(alice, "user.email_changed")
     assert (entry["operator"], entry["ip"]) == (alice.name, "127.0.0.1")
+
+
+def test_a_proof_takes_the_place_of_the_code(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token, new = stack.user_token(alice), new_address(alice)
+    checked = {"email": new, "code": ask_for_code(stack, new), "purpose": "change_email"}
+    proof = stack.post("/api/verify/check", checked).json["proof"]
+    body = {"email": new, "currentPassword": alice.password}
+    for other in (proof_for(stack, stack.newcomer("bob")), proof + "0"):
+        assert_refused(stack.post(PATH, body | {"proof": other}, token=token), 422, "invalid_code", field="proof")
+    assert stack.post(PATH, body | {"proof": proof}, token=token).json["email"] == new == email_of(stack, alice)
+    assert_refused(stack.post(PATH, body | {"proof": proof}, token=token), 422, "invalid_code", field="proof")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -224,11 +224,11 @@ export type SyncReportFields = { startedAt: number; durationMs: number; scanned:
 
 export type SyncRequest = { language?: string | null; plan?: boolean };
 
-export type UnlinkChatRequest = { language?: string | null; username: string; password?: string | null; totp?: string | null; code?: string | null; linkToken?: string | null };
+export type UnlinkChatRequest = { language?: string | null; username: string; password?: string | null; totp?: string | null; code?: string | null; proof?: string | null; linkToken?: string | null };
 
 export type UpdateUserReply = { success: true; message?: string; email: string; warnings: Array<string> };
 
-export type UpdateUserRequest = { language?: string | null; email: string; code: string; currentPassword: string };
+export type UpdateUserRequest = { language?: string | null; email: string; code?: string | null; proof?: string | null; currentPassword: string };
 
 export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isOperator: boolean; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null };
 

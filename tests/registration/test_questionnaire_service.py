@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core.caller import Caller
 from regsvc.core.errors import (
     InvalidAnswer,
@@ -91,7 +92,9 @@ def register(services: ServiceHarness, name: str, token: str | None, **changes: 
     codes = services.app.mail_parts.codes
     issued = codes.find_sendable(codes.issue(email, "register", CALLER))
     assert issued is not None
-    application = Application(name, email, codes.code_of(issued), PASSWORD, "java", "en", questionnaire_token=token)
+    application = Application(
+        name, email, CodeOrProof(codes.code_of(issued)), PASSWORD, "java", "en", questionnaire_token=token
+    )
     return asyncio.run(services.app.services.registration.register(replace(application, **changes), CALLER)).status
 
 
@@ -236,7 +239,7 @@ def test_who_dawdles_answers_again(services: ServiceHarness, clock: ManualClock)
 def test_a_missing_result_costs_no_try_of_the_code(services: ServiceHarness) -> None:
     for _time in range(6):
         with pytest.raises(QuestionnaireRequired):
-            register(services, "Alice", None, code="000000")
+            register(services, "Alice", None, code_or_proof=CodeOrProof("000000"))
     assert register(services, "Alice", submit(services, RIGHT).token) == "pending"
 
 
@@ -255,10 +258,10 @@ def test_one_result_and_many_registrations_make_one_user(services: ServiceHarnes
     for number in range(8):
         issued = codes.find_sendable(codes.issue(f"p{number}@example.org", "register", CALLER))
         assert issued is not None
-        code = codes.code_of(issued)
+        given = CodeOrProof(codes.code_of(issued))
         applications.append(
             Application(
-                f"Player{number}", f"p{number}@example.org", code, PASSWORD, "java", "en", questionnaire_token=token
+                f"Player{number}", f"p{number}@example.org", given, PASSWORD, "java", "en", questionnaire_token=token
             )
         )
 

@@ -16,6 +16,7 @@ from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.login import LoggedIn
 from regsvc.app.app import App
 from regsvc.app.context import open_context
+from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.config.loader import load_config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
@@ -75,7 +76,7 @@ class ServiceHarness:
         codes = self.app.mail_parts.codes
         issued = codes.find_sendable(codes.issue(key, "register", CALLER))
         assert issued is not None
-        application = Application(name, address, codes.code_of(issued), password, platform, "en")
+        application = Application(name, address, CodeOrProof(codes.code_of(issued)), password, platform, "en")
         return asyncio.run(self.app.services.registration.register(application, CALLER)).status
 
     def approved(self, name: str, password: str | None = PASSWORD) -> User:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from regsvc.accounts.email_changes import EmailChangeRequest, EmailChangeResult
+from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.email_address import parse_email
@@ -28,7 +29,7 @@ def code_for(services: ServiceHarness, email: str) -> str:
 
 
 def change(services: ServiceHarness, name: str, email: str = NEW, code: str | None = None) -> EmailChangeResult:
-    wished = EmailChangeRequest(email, code or code_for(services, email), PASSWORD)
+    wished = EmailChangeRequest(email, CodeOrProof(code or code_for(services, email)), PASSWORD)
     changes = services.app.self_service.email_changes
     return asyncio.run(changes.change_own(session_of(services, name), wished, CALLER))
 
@@ -107,7 +108,7 @@ def test_an_address_that_the_table_cannot_hold_is_a_conflict_told_once(services:
     services.set_password("Alice", "another-password")
     assert services.authme.login("Alice", "another-password")
 
-    change_with = EmailChangeRequest(NEW, code_for(services, NEW), "another-password")
+    change_with = EmailChangeRequest(NEW, CodeOrProof(code_for(services, NEW)), "another-password")
     changes = services.app.self_service.email_changes
     asyncio.run(changes.change_own(session_of(services, "Alice"), change_with, CALLER))
     assert services.row("alice")["email"] == NEW
@@ -153,7 +154,11 @@ def test_links_end_and_what_ended_the_sessions_is_the_newer_word(services: Servi
     services.app.auth_parts.sessions.revoke_all(user.id)
     with pytest.raises(errors.Unauthorized):
         services.app.worker.run_here(
-            changes._change, candidate, parse_email("x@example.org"), code_for(services, "x@example.org"), CALLER
+            changes._change,
+            candidate,
+            parse_email("x@example.org"),
+            CodeOrProof(code_for(services, "x@example.org")),
+            CALLER,
         )
     assert services.user("Alice").email == NEW
 

@@ -21,6 +21,7 @@ from regsvc.api.types.chat import (
     UnlinkChatRequest,
 )
 from regsvc.api.types.messages import MessageReply
+from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.registration.chat.auth_requests import Initiator
@@ -123,8 +124,8 @@ class UnlinkChatHandler(ApiHandler):
     )
     async def post(self, request: UnlinkChatRequest) -> MessageReply:
         """Unlink a chat account, or discard a link that is not claimed yet."""
-        code = None if request.code is None else request.code.strip()
-        proof = UnlinkProof(request.password, request.totp, code, request.link_token)
+        given = CodeOrProof(request.code, request.proof)
+        proof = UnlinkProof(request.password, request.totp, given, request.link_token)
         await self.services.chat.unlink(request.username, proof, self.session, self.caller)
         return MessageReply(message=self.message("chat_unlinked"))
 

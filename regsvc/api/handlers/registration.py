@@ -25,6 +25,7 @@ from regsvc.api.types.registration import (
     StatusQuery,
     UserStatusReply,
 )
+from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core import errors
 from regsvc.registration.steps import Application
 
@@ -98,12 +99,11 @@ class RegisterHandler(ApiHandler):
         application = Application(
             username=request.username,
             email=request.email,
-            code=request.code,
+            code_or_proof=CodeOrProof(request.code, request.proof),
             password=request.password,
             platform=request.platform,
             language=self.language,
             captcha=request.captcha,
-            proof=request.proof,
             questionnaire_token=request.questionnaire.token if request.questionnaire else None,
             link_token=request.link_token,
             browser_link_tokens=cookie_tokens(self),

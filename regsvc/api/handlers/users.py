@@ -25,6 +25,7 @@ from regsvc.api.types.users import (
     UpdateUserReply,
     UpdateUserRequest,
 )
+from regsvc.auth.address_proofs import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.core import errors
 from regsvc.users.user_details import QuestionnaireResult
 
@@ -43,9 +44,10 @@ class UpdateUserHandler(ApiHandler):
     @endpoint(*UPDATE_REFUSALS)
     async def post(self, request: UpdateUserRequest) -> UpdateUserReply:
         """Change your own e-mail address, or verify the current one. The old address is notified."""
-        return await self.change_email(
-            EmailChangeRequest(request.email, request.code.strip(), request.current_password)
-        )
+        given = CodeOrProof(request.code, request.proof)
+        if given == NO_CODE_OR_PROOF:
+            raise errors.InvalidField("code")
+        return await self.change_email(EmailChangeRequest(request.email, given, request.current_password))
 
     async def change_email(self, change: EmailChangeRequest) -> UpdateUserReply:
         changes = self.services.self_service.email_changes

@@ -15,6 +15,7 @@ from regsvc.api.replies import to_reply
 from regsvc.api.types.passwords import ChangePasswordRequest
 from regsvc.api.types.registration import SendCodeReply, SendCodeRequest
 from regsvc.api.types.users import UpdateUserReply
+from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.email_address import parse_email
 
@@ -36,7 +37,9 @@ class UpdateByCodeHandler(UpdateUserHandler):
         """
         code = request.code.strip()
         if code:
-            return await self.change_email(EmailChangeRequest(request.email, code, request.current_password))
+            return await self.change_email(
+                EmailChangeRequest(request.email, CodeOrProof(code), request.current_password)
+            )
         current = await self._current_email()
         if current is None or parse_email(current).key != parse_email(request.email).key:
             raise errors.CodeRequired

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.api.types.messages import Output, Password, Reply, Request, Username
+from regsvc.api.types.registration import CodeProof
 
 LinkToken = Annotated[
     str,
@@ -79,6 +80,7 @@ class UnlinkChatRequest(Request, frozen=True, kw_only=True):
     password: Password | None = None
     totp: Annotated[str, Meta(description="Needed with the password if the player has a second factor.")] | None = None
     code: Annotated[str, Meta(description="Mailed with the purpose `unlink`.", examples=["123456"])] | None = None
+    proof: CodeProof | None = None
     link_token: LinkToken | None = None
 
 

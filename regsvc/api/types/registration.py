@@ -24,6 +24,8 @@ Proof = Annotated[
     ),
 ]
 
+CodeProof = Annotated[Proof, Meta(description="In place of the code.")]
+
 REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
 
 
@@ -71,7 +73,7 @@ class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
         | None
     ) = None
     code: Code | None = None
-    proof: Annotated[Proof, Meta(description="In place of the code.")] | None = None
+    proof: CodeProof | None = None
     password: Password | None = None
     platform: Literal["java", "bedrock"] = "java"
     questionnaire: QuestionnaireProof | None = None

@@ -17,7 +17,7 @@ from regsvc.api.types.messages import (
     Username,
     Warnings,
 )
-from regsvc.api.types.registration import Code, Platform, Status
+from regsvc.api.types.registration import Code, CodeProof, Platform, Status
 from regsvc.core.errors import InvalidField
 
 Totp = Annotated[
@@ -59,7 +59,8 @@ class UpdateUserRequest(Request, frozen=True, kw_only=True):
     """The new e-mail address, with the code that was mailed to it (`purpose: change_email`)."""
 
     email: Email
-    code: Code
+    code: Code | None = None
+    proof: CodeProof | None = None
     current_password: Password
 
 

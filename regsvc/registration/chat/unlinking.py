@@ -6,6 +6,7 @@ from peewee import Database
 
 from regsvc.accounts.login_lookup import LoginIdentity
 from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.auth.address_proofs import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import epoch_ms
@@ -37,7 +38,7 @@ class UnlinkProof:
 
     password: str | None = field(default=None, repr=False)
     totp: str | None = field(default=None, repr=False)
-    code: str | None = field(default=None, repr=False)
+    code_or_proof: CodeOrProof = NO_CODE_OR_PROOF
     link_token: str | None = field(default=None, repr=False)
 
 
@@ -68,10 +69,10 @@ class ChatUnlinking:
         elif proof.password is not None:
             identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
             await run(self._unlink_by_password, identity, caller)
-        elif proof.code is not None:
-            if not await run(self._is_code_correct, username, proof.code, caller):
+        elif proof.code_or_proof != NO_CODE_OR_PROOF:
+            if not await run(self._is_code_correct, username, proof.code_or_proof, caller):
                 raise InvalidCode
-            await run(self._unlink_by_code, username, proof.code, caller)
+            await run(self._unlink_by_code, username, proof.code_or_proof, caller)
         elif proof.link_token is not None:
             await run(self._discard, proof.link_token)
         else:
@@ -95,14 +96,14 @@ class ChatUnlinking:
                 raise TotpRequired
             self._unlink_own(user, caller)
 
-    def _is_code_correct(self, username: str, code: str, caller: Caller) -> bool:
+    def _is_code_correct(self, username: str, given: CodeOrProof, caller: Caller) -> bool:
         with self._database.atomic():
-            return self._codes.verify(_proven_address(_find_user(username)), "unlink", code, caller)
+            return self._codes.verify_either(_proven_address(_find_user(username)), "unlink", given, caller)
 
-    def _unlink_by_code(self, username: str, code: str, caller: Caller) -> None:
+    def _unlink_by_code(self, username: str, given: CodeOrProof, caller: Caller) -> None:
         with self._database.atomic():
             user = _find_user(username)
-            self._codes.redeem(_proven_address(user), "unlink", code, caller)
+            self._codes.redeem_either(_proven_address(user), "unlink", given, caller)
             if user is None:  # a code was issued for the unused address
                 raise InvalidCode
             self._unlink_own(user, caller)
