@@ -23,7 +23,7 @@ _MAX_TIMESTAMP_DIGITS: Final = 10
 
 @dataclass(frozen=True)
 class CodeOrProof:
-    """What a client sends to prove an address: the code, as typed, or the proof that it was exchanged for."""
+    """Code as typed, or the proof that it was exchanged for: one of them proves an address; None: not given."""
 
     code: str | None = field(default=None, repr=False)
     proof: str | None = field(default=None, repr=False)

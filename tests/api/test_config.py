@@ -37,6 +37,11 @@ def test_the_defaults() -> None:
     assert ask(make_services(Config())) == {
         "theme": "default",
         "logoUrl": "",
+        "bannerUrl": "",
+        "favicon": "",
+        "accent": "",
+        "description": "",
+        "links": {},
         "announcement": "",
         "webServerPrefix": "Game server",
         "gameAddress": None,
@@ -68,10 +73,21 @@ def test_the_defaults() -> None:
 
 
 def test_the_hosts_own_words() -> None:
-    server = ServerSection(name="Oakvale", language="zh", announcement="欢迎\n!", theme="dark", logo_url="/logo.png")
+    looks = {
+        "theme": "dark",
+        "logo_url": "/logo.png",
+        "banner_url": "/b.jpg",
+        "favicon": "/i.png",
+        "accent": "#123456",
+        "description": "Quiet.",
+        "links": {"Map": "/map"},
+    }
+    server = ServerSection(name="Oakvale", language="zh", announcement="欢迎\n!", **looks)  # type: ignore[arg-type]
     payload = ask(make_services(Config(server=server)))
     assert payload["webServerPrefix"] == "Oakvale"
-    assert (payload["language"], payload["theme"], payload["logoUrl"]) == ("zh", "dark", "/logo.png")
+    assert payload["language"] == "zh"
+    keys = {"logo_url": "logoUrl", "banner_url": "bannerUrl"}
+    assert {name: payload[keys.get(name, name)] for name in looks} == looks
     assert payload["announcement"] == "欢迎\n!"
 
 

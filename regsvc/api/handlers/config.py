@@ -38,6 +38,11 @@ def public_config(services: Services) -> PublicConfigFields:
     return PublicConfigFields(
         theme=config.server.theme,
         logo_url=config.server.logo_url,
+        banner_url=config.server.banner_url,
+        favicon=config.server.favicon,
+        accent=config.server.accent,
+        description=config.server.description,
+        links=dict(config.server.links),
         announcement=config.server.announcement,
         web_server_prefix=config.server.name,
         game_address=public_game_address(config.game.address),

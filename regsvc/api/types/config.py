@@ -76,6 +76,15 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
 
     theme: Annotated[str, Meta(examples=["default"])]
     logo_url: Annotated[str, Meta(examples=["https://example.org/logo.png"])]
+    banner_url: Annotated[str, Meta(examples=["https://example.org/banner.jpg"])]
+    favicon: Annotated[str, Meta(examples=["https://example.org/icon.png"])]
+    accent: Annotated[
+        str, Meta(description="A colour for buttons and links; empty: the theme's.", examples=["#2f6f4f"])
+    ]
+    description: Annotated[str, Meta(examples=["A quiet survival server."])]
+    links: Annotated[
+        dict[str, str], Meta(description="Addresses by their texts.", examples=[{"Map": "https://map.example.org"}])
+    ]
     announcement: Annotated[str, Meta(examples=["The server moves on Sunday."])]
     web_server_prefix: Annotated[str, Meta(description="The server's name.", examples=["Game server"])]
     game_address: Annotated[
