@@ -51,7 +51,7 @@ def test_a_mail_that_failed(stack: Stack) -> None:
     assert reply.status == 200, reply.text
     assert reply.json == {
         "success": True,
-        "message": f"The mail to {alice.email} will be sent again.",
+        "message": f"The e-mail to {alice.email} will be sent again.",
         "id": mail["id"],
         "state": "waiting",
     }

@@ -77,7 +77,7 @@ def test_bob_stays_signed_in_until_he_logs_out(stack: Stack, open_page: OpenPage
     """He opens his account from a mail, in another tab."""
     bob = stack.approved("bob")
     page = open_page("/account", size=size, may_complain=True)
-    page.get_by_label("Stay signed in on this device").check()
+    page.get_by_label("Stay logged in on this device").check()
     assert find_serious_faults(page) == []
     log_in(page, bob)
     expect(page.get_by_role("heading", name=bob.name)).to_be_visible()
@@ -128,7 +128,7 @@ def test_a_session_that_ended_elsewhere_is_told(stack: Stack, open_page: OpenPag
     stack.decides("password", bob, password="olivias-choice")
     opened(page, "My data")
     page.get_by_role("button", name="Download").click()
-    expect(page.get_by_role("status")).to_have_text("You've been signed out. Please log in again.")
+    expect(page.get_by_role("status")).to_have_text("You've been logged out. Please log in again.")
     expect(page.get_by_label("Name or e-mail address")).to_have_value(bob.name)
     log_in(page, bob, "olivias-choice")
     expect(page.get_by_role("heading", name=bob.name)).to_be_visible()

@@ -337,7 +337,7 @@ def test_olivia_sends_a_failed_mail_again(stack: Stack, open_page: OpenPage) -> 
     expect(line).to_contain_text("No such mailbox")
     stack.smtp.accept(alice.email)
     line.get_by_role("button", name="Send again").click()
-    expect(olivia.notice).to_have_text(f"The mail to {alice.email} will be sent again.")
+    expect(olivia.notice).to_have_text(f"The e-mail to {alice.email} will be sent again.")
     expect(line).to_have_count(0)
     page.get_by_label("Recipient: name or e-mail").fill(alice.name)
     page.get_by_label("Status").select_option(label="All")

@@ -375,7 +375,7 @@ def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     page.keyboard.press("a")
     with our_busy(stack):
         page.clock.run_for(11_000)
-        expect(olivia.pending_bar).to_contain_text("Not sent: These data are in use right now.")
+        expect(olivia.pending_bar).to_contain_text("Not sent: This data is in use right now.")
     olivia.pending_bar.get_by_role("button", name="Try again").click()
     expect(olivia.pending_bar).to_be_hidden()
     assert stack.user(Person(names[0], "", ""))["status"] == "approved"
@@ -419,7 +419,7 @@ def test_who_leaves_or_is_logged_out_finds_it_all_again(stack: Stack, open_page:
     token = page.evaluate("JSON.parse(sessionStorage['companion.admin']).token")
     assert stack.post("/api/logout", {}, token=token).status == 200
     page.clock.run_for(11_000)
-    expect(olivia.notice).to_have_text("You've been signed out. Please log in again.")
+    expect(olivia.notice).to_have_text("You've been logged out. Please log in again.")
     expect(olivia.pending_bar).to_contain_text(f"Approve {name}")
     expect(olivia.pending_bar).to_contain_text("Not sent")
     assert stack.user(Person(name, "", ""))["status"] == "pending"

@@ -165,7 +165,7 @@ def test_a_captcha_saves_the_wait_while_others_guess(
         expect(page.get_by_label("Your answer")).to_be_hidden()
         with reader.sees_another():
             reader.press("Log in")
-        expect(page.get_by_text("To log in without waiting, solve the captcha")).to_be_visible()
+        expect(page.get_by_text("Solve the captcha to log in without waiting")).to_be_visible()
         reader.answers()
         reader.press("Log in")
         expect(page.get_by_role("heading", name="bob")).to_be_visible()

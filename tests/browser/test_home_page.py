@@ -83,7 +83,7 @@ def test_the_address_can_be_copied_while_the_game_is_away(open_page: OpenPage, t
         page = open_page("/", size="phone", at=away.daemon.base_url, permissions=permissions)
         expect(page.get_by_text("Server offline")).to_be_visible()
         page.get_by_role("button", name="Copy").click()
-        expect(page.get_by_text("The address is copied.")).to_be_visible()
+        expect(page.get_by_text("Address copied.")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()") == "play.willow.invalid:25566"
 
 

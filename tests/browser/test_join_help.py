@@ -69,7 +69,7 @@ def test_it_does_so_in_chinese(open_page: OpenPage, size: str) -> None:
 def test_the_address_is_copied(open_page: OpenPage) -> None:
     page = open_page("/server", permissions=CLIPBOARD)
     page.get_by_role("button", name="Copy").click()
-    expect(page.get_by_text("The address is copied.")).to_be_visible()
+    expect(page.get_by_text("Address copied.")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == ADDRESS
 
 
@@ -78,7 +78,7 @@ def test_without_a_clipboard_it_is_selected(open_page: OpenPage) -> None:
     page = open_page("/server")
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.get_by_role("button", name="Copy").click()
-    expect(page.get_by_text("The address is selected. Copy it now.")).to_be_visible()
+    expect(page.get_by_text("Address selected. Copy it now.")).to_be_visible()
     assert page.evaluate("getSelection().toString()") == ADDRESS
 
 

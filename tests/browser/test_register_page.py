@@ -82,7 +82,7 @@ def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stac
     page.get_by_role("button", name="中文").click()
     page.get_by_label(re.compile("^密码")).fill(bob.person.password)
     page.get_by_role("button", name="提交注册").click()
-    expect(page.get_by_role("heading", name="已收到您的注册申请")).to_be_visible()
+    expect(page.get_by_role("heading", name="已收到您的申请")).to_be_visible()
     assert stack.user(bob.person)["language"] == "zh"
 
 
@@ -226,7 +226,7 @@ def test_a_phone_that_forgot_the_page_goes_on_where_it_was(apply: Apply) -> None
     alice.page.reload()
     expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)
     expect(alice.page.get_by_label(PASSWORD, exact=True)).to_have_value("")  # it is kept in memory alone
-    expect(alice.page.get_by_role("status")).to_contain_text("Please type your password again")
+    expect(alice.page.get_by_role("status")).to_contain_text("Please enter your password again")
     stored = alice.page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
     assert alice.person.password not in stored
     alice.give_name()

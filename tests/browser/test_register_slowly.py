@@ -38,8 +38,8 @@ CHINESE = {
     "talk": "商量",
     "build": "Building",
     "why": "为什么来这里？",
-    "failed": "未达到 60 分",
-    "done": "已收到您的注册申请",
+    "failed": "及格需要 60 分",
+    "done": "已收到您的申请",
 }
 
 

@@ -50,7 +50,7 @@ def test_every_fault_belongs_to_a_refusal() -> None:
 
 def test_facts_are_filled_into_the_text() -> None:
     assert BUILT_IN.refusal(RateLimited(42), "en") == "Too many attempts. Please try again in 42 seconds."
-    assert BUILT_IN.refusal(RateLimited(42), "zh") == "操作过于频繁，请在 42 秒后重试。"
+    assert BUILT_IN.refusal(RateLimited(42), "zh") == "尝试次数过多，请在 42 秒后重试。"
 
 
 def test_a_status_is_translated() -> None:

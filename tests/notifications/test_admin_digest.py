@@ -210,7 +210,7 @@ def test_it_speaks_the_hosts_language(open_with: OpenServices) -> None:
     services = open_with(mail__admins=ADMINS, server__language="zh")
     services.register("Alice")
     tick(services.app)
-    assert read_digest(services)[0] == "Game server 有 1 份注册等待审核"
+    assert read_digest(services)[0] == "Game server 有 1 份申请等待审核"
 
 
 @pytest.mark.parametrize("given", [{}, {"mail__admins": ADMINS, "mail__backend": "off"}], ids=["nobody", "no mail"])

@@ -175,7 +175,7 @@ def test_an_outage_loses_nothing(
     asyncio.run(story())
     for recipient in recipients:
         subjects = [letter.subject for letter in smtp.letters_to(recipient.envelope)]
-        assert subjects == ["Your registration on Example Craft", "Welcome to Example Craft, Alice"]
+        assert subjects == ["Your application to join Example Craft", "Welcome to Example Craft, Alice"]
     assert {entry.attempts for entry in OutboxEntry.select()} == {1}
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 

@@ -95,7 +95,7 @@ class BulkResendResult(Output, frozen=True, kw_only=True):
     """The result for one of many mails: `state` if it is queued again, `code` if it was refused."""
 
     success: bool
-    message: Annotated[str, Meta(examples=["The mail to alice@example.org is on its way again."])]
+    message: Annotated[str, Meta(examples=["The e-mail to alice@example.org will be sent again."])]
     id: MailId
     state: Fate | UnsetType = UNSET
     code: Annotated[str, Meta(examples=["mail_not_resendable"])] | UnsetType = UNSET
