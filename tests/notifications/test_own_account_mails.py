@@ -29,7 +29,7 @@ def test_the_old_address_is_told_even_if_a_thief_deletes_the_account_next(
     User.delete().execute()
     text = delivered(mail_harness)
     assert text.lower().startswith("alice@example.org\n")
-    assert "Another address was entered" in text
+    assert "It was replaced by another address" in text
     assert "Account:" not in text, "nobody is called that any more"
 
 
