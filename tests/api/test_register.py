@@ -76,7 +76,7 @@ def test_a_registration_in_chinese_is_answered_and_reviewed_in_chinese(stack: St
     reply = stack.register(alice, language="zh")
     assert reply.json["message"] == TRANSLATIONS.text("message.registered_pending", "zh", username=alice.name)
     stack.decides("reject", alice, language="en")
-    assert "注册结果" in stack.smtp.wait_for(alice.email, 2).subject
+    assert "申请结果" in stack.smtp.wait_for(alice.email, 2).subject
 
 
 def test_an_address_with_unicode_is_kept_as_it_is_written(stack: Stack) -> None:
