@@ -110,7 +110,8 @@ def test_a_rejection_says_when_the_name_is_free_again(
     mail_harness: MailHarness, alice: User, clock: ManualClock
 ) -> None:
     mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject", status_after="rejected"))
-    assert "You can apply again under this name from 2031-05-05 12:00 UTC." in text_of(as_received(render(mail_harness)))
+    soon = text_of(as_received(render(mail_harness)))
+    assert "You can apply again under this name from 2031-05-05 12:00 UTC." in soon
     clock.advance(hours=24)
     late = text_of(as_received(render(mail_harness)))
     assert "from" not in late
