@@ -17,6 +17,7 @@ VERSION: Final = f"companion {__version__}"
 DESCRIPTION: Final = "Registration and administration beside a Minecraft server."
 UNLOCK_ALL: Final = "unlock-all"
 UPGRADE_CHECK: Final = "upgrade-check"
+TRANSLATIONS: Final = "translations"
 ALIASES: Final = {UNLOCK_ALL: "release"}
 """Older names of commands, which keep working."""
 GAME_COMMANDS: Final = {
@@ -47,6 +48,7 @@ COMMANDS: Final = {
     "mail-test": "send a test mail now and report the result",
     **GAME_COMMANDS,
     **DATA_COMMANDS,
+    TRANSLATIONS: "report which texts and mails a language lacks, and what is wrong with those in your own files",
     "docs": "list the documentation and samples of this version, or print one of them",
     **INSTALL_COMMANDS,
     UPGRADE_CHECK: "report what this version would do to the database, and the backup to make first; changes nothing",
@@ -140,6 +142,10 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
         from regsvc.cli.install.options import add_install_options
 
         add_install_options(command, parser)
+    elif command == TRANSLATIONS:
+        from regsvc.cli.translations import add_translations_options
+
+        add_translations_options(parser)
     elif command == "doctor":
         parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs")
     elif command == "mail-test":

@@ -10,12 +10,13 @@ from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.app.app import App
 from regsvc.app.context import AppContext, open_context
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
-from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, UNLOCK_ALL, UPGRADE_CHECK, creates_state
+from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK, creates_state
 from regsvc.cli.data import is_offline_command, run_data_command, run_offline_command
 from regsvc.cli.game import run_game_command
 from regsvc.cli.given_config import read_config_as_owner
 from regsvc.cli.state_owner import actor_name, require_installation
 from regsvc.cli.sync import NO_AUTHME, run_sync
+from regsvc.cli.translations import report_translations
 from regsvc.cli.upgrade_check import check_upgrade
 from regsvc.cli.users import run_user_command
 from regsvc.config.places import is_installation
@@ -41,6 +42,8 @@ def run_command(args: argparse.Namespace) -> int:
     if args.command == UPGRADE_CHECK:
         require_installation(config.server.state_dir)
         return check_upgrade(config)
+    if args.command == TRANSLATIONS:
+        return report_translations(config, args.language, args.is_for_operators)
     if is_offline_command(args):
         return run_offline_command(args, config)
     if args.command in _STATELESS:

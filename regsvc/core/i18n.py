@@ -1,7 +1,8 @@
 """Translations: the texts of replies, pages and mails by language and key.
 
 The texts are in `translations/<language>.toml`: `[message]` for successes, `[refusal]` for refusals by their
-code, `[fault.<code>]` for the exact rule that was broken. `{names}` in them are fields of the reply.
+code, `[fault.<code>]` for the exact rule that was broken. `{names}` in them are fields of the reply. A language may
+leave out `OPERATORS_SECTIONS`: pages of operators are not offered in it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from regsvc.core.startup_error import StartupError
 log = logging.getLogger(__name__)
 
 FALLBACK_LANGUAGE: Final = "en"
+OPERATORS_SECTIONS: Final = ("page.admin.", "doctor.")
+"""Beginnings of the keys of texts that only operators read."""
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _MAX_KEYS_SHOWN: Final = 5
 _MAX_ACCEPTED_LANGUAGES: Final = 20
@@ -73,6 +76,11 @@ class Translations:
     def keys(self, language: str) -> set[str]:
         """Return the keys that a language itself has; raises KeyError for an unknown language."""
         return set(self._texts[language])
+
+    def languages_of(self, section: str) -> list[str]:
+        """Return the tags of the languages that have texts of a section such as `page.admin`, in alphabetical order."""
+        prefix = f"{section}."
+        return [tag for tag in self.languages if any(key.startswith(prefix) for key in self._texts[tag])]
 
     def text(self, key: str, language: str, /, **facts: object) -> str:
         """Return the text of a key with the facts filled in; in English where the language lacks it.
@@ -183,8 +191,8 @@ def check_texts(file: Traversable, texts: Mapping[str, str], english: Mapping[st
     if _LANGUAGE.fullmatch(file.name.removesuffix(".toml")) is None:
         raise BrokenTranslation(f'{file}: name it after its language, such as "fr.toml" or "pt-br.toml".')
     for key, text in texts.items():
-        if key in english:
-            _check_names(file, key, text, _names_in(english[key]))
+        if key in english and (problem := find_unknown_name(text, english[key])):
+            raise BrokenTranslation(f"{file}: {key}: {problem}.")
     unused = [key for key in texts if key not in english]
     if unused:
         more = ", …" if len(unused) > _MAX_KEYS_SHOWN else ""
@@ -192,19 +200,21 @@ def check_texts(file: Traversable, texts: Mapping[str, str], english: Mapping[st
     return {key: text for key, text in texts.items() if key in english}
 
 
-def _check_names(file: Traversable, key: str, text: str, known: set[str]) -> None:
+def find_unknown_name(text: str, english: str) -> str | None:
+    """Return what is wrong with the names in braces of a text, in words, or None."""
+    known = names_in(english)
     try:
-        names = _names_in(text)
-    except ValueError as error:
-        raise BrokenTranslation(f"{file}: {key}: unbalanced braces (write {{{{ for a literal brace).") from error
-    if names - known:
-        listed = ", ".join(f"{{{name}}}" for name in sorted(known)) or "none"
-        unknown = min(names - known)
-        raise BrokenTranslation(f"{file}: {key}: {{{unknown}}} is not known in this text; known: {listed}.")
+        names = names_in(text)
+    except ValueError:
+        return "unbalanced braces (write {{ for a literal brace)"
+    if names <= known:
+        return None
+    listed = ", ".join(f"{{{name}}}" for name in sorted(known)) or "none"
+    return f"{{{min(names - known)}}} is not known in this text; known: {listed}"
 
 
-def _names_in(text: str) -> set[str]:
-    """Return the names in braces, each with its conversion and format."""
+def names_in(text: str) -> set[str]:
+    """Return the names in braces, each with its conversion and format. Raises ValueError for unbalanced braces."""
     return {
         name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
         for _text, name, spec, conversion in string.Formatter().parse(text)

@@ -13,6 +13,7 @@ from tornado.httputil import HTTPServerRequest
 
 from regsvc.api.base import BaseHandler
 from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Refusal
+from regsvc.core.i18n import find_language, negotiate_language
 
 LANGUAGE_COOKIE: Final = "companion_language"
 """Cookie with the language that the visitor chose; written by the pages' own scripts."""
@@ -51,11 +52,16 @@ class ReadOnlyHandler(BaseHandler):
     @cached_property
     def language(self) -> str:
         """The language in the link, else the one the visitor chose on a page, the browser's, or the host's."""
-        translations = self.services.translations
+        known = self.languages
         requested = self.request.query_arguments.get("language", [b""])[-1].decode("utf-8", "replace")
-        chosen = translations.find(requested) or translations.find(self.get_cookie(LANGUAGE_COOKIE) or "")
+        chosen = find_language(known, requested) or find_language(known, self.get_cookie(LANGUAGE_COOKIE) or "")
         accepted = self.request.headers.get("Accept-Language")
-        return translations.pick(chosen, accepted, self.services.config.server.language)
+        return negotiate_language(known, chosen, accepted, self.services.config.server.language)
+
+    @property
+    def languages(self) -> list[str]:
+        """The tags of the languages to choose from."""
+        return self.services.translations.languages
 
     def head(self) -> Awaitable[None] | None:
         return self.get()

@@ -123,6 +123,11 @@ class PageHandler(LayoutHandler):
     def initialize(self, page: WebPage, template: Template, style: Asset, script: Asset) -> None:
         self._page, self._template, self._style, self._script = page, template, style, script
 
+    @property
+    def languages(self) -> list[str]:
+        """The languages of this page: those of the players' pages need not have the texts for operators."""
+        return self.services.translations.languages_of(self._page.section)
+
     def get(self) -> None:
         translations = self.services.translations
         texts: dict[str, str] = {}
@@ -135,7 +140,7 @@ class PageHandler(LayoutHandler):
             title=texts["title"],
             script=self._script.path,
             texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
-            languages=" ".join(translations.languages),
+            languages=" ".join(self.languages),
             is_open=self.services.config.registration.open,
             config=msgspec.json.encode(public_config(self.services)).decode(),
         )

@@ -20,6 +20,7 @@ from regsvc.config.sections import (
     RegistrationSection,
     ServerSection,
 )
+from regsvc.core.i18n import load_translations
 from tests.support.live_api import LiveApi, make_services
 
 
@@ -46,7 +47,7 @@ def test_the_defaults() -> None:
         "webServerPrefix": "Game server",
         "gameAddress": None,
         "language": "en",
-        "languages": ["en", "zh"],
+        "languages": load_translations().languages,
         "authMethods": ["email"],
         "usernameRegex": "^[a-zA-Z0-9_]{3,16}$",
         "registration": {

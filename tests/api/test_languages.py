@@ -5,59 +5,61 @@ from typing import Any
 
 import pytest
 
+from regsvc.core.i18n import load_translations
 from tests.conftest import MakeDaemon
 from tests.support.command_line import companion
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 
-FRENCH = """
+BUILT_IN = load_translations().languages
+DUTCH = """
 [message]
-code_sent = "Un code est en route."
+code_sent = "Er is een code onderweg."
 [refusal]
-username_taken = "Ce nom est déjà pris."
+username_taken = "Deze naam is al bezet."
 """
-FRENCH_CODE = "Subject: Votre code pour $server\nVoici le code :\n\n    $code\n\nIl vaut $minutes minutes.\n"
-FRENCH_APPROVED = "Subject: Bienvenue sur $server\nBonjour $username, vous pouvez jouer.\n"
+DUTCH_CODE = "Subject: Je code voor $server\nDit is de code:\n\n    $code\n\nHij is $minutes minuten geldig.\n"
+DUTCH_APPROVED = "Subject: Welkom bij $server\nHallo $username, je kunt spelen.\n"
 
 
 @pytest.fixture(scope="module")
 def stack(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
     words, mails = tmp_path_factory.mktemp("words"), tmp_path_factory.mktemp("mails")
-    (words / "fr.toml").write_text(FRENCH, encoding="utf-8")
-    (mails / "verification_code.fr.txt").write_text(FRENCH_CODE, encoding="utf-8")
-    (mails / "approved.fr.txt").write_text(FRENCH_APPROVED, encoding="utf-8")
+    (words / "nl.toml").write_text(DUTCH, encoding="utf-8")
+    (mails / "verification_code.nl.txt").write_text(DUTCH_CODE, encoding="utf-8")
+    (mails / "approved.nl.txt").write_text(DUTCH_APPROVED, encoding="utf-8")
     config: dict[str, dict[str, Any]] = {"server": {"translations": str(words)}, "mail": {"templates": str(mails)}}
     return make_stack(config=config)
 
 
 def test_it_stands_in_the_list(stack: Stack) -> None:
-    assert stack.get("/api/config").json["config"]["languages"] == ["en", "fr", "zh"]
+    assert stack.get("/api/config").json["config"]["languages"] == sorted([*BUILT_IN, "nl"])
 
 
 def test_a_code_may_be_asked_for_in_it(stack: Stack) -> None:
     alice = stack.newcomer("alice")
-    reply = stack.post("/api/verify/send", {"email": alice.email, "language": "fr"})
-    assert (reply.status, reply.json["message"]) == (200, "Un code est en route.")
-    assert stack.smtp.wait_for(alice.email, 1).subject == "Votre code pour Game server"
+    reply = stack.post("/api/verify/send", {"email": alice.email, "language": "nl"})
+    assert (reply.status, reply.json["message"]) == (200, "Er is een code onderweg.")
+    assert stack.smtp.wait_for(alice.email, 1).subject == "Je code voor Game server"
 
 
 def test_one_that_nobody_added_is_refused(stack: Stack) -> None:
-    reply = stack.post("/api/verify/send", {"email": "alice@example.org", "language": "de"})
+    reply = stack.post("/api/verify/send", {"email": "alice@example.org", "language": "tlh"})
     assert_refused(reply, 422, "invalid_field", field="language")
 
 
 def test_refusals_are_told_in_it(stack: Stack) -> None:
     bob = stack.pending("bob")
     anne = stack.newcomer("anne")
-    body = {"username": bob.name, "email": anne.email, "code": stack.code_for(anne.email), "language": "fr"}
-    assert stack.post("/api/register", body).json["message"] == "Ce nom est déjà pris."
-    reply = stack.post("/api/register", body | {"username": "!"}, headers={"Accept-Language": "fr"})
-    assert reply.json["message"]  # not a word of it in French, so it is said in English
+    body = {"username": bob.name, "email": anne.email, "code": stack.code_for(anne.email), "language": "nl"}
+    assert stack.post("/api/register", body).json["message"] == "Deze naam is al bezet."
+    reply = stack.post("/api/register", body | {"username": "!"}, headers={"Accept-Language": "nl"})
+    assert reply.json["message"]  # not a word of it in Dutch, so it is said in English
     assert reply.json["code"] == "invalid_username"
 
 
 @pytest.mark.parametrize(
-    ("language", "subject"), [("fr", "Bienvenue sur Game server"), ("zh", "Game server"), ("en", "Game server")]
+    ("language", "subject"), [("nl", "Welkom bij Game server"), ("zh", "Game server"), ("en", "Game server")]
 )
 def test_the_users_own_language_is_that_of_his_mails(stack: Stack, language: str, subject: str) -> None:
     """The operator's own language does not matter."""
@@ -81,12 +83,12 @@ def test_the_users_own_language_is_that_of_his_mails(stack: Stack, language: str
 def test_a_broken_file_stops_the_start_with_a_sentence(
     daemon: MakeDaemon, tmp_path: Path, content: str, why: str
 ) -> None:
-    (tmp_path / "fr.toml").write_text(content, encoding="utf-8")
+    (tmp_path / "nl.toml").write_text(content, encoding="utf-8")
     place = daemon({"server": {"translations": str(tmp_path)}})
     for command in ("serve", "check-config"):
         finished = companion(command, config=place.config_file)
         assert finished.status == 78
-        assert f"companion: {tmp_path}/fr.toml: " in finished.errors
+        assert f"companion: {tmp_path}/nl.toml: " in finished.errors
         assert why in finished.errors
         assert "Traceback" not in finished.errors
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from tests.support.pseudo_locale import write_pseudo_locale
 from tests.support.stack import Stack
 
 NO_CHROMIUM = "NO CHROMIUM HERE: it is missing (Debian: apt-get install chromium-headless-shell)"
@@ -44,7 +45,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     directory: Path = tmp_path_factory.mktemp("stack")
-    with Stack("sqlite", directory) as stack:
+    words = tmp_path_factory.mktemp("words")
+    write_pseudo_locale(words)
+    with Stack("sqlite", directory, config={"server": {"translations": str(words)}}) as stack:
         yield stack
 
 

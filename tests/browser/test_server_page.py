@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.peers.minecraft_server import MinecraftServer
 from tests.support.stack import Stack
 
 MARKUP = "<b onclick=alert(1)>Client</b>"
-FRENCH = """
+DUTCH = """
 [page.server]
-title = "Le serveur"
-online = "Le serveur est en marche"
+title = "De server"
+online = "De server staat aan"
 """
 
 
@@ -25,7 +26,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     directory = tmp_path_factory.mktemp("stack")
     words = directory / "words"
     words.mkdir()
-    (words / "fr.toml").write_text(FRENCH, encoding="utf-8")
+    for language in ("nl", "sv"):
+        (words / f"{language}.toml").write_text(DUTCH, encoding="utf-8")
     download = {"name": MARKUP, "size": "12 MB", "url": "https://example.org/client.zip"}
     with MinecraftServer() as game:
         config: dict[str, dict[str, Any]] = {
@@ -68,17 +70,25 @@ def test_a_login_that_ended_does_not_keep_the_page_from_showing_it(open_page: Op
 
 
 def test_the_hosts_own_language(open_page: OpenPage) -> None:
-    page = open_page("/server", language="fr-CA")
-    expect(page.get_by_role("heading", name="Le serveur")).to_be_visible()
-    expect(page.get_by_text("Le serveur est en marche")).to_be_visible()
-    expect(page.get_by_role("button", name="français")).to_have_attribute("aria-current", "true")
+    """From four languages on they are in a menu, which opens without leaving the page."""
+    page = open_page("/server", language="nl-BE")
+    expect(page.get_by_role("heading", name="De server")).to_be_visible()
+    expect(page.get_by_text("De server staat aan")).to_be_visible()
+    menu = page.locator("footer summary")
+    expect(menu).to_contain_text("Nederlands")
+    expect(page.get_by_role("button", name="Nederlands")).to_be_hidden()
+    menu.press("Enter")
+    expect(page.get_by_role("button", name="Nederlands")).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("button", name="中文")).to_have_attribute("lang", "zh")
+    assert find_serious_faults(page) == []
 
 
-def test_a_link_may_name_the_language(open_page: OpenPage) -> None:
-    page = open_page("/server?language=fr")
-    expect(page.get_by_role("heading", name="Le serveur")).to_be_visible()
-    page.get_by_role("link", name="Register").click()  # there are no French words for it
-    expect(page.locator("html")).to_have_attribute("lang", "fr")
+def test_a_page_without_words_in_the_hosts_own_language_is_in_english(open_page: OpenPage) -> None:
+    page = open_page("/server?language=nl")
+    expect(page.get_by_role("heading", name="De server")).to_be_visible()
+    page.get_by_role("link", name="Register").click()
+    expect(page.locator("html")).to_have_attribute("lang", "en")
     page.go_back()
+    page.locator("footer summary").click()
     page.get_by_role("button", name="English").click()
     expect(page.get_by_role("heading", name="Server")).to_be_visible()

@@ -8,13 +8,15 @@ import pytest
 from regsvc.core.errors import RateLimited
 from regsvc.core.i18n import BrokenTranslation, load_translations
 
-FRENCH = """
+BUILT_IN = load_translations().languages
+
+DUTCH = """
 [message]
-approved = "{username} peut jouer."
+approved = "{username} kan spelen."
 [refusal]
-rate_limited = "Réessayez dans {remainingSeconds} secondes."
+rate_limited = "Probeer het over {remainingSeconds} seconden opnieuw."
 [fault.invalid_password]
-too_short = "Il faut {minLength} caractères {{au moins}}."
+too_short = "Gebruik {minLength} tekens {{of meer}}."
 """
 
 
@@ -25,24 +27,24 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
 
 
 def test_an_added_language(tmp_path: Path) -> None:
-    write(tmp_path, "fr.toml", FRENCH)
+    write(tmp_path, "nl.toml", DUTCH)
     translations = load_translations(tmp_path)
-    assert translations.languages == ["en", "fr", "zh"]
-    assert translations.refusal(RateLimited(3), "fr") == "Réessayez dans 3 secondes."
-    assert translations.text("message.approved", "fr", username="Alice") == "Alice peut jouer."
-    assert translations.text("fault.invalid_password.too_short", "fr", minLength=5).endswith("{au moins}.")
+    assert translations.languages == sorted([*BUILT_IN, "nl"])
+    assert translations.refusal(RateLimited(3), "nl") == "Probeer het over 3 seconden opnieuw."
+    assert translations.text("message.approved", "nl", username="Alice") == "Alice kan spelen."
+    assert translations.text("fault.invalid_password.too_short", "nl", minLength=5).endswith("{of meer}.")
 
 
 def test_missing_texts_are_in_english(tmp_path: Path) -> None:
-    write(tmp_path, "fr.toml", FRENCH)
-    assert load_translations(tmp_path).text("refusal.username_taken", "fr") == "This name is already taken."
+    write(tmp_path, "nl.toml", DUTCH)
+    assert load_translations(tmp_path).text("refusal.username_taken", "nl") == "This name is already taken."
 
 
 def test_an_empty_language_is_all_english(tmp_path: Path) -> None:
-    write(tmp_path, "de.toml", "")
+    write(tmp_path, "nl.toml", "")
     translations = load_translations(tmp_path)
-    assert "de" in translations.languages
-    assert translations.text("refusal.username_taken", "de") == "This name is already taken."
+    assert "nl" in translations.languages
+    assert translations.text("refusal.username_taken", "nl") == "This name is already taken."
 
 
 def test_other_texts_for_a_built_in_language(tmp_path: Path) -> None:
@@ -61,20 +63,20 @@ def test_a_language_of_one_country(tmp_path: Path, name: str, language: str) -> 
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("fr.toml", "[refusal", "it is not TOML"),
-        ("fr.toml", b'[refusal]\nusername_taken = "\xe9"', "it is not UTF-8"),
-        ("fr.toml", "[refusal]\nusername_taken = 5", "refusal.username_taken must be a text"),
-        ("fr.toml", '[refusal]\nusername_taken = ["a"]', "refusal.username_taken must be a text"),
-        ("fr.toml", '[message]\napproved = "{user} !"', "{user} is not known in this text; known: {username}"),
-        ("fr.toml", '[message]\napproved = "{username.__class__}"', "{username.__class__} is not known"),
-        ("fr.toml", '[message]\napproved = "{username!r}"', "{username!r} is not known"),
-        ("fr.toml", '[message]\napproved = "{username:>99}"', "{username:>99} is not known"),
-        ("fr.toml", '[message]\napproved = "{}"', "{} is not known"),
-        ("fr.toml", '[message]\napproved = "{username"', "unbalanced braces"),
-        ("fr.toml", '[message]\napproved = "username}"', "unbalanced braces"),
-        ("fr.toml", '[refusal]\nusername_taken = "{username}"', "known: none"),
-        ("french.toml", FRENCH, "name it after its language"),
-        ("fr.v2.toml", FRENCH, "name it after its language"),
+        ("nl.toml", "[refusal", "it is not TOML"),
+        ("nl.toml", b'[refusal]\nusername_taken = "\xe9"', "it is not UTF-8"),
+        ("nl.toml", "[refusal]\nusername_taken = 5", "refusal.username_taken must be a text"),
+        ("nl.toml", '[refusal]\nusername_taken = ["a"]', "refusal.username_taken must be a text"),
+        ("nl.toml", '[message]\napproved = "{user} !"', "{user} is not known in this text; known: {username}"),
+        ("nl.toml", '[message]\napproved = "{username.__class__}"', "{username.__class__} is not known"),
+        ("nl.toml", '[message]\napproved = "{username!r}"', "{username!r} is not known"),
+        ("nl.toml", '[message]\napproved = "{username:>99}"', "{username:>99} is not known"),
+        ("nl.toml", '[message]\napproved = "{}"', "{} is not known"),
+        ("nl.toml", '[message]\napproved = "{username"', "unbalanced braces"),
+        ("nl.toml", '[message]\napproved = "username}"', "unbalanced braces"),
+        ("nl.toml", '[refusal]\nusername_taken = "{username}"', "known: none"),
+        ("dutch.toml", DUTCH, "name it after its language"),
+        ("nl.v2.toml", DUTCH, "name it after its language"),
     ],
 )
 def test_a_broken_file_is_reported_in_a_sentence(tmp_path: Path, name: str, content: str | bytes, why: str) -> None:
@@ -89,14 +91,14 @@ def test_a_broken_file_is_reported_in_a_sentence(tmp_path: Path, name: str, cont
 
 def test_keys_without_effect_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A key of an older version, or a typo: neither prevents the start."""
-    write(tmp_path, "fr.toml", '[refusal]\nusername_token = "{what}"\nusername_taken = "Pris."\n')
+    write(tmp_path, "nl.toml", '[refusal]\nusername_token = "{what}"\nusername_taken = "Bezet."\n')
     with caplog.at_level(logging.WARNING):
         translations = load_translations(tmp_path)
-    assert translations.text("refusal.username_taken", "fr") == "Pris."
+    assert translations.text("refusal.username_taken", "nl") == "Bezet."
     assert "keys without effect: refusal.username_token" in caplog.text
 
 
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     write(tmp_path, "README.md", "words")
     (tmp_path / "old.toml").mkdir()
-    assert load_translations(tmp_path).languages == ["en", "zh"]
+    assert load_translations(tmp_path).languages == BUILT_IN

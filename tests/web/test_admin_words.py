@@ -11,15 +11,16 @@ from regsvc.database.audit import ACTIONS
 from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity
 from regsvc.notifications.mail.history import MailState
+from regsvc.notifications.mail.templates import list_template_files
 from regsvc.sync.actions import Conflict
 from regsvc.sync.report import HeldBack
 from regsvc.users.user_list import PLUGIN_STATES
 
 CONFLICT = get_type_hints(Conflict)
 MAILS = {
-    file.name.split(".")[0]
-    for file in (files("regsvc.notifications.mail") / "texts").iterdir()
-    if file.name.endswith(".en.txt")
+    file.name
+    for file in list_template_files(files("regsvc.notifications.mail") / "texts")
+    if file.language == "en"
 }
 IN_THE_GAME = set(PLUGIN_STATES) - {"off"}  # which is shown as nothing
 COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} | (

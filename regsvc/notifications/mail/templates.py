@@ -1,9 +1,13 @@
-"""Mail templates: `texts/<name>.<language>.txt` and `.html`, which a host's own folder may replace.
+"""Mail templates: `texts/<language>/<name>.txt` and `.html`, which a host's own folder may replace.
+
+Instead of a folder, a language may be part of the files' names: `<name>.<language>.txt`.
 
 The first line of the `.txt` is the subject. `$names` are substituted; a line with a name that has no value is left out.
 In HTML every value is escaped, and `layout.html` is wrapped around it. A mail without an `.html` file is sent as plain
 text.
 """
+
+from __future__ import annotations
 
 import html
 import re
@@ -47,6 +51,8 @@ _LAYOUT_NAMES: Final = frozenset({"server", "language"})
 _COMMON_NAMES: Final = _LAYOUT_NAMES | {"game", "link"}
 _LAYOUT: Final = "layout.html"
 _TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt")
+_TEXT_FILE_IN_FOLDER: Final = re.compile(r"(?P<name>\w+)\.txt")
+_LANGUAGE_FOLDER: Final = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 _SUBJECT: Final = "Subject: "
 _BLANK_LINES: Final = re.compile(r"\n{3,}")
 
@@ -73,6 +79,11 @@ class MailTemplate:
     text: str
     html: str | None
     layout: str
+
+    def find_lost_names(self, english: MailTemplate) -> set[str]:
+        """Return the names that the English mail uses and this one does not: in its text, or in its HTML."""
+        lost = _names_in(english.text) - _names_in(self.text)
+        return lost if self.html is None else lost | (_names_in(english.html or "") - _names_in(self.html))
 
     def fill(self, values: Values) -> FilledMail:
         """Substitute `values`: one for each name of the mail and common name; None leaves out the lines that use it."""
@@ -130,33 +141,53 @@ def load_mail_templates(folder: Path | None) -> MailTemplates:
     return MailTemplates(templates)
 
 
+@dataclass(frozen=True)
+class TemplateFile:
+    """The files of one mail in one language; `html` need not exist."""
+
+    name: str
+    language: str
+    text: Traversable
+    html: Traversable
+
+    def read(self, layout: str = "") -> MailTemplate:
+        """Read the template. Raises `BrokenTemplate`."""
+        if self.name not in MAILS:
+            raise BrokenTemplate(f"{self.text}: there is no mail with this name; the names are {', '.join(MAILS)}.")
+        names = MAILS[self.name] | _COMMON_NAMES
+        subject, newline, text = _read(self.text).partition("\n")
+        if not subject.startswith(_SUBJECT) or not newline:
+            raise BrokenTemplate(f'{self.text}: the first line must be "{_SUBJECT}…", followed by the text.')
+        content = _read(self.html) if self.html.is_file() else None
+        for file, written in ((self.text, subject), (self.text, text), (self.html, content or "")):
+            _check(file, written, names)
+        return MailTemplate(self.language, subject.removeprefix(_SUBJECT), text.strip("\n"), content, layout)
+
+
+def list_template_files(folder: Traversable) -> Iterator[TemplateFile]:
+    """Yield the files of a folder with templates, and those of its folders that are named after a language."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if match := _TEXT_FILE.fullmatch(entry.name):
+            html_file = folder / f"{match['name']}.{match['language']}.html"
+            yield TemplateFile(match["name"], match["language"].lower(), entry, html_file)
+        elif _LANGUAGE_FOLDER.fullmatch(entry.name) and entry.is_dir():
+            for file in sorted(entry.iterdir(), key=lambda file: file.name):
+                if match := _TEXT_FILE_IN_FOLDER.fullmatch(file.name):
+                    yield TemplateFile(match["name"], entry.name.lower(), file, entry / f"{match['name']}.html")
+
+
 def _load_folder(folder: Traversable, layout: str) -> Iterator[tuple[tuple[str, str], MailTemplate]]:
-    for file in folder.iterdir():
-        match = _TEXT_FILE.fullmatch(file.name)
-        if match is None:
-            continue
-        if match["name"] not in MAILS:
-            raise BrokenTemplate(f"{file}: there is no mail with this name; the names are {', '.join(MAILS)}.")
-        language = match["language"].lower()
-        html_file = folder / f"{file.name.removesuffix('.txt')}.html"
-        yield (match["name"], language), _load(file, html_file, MAILS[match["name"]], language, layout)
+    for file in list_template_files(folder):
+        yield (file.name, file.language), file.read(layout)
 
 
-def _load(
-    text_file: Traversable, html_file: Traversable, names: frozenset[str], language: str, layout: str
-) -> MailTemplate:
-    subject, newline, text = _read(text_file).partition("\n")
-    if not subject.startswith(_SUBJECT) or not newline:
-        raise BrokenTemplate(f'{text_file}: the first line must be "{_SUBJECT}…", followed by the text.')
-    content = _read(html_file) if html_file.is_file() else None
-    for file, written in ((text_file, subject), (text_file, text), (html_file, content or "")):
-        _check(file, written, names | _COMMON_NAMES)
-    return MailTemplate(language, subject.removeprefix(_SUBJECT), text.strip("\n"), content, layout)
+def _names_in(text: str) -> set[str]:
+    return set(Template(text).get_identifiers())
 
 
 def _check(file: Traversable, written: str, names: frozenset[str]) -> None:
     template = Template(written)
-    unknown = set(template.get_identifiers()) - names
+    unknown = _names_in(written) - names
     if not template.is_valid() or unknown:
         found = ", ".join(f"${name}" for name in sorted(unknown)) or "a lone $ (write $$)"
         known = ", ".join(f"${name}" for name in sorted(names))

@@ -48,10 +48,10 @@ ENGLISH, CHINESE = "Please log in.", "请先登录。"
         ("", {"language": "zh"}, {}, CHINESE),
         ("?language=zh", {}, {}, CHINESE),
         ("?language=zh-CN", {}, {}, CHINESE),
-        ("?language=fr", {}, {"Accept-Language": "zh"}, ENGLISH),
+        ("?language=tlh", {}, {"Accept-Language": "zh"}, ENGLISH),
         ("", {"language": 7}, {"Accept-Language": "zh"}, CHINESE),
-        ("", {}, {"Accept-Language": "fr, zh-TW;q=0.8, en;q=0.5"}, CHINESE),
-        ("", {}, {"Accept-Language": "fr"}, ENGLISH),
+        ("", {}, {"Accept-Language": "tlh, zh-TW;q=0.8, en;q=0.5"}, CHINESE),
+        ("", {}, {"Accept-Language": "tlh"}, ENGLISH),
     ],
 )
 def test_refusals_speak_the_callers_language(

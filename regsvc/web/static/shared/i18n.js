@@ -37,14 +37,15 @@ function hasText(key) {
 }
 
 /**
- * Return a language's own name: "中文".
+ * Return a language's own name: "中文", "Français".
  *
  * @param {string} tag
  * @returns {string}
  */
 function languageName(tag) {
   try {
-    return new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
+    const name = new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
+    return name[0].toLocaleUpperCase(tag) + name.slice(1); // "français" has a small letter within a sentence only
   } catch {
     return tag;
   }

@@ -7,6 +7,7 @@ import { language, languageName, languages, switchLanguage, t } from "./i18n.js"
 import { notice } from "./notice.js";
 
 const content = byId("inside");
+const MOST_IN_A_ROW = 3; // languages; more are in a menu
 
 /**
  * Render the page. What cannot be loaded is reported, with a button to try again.
@@ -79,5 +80,9 @@ function renderFooter() {
     const attributes = { type: "button", class: "plain", lang: tag, "aria-current": current, onclick: choose };
     return make("button", attributes, languageName(tag));
   });
-  footer.append(make("div", { role: "group", "aria-label": t("language") }, choices));
+  const group = make("div", { role: "group", "aria-label": t("language") }, choices);
+  const isMenu = languages.length > MOST_IN_A_ROW;
+  footer.append(
+    isMenu ? make("details", {}, make("summary", {}, `${t("language")} · ${languageName(language)}`), group) : group,
+  );
 }

@@ -1,0 +1,90 @@
+"""Pages in a language whose words are long, on the narrowest phone: no text is cut, or overlaps another."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from regsvc.web.pages import PAGE_TABLE
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.test_admin_pages import log_in_on
+from tests.support.pseudo_locale import PSEUDO_LANGUAGE
+from tests.support.stack import Stack
+
+NARROWEST = {"width": 320, "height": 640}
+PLAYERS_PAGES = [page.path for page in PAGE_TABLE if page.is_for_players]
+
+FIND_CUT_TEXTS = """() => {
+  const found = [];
+  const isShownOtherwise = (box) => {  // it is scrolled, or for screen readers only
+    const { overflowX, clipPath } = getComputedStyle(box);
+    const isSo = overflowX === "auto" || clipPath !== "none";
+    return isSo || (box !== document.body && isShownOtherwise(box.parentElement));
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!node.data.trim() || !element.checkVisibility() || element.closest(".skip")) continue;
+    if (isShownOtherwise(element)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const text = range.getBoundingClientRect();
+    for (let box = element; box !== document.body; box = box.parentElement) {
+      const { display, position } = getComputedStyle(box);
+      if (display === "contents" || display === "inline") continue;
+      const room = box.getBoundingClientRect();
+      if (text.left < room.left - 1 || text.right > room.right + 1 || text.bottom > room.bottom + 2) {
+        found.push(`${node.data.trim()} (in ${box.tagName} ${box.className})`);
+        break;
+      }
+      if (position === "fixed" || position === "sticky") break;
+    }
+  }
+  return found;
+}"""
+
+
+def list_cut_texts(page: Page) -> list[str]:
+    """Return the texts that reach beyond a box around them."""
+    found: list[str] = page.evaluate(FIND_CUT_TEXTS)
+    return found
+
+
+def open_narrow(open_page: OpenPage, path: str) -> Page:
+    page = open_page(f"{path}?language={PSEUDO_LANGUAGE}")
+    page.set_viewport_size(NARROWEST)  # type: ignore[arg-type]
+    expect(page.locator("html")).to_have_attribute("lang", PSEUDO_LANGUAGE)
+    return page
+
+
+def expect_whole_texts(page: Page, what: str) -> None:
+    assert list_cut_texts(page) == [], what
+    assert not is_wider_than_the_screen(page), what
+
+
+def test_players_pages_have_room_for_long_words(stack: Stack, open_page: OpenPage) -> None:
+    alice = stack.approved("alice")
+    page = open_narrow(open_page, "/register")
+    for path in PLAYERS_PAGES:
+        page.goto(f"{stack.daemon.base_url}{path}#token=1.sesame")
+        expect(page.locator("#inside > *:not(.needs-script)").first).to_be_visible()
+        expect_whole_texts(page, path)
+    page.goto(f"{stack.daemon.base_url}/account")
+    page.locator("[autocomplete=username]").first.fill(alice.name)
+    page.locator("[autocomplete=current-password]").fill(alice.password)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=alice.name)).to_be_visible()
+    for summary in page.locator("summary").all():
+        summary.click()
+    expect(page.locator("button.danger")).to_be_visible()
+    expect_whole_texts(page, "the sections of an account")
+
+
+def test_views_of_operators_have_room_for_long_words(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.pending("bob")
+    stack.decides("ban", stack.approved("carol"))
+    olivia = log_in_on(open_narrow(open_page, "/admin"))
+    for view in ("queue", "users", f"user?name={bob.name}", "bans", "audits", "sync", "mails", "doctor"):
+        olivia.go(f"#{view}")
+        expect(olivia.page.locator(".view > *").nth(1)).to_be_visible()
+        expect(olivia.page.locator(".view > .quiet-text:nth-child(2):last-child")).to_have_count(0)  # loading…
+        expect_whole_texts(olivia.page, view)
