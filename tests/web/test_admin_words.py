@@ -18,9 +18,7 @@ from regsvc.users.user_list import PLUGIN_STATES
 
 CONFLICT = get_type_hints(Conflict)
 MAILS = {
-    file.name
-    for file in list_template_files(files("regsvc.notifications.mail") / "texts")
-    if file.language == "en"
+    file.name for file in list_template_files(files("regsvc.notifications.mail") / "texts") if file.language == "en"
 }
 IN_THE_GAME = set(PLUGIN_STATES) - {"off"}  # which is shown as nothing
 COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} | (
