@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 
+from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.operators import Operators
@@ -24,6 +25,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def away(route: Route) -> None:
     refusal = {"success": False, "code": "database_away", "message": "Away."}
     route.fulfill(status=503, headers={"Retry-After": "1"}, json=refusal)
+
+
+def lose_the_answer(route: Route) -> None:
+    """Answer as a proxy whose connection broke; the next try is after the story."""
+    route.fulfill(status=502, headers={"Retry-After": "900"}, body="")
 
 
 def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> None:
@@ -67,10 +73,12 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
 
     # a decision of her own whose answer was lost is known by its event
     expect(olivia.card.get_by_role("heading", name=dora.name)).to_be_visible()
-    page.route("**/api/admin/user/approve", lambda route: route.abort(), times=1)
+    page.route("**/api/admin/user/approve", lose_the_answer, times=1)
     page.keyboard.press("a")
     page.get_by_role("button", name="Send now").click()
     expect(olivia.pending_bar).to_contain_text("could not be reached")
+    expect(olivia.pending_bar).to_contain_text("Next try")
+    assert find_serious_faults(page) == []
     stack.decides("approve", dora)
     expect(olivia.pending_bar).to_be_hidden()
     expect(olivia.notice).to_have_text(f"{olivia.name} already decided: {dora.name} is Approved.")
@@ -82,6 +90,17 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     expect(olivia.person(erin.name)).to_be_visible()
     expect(page.locator(".live")).to_have_text("Live")
     assert stack.status(bob) == "rejected"
+
+
+def test_a_lost_network_is_noticed_at_once(stack: Stack, open_page: OpenPage) -> None:
+    page = open_page("/admin", may_complain=True)
+    olivia = Operator(page).log_in()
+    page.context.set_offline(True)
+    expect(page.locator(".live")).to_have_text("Not live", timeout=2000)
+    frank = stack.pending("frank")
+    page.context.set_offline(False)
+    expect(page.locator(".live")).to_have_text("Live", timeout=5000)
+    expect(olivia.person(frank.name)).to_be_visible()
 
 
 def test_a_ban_arrives_in_another_window_and_a_right_may_be_lost(stack: Stack, open_page: OpenPage) -> None:

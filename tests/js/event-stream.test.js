@@ -51,6 +51,26 @@ test("a repeated event is delivered once", async () => {
   assert.equal(stream.lastId, "7");
 });
 
+test("a stream ends when the network is gone, and is opened again when it is back", async () => {
+  const states = [];
+  const requests = [];
+  const heard = [];
+  const stream = new EventStream(apiWith([], requests), {
+    onEvent: (name) => heard.push(name),
+    onState: ({ is }) => states.push(is),
+  });
+  await stream.start();
+  dispatchEvent(new Event("offline"));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(states, ["live", "lost"]);
+  dispatchEvent(new Event("online"));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(states, ["live", "lost", "live"]);
+  assert.equal(requests.length, 2);
+  assert.deepEqual(heard, ["missed"]);
+  stream.stop();
+});
+
 test("comments that keep the connection alive are no events", async () => {
   const { heard } = await heardFrom([": ping\n\n"]);
   assert.deepEqual(heard, []);

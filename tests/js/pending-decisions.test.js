@@ -118,6 +118,56 @@ test("without an answer a decision stays and can be sent again", async () => {
   assert.equal(pending.entries.length, 0);
 });
 
+test("what could not be sent is sent again by itself, each time after a longer wait", async () => {
+  api.reply = () => {
+    throw new Refusal(0, {});
+  };
+  const entry = pending.add({ decision: "approve", usernames: ["Alice"] });
+  await pass(UNDO_TIME);
+  const waits = [];
+  for (let index = 0; index < 8; index += 1) {
+    waits.push(entry.secondsLeft);
+    await pass(entry.secondsLeft * 1000);
+  }
+  assert.deepEqual(waits, [2, 4, 8, 15, 30, 60, 60, 60]);
+  assert.equal(api.sent.length, 9);
+
+  api.reply = () => {
+    throw new Refusal(429, { code: "rate_limited", message: "later" }, 90);
+  };
+  await pass(60_000);
+  assert.equal(entry.secondsLeft, 90);
+
+  api.reply = new FakeApi().reply;
+  dispatchEvent(new Event("online")); // waits no longer
+  await settled();
+  assert.equal(api.sent.length, 11);
+  assert.equal(pending.entries.length, 0);
+});
+
+test("what the API does not understand is sent again on request only", async () => {
+  api.reply = () => {
+    throw new Refusal(400, { code: "invalid_request", message: "no" });
+  };
+  const entry = pending.add({ decision: "approve", usernames: ["Alice"] });
+  await pass(UNDO_TIME * 20);
+  dispatchEvent(new Event("online"));
+  await settled();
+  assert.equal(api.sent.length, 1);
+  assert.deepEqual([entry.state, entry.message], ["unsent", "no"]);
+});
+
+test("a user whose deletion was carried out, but not answered, is not a refusal", async () => {
+  api.reply = () => {
+    throw new Refusal(502, {});
+  };
+  pending.add({ decision: "delete", usernames: ["Alice"] });
+  await pass(UNDO_TIME);
+  api.reply = (usernames) => usernames.map((username) => ({ username, success: false, code: "user_not_found" }));
+  await pass(2000);
+  assert.equal(pending.entries.length, 0);
+});
+
 test("a refusal for good is shown until it is dismissed", async () => {
   api.reply = (usernames) => usernames.map((username) => ({ username, success: false, code: "forbidden" }));
   pending.add({ decision: "ban", usernames: ["Alice"] });
@@ -177,10 +227,16 @@ test("leaving the page sends what is pending at once", async () => {
   assert.equal(pending.entries.length, 0);
 });
 
-test("signing out holds what is pending", () => {
+test("signing out holds what is pending, and after the next login it can be undone again", async () => {
   const entry = pending.add({ decision: "approve", usernames: ["Alice"] });
   pending.pause("signed out");
   assert.deepEqual([entry.state, entry.message], ["unsent", "signed out"]);
+  await pass(UNDO_TIME * 2);
+  assert.equal(api.sent.length, 0);
+  pending.begin("Olivia");
+  assert.deepEqual([entry.state, entry.secondsLeft], ["waiting", 10]);
+  await pass(UNDO_TIME);
+  assert.equal(api.sent.length, 1);
 });
 
 test("every change is announced", async () => {

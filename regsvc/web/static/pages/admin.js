@@ -307,7 +307,8 @@ function handleDecision(change, entry, results) {
     return;
   }
   const key = ANNOUNCEMENTS.get(change);
-  if (key !== undefined) {
+  const isRetry = change === "unsent" && entry.failures > 1;
+  if (key !== undefined && !isRetry) {
     pendingBar.announce(t(key, { what: describeDecision(entry), why: entry.message }));
   }
   if (change === "added" && notice.element.dataset.kind !== "bad") {

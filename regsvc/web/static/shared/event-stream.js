@@ -32,9 +32,15 @@ export class EventStream {
     this.isBehind = false; // whether something may have happened that was neither shown nor received
     /** @type {Set<string>} */
     this.seen = new Set();
+    this.failures = 0; // in a row
     this.wake = () => {};
+    this.disconnect = () => {};
     this.finishStart = () => {};
-    addEventListener("online", () => this.wake());
+    addEventListener("offline", () => this.disconnect());
+    addEventListener("online", () => {
+      this.failures = 0;
+      this.wake();
+    });
   }
 
   /** Open the stream; resolves when it is live, when it has failed, or after a timeout. */
@@ -61,13 +67,13 @@ export class EventStream {
 
   /** @param {AbortController} controller */
   async follow(controller) {
-    let failures = 0;
+    this.failures = 0;
     while (!controller.signal.aborted) {
       /** @type {any} */
       let error = null;
       try {
         await this.listen(controller, () => {
-          failures = 0;
+          this.failures = 0;
           this.begin();
         });
       } catch (caught) {
@@ -80,8 +86,8 @@ export class EventStream {
       this.isBehind = true;
       this.finishStart();
       this.onState({ is: "lost", error });
-      await this.wait(error?.retryAfter ?? RETRY_DELAYS[Math.min(failures, RETRY_DELAYS.length - 1)]);
-      failures += 1;
+      await this.wait(error?.retryAfter ?? RETRY_DELAYS[Math.min(this.failures, RETRY_DELAYS.length - 1)]);
+      this.failures += 1;
     }
   }
 
@@ -103,6 +109,7 @@ export class EventStream {
   async listen({ signal }, onOpen) {
     const connection = new AbortController();
     const abort = () => connection.abort();
+    this.disconnect = abort;
     signal.addEventListener("abort", abort);
     let silence = setTimeout(abort, SILENCE_TIMEOUT);
     try {

@@ -1,5 +1,5 @@
 // The bar at the foot of the page: the last pending decision with a button to undo it, in a height that does not
-// change, and on request all of them, with the seconds until each is sent. Unsent and refused ones are always shown.
+// change, and on request all of them, with the seconds until each is sent (again). Unsent and refused ones are always shown.
 
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
@@ -103,6 +103,7 @@ class Row {
     this.pending = pending;
     this.entry = entry;
     this.rendered = "";
+    this.focused = ""; // the button that had the focus before it was replaced
     this.left = make("span", { class: "left" });
     this.element = make("li", {});
   }
@@ -110,12 +111,29 @@ class Row {
   render() {
     const { entry } = this;
     void this.pending.clock.value; // once more each second
-    this.left.textContent = t("seconds", { seconds: entry.secondsLeft });
+    const { secondsLeft: seconds } = entry;
+    this.left.textContent = t(entry.state === "unsent" ? "next_try" : "seconds", { seconds });
+    this.left.hidden = seconds === Number.POSITIVE_INFINITY;
     const state = [entry.state, entry.usernames.length, entry.message].join();
     if (state !== this.rendered) {
       this.rendered = state;
       this.element.dataset.state = entry.state;
+      if (this.element.contains(document.activeElement)) {
+        this.focused = document.activeElement?.textContent ?? "";
+      }
       replaceContent(this.element, this[entry.state]());
+      this.restoreFocus();
+    }
+  }
+
+  /** Move the focus to the button that had it, unless it has gone elsewhere: nobody asked for a retry by itself. */
+  restoreFocus() {
+    const same = [...this.element.querySelectorAll("button")].find(({ textContent }) => textContent === this.focused);
+    if (same !== undefined && document.activeElement === document.body) {
+      same.focus();
+    }
+    if (this.entry.state !== "sending") {
+      this.focused = "";
     }
   }
 
@@ -130,7 +148,7 @@ class Row {
   unsent() {
     const retry = button(t("try_again"), () => this.pending.send([this.entry]), "plain");
     const why = make("span", { class: "why" }, t("not_sent", { why: this.entry.message }));
-    return [this.description(why), retry, this.undoButton()];
+    return [this.description(why), this.left, retry, this.undoButton()];
   }
 
   refused() {

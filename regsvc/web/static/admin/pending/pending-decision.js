@@ -1,6 +1,7 @@
 // One decision that has been made but not sent yet.
 
 const UNDO_TIME = 10_000; // milliseconds
+const RETRY_DELAYS = [2, 4, 8, 15, 30, 60]; // seconds, after the first failure, the second…
 
 /**
  * @typedef {object} DecisionFields what is undefined is not sent
@@ -14,7 +15,7 @@ const UNDO_TIME = 10_000; // milliseconds
 
 /**
  * "waiting": it can be undone; "sending": queued or under way; "unsent": it could not be sent (`message` says why) and
- * can be sent again; "refused": the API refused it for `refusals`.
+ * is sent again at `dueAt`, or on request; "refused": the API refused it for `refusals`.
  *
  * @typedef {"waiting" | "sending" | "unsent" | "refused"} PendingState
  */
@@ -31,6 +32,7 @@ export class PendingDecision {
     /** @type {PendingState} */
     this.state = "waiting";
     this.dueAt = Date.now() + UNDO_TIME;
+    this.failures = 0; // in a row
     this.message = "";
     /** @type {DecisionOutcome[]} */
     this.refusals = [];
@@ -48,6 +50,29 @@ export class PendingDecision {
     refused.state = "refused";
     refused.refusals = refusals;
     return refused;
+  }
+
+  /** Wait until it is sent, so that it can be undone. */
+  wait() {
+    this.state = "waiting";
+    this.dueAt = Date.now() + UNDO_TIME;
+    this.failures = 0;
+  }
+
+  /**
+   * Note that it could not be sent.
+   *
+   * @param {string} message
+   * @param {boolean} isRetried whether it is sent again without being asked to
+   * @param {number | null} delay seconds, null: longer after each failure
+   */
+  fail(message, isRetried, delay = null) {
+    const usual = RETRY_DELAYS[Math.min(this.failures, RETRY_DELAYS.length - 1)];
+    this.state = "unsent";
+    this.isUnderWay = false;
+    this.message = message;
+    this.failures += 1;
+    this.dueAt = isRetried ? Date.now() + (delay ?? usual) * 1000 : Number.POSITIVE_INFINITY;
   }
 
   get canUndo() {

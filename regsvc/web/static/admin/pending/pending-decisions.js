@@ -1,5 +1,6 @@
 // Decisions that wait ten seconds before they are sent, so that they can be undone. None is lost silently: they are
-// sent when the page is left, are restored when the browser had discarded the page, and stay if they cannot be sent.
+// sent when the page is left, are restored when the browser had discarded the page, and are sent again and again if
+// the server cannot be reached.
 
 import { Refusal } from "../../shared/api.js";
 import { batch, Signal } from "../../shared/signal.js";
@@ -11,8 +12,9 @@ const TICK = 1000; // milliseconds
 const MAX_PER_REQUEST = 50; // names; the API takes 100, but more of them take longer than a request may
 const STORAGE_KEY = "waiting";
 
-/** Refusals of one user among many that are not about the user: the decision can be sent again. */
+/** Refusals that are not about the users: the decision is sent again. */
 const TEMPORARY = [
+  "unreachable",
   "database_away",
   "players_away",
   "overloaded",
@@ -49,6 +51,7 @@ export class PendingDecisions {
     this.operator = null;
     this.queue = Promise.resolve();
     setInterval(() => this.tick(), TICK);
+    addEventListener("online", () => this.resend());
     addEventListener("pagehide", () => this.sendOnLeave());
     addEventListener("beforeunload", (event) => {
       if (this.entries.some(({ state }) => state === "unsent")) {
@@ -92,6 +95,7 @@ export class PendingDecisions {
       dropped.forEach((entry) => this.remove(entry, "undone"));
     }
     this.operator = operator;
+    this.entries.filter(({ state }) => state === "unsent").forEach((entry) => entry.wait());
     this.changed("changed", null);
     return dropped;
   }
@@ -102,7 +106,7 @@ export class PendingDecisions {
    * @param {string} message why nothing can be sent
    */
   pause(message) {
-    this.entries.filter(({ state }) => state === "waiting").forEach((entry) => this.hold(entry, message));
+    this.entries.filter((entry) => entry.canUndo).forEach((entry) => this.hold(entry, message, false));
   }
 
   /**
@@ -212,13 +216,22 @@ export class PendingDecisions {
   }
 
   tick() {
-    const due = this.entries.filter(({ state, dueAt }) => state === "waiting" && dueAt <= Date.now());
+    const due = this.entries.filter(({ canUndo, dueAt }) => canUndo && dueAt <= Date.now());
     if (due.length) {
       this.send(due);
     }
     if (this.entries.length) {
       this.clock.value += 1;
     }
+  }
+
+  /** Send at once what is to be sent again: the network is back. */
+  resend() {
+    const unsent = this.entries.filter(({ state, dueAt }) => state === "unsent" && Number.isFinite(dueAt));
+    unsent.forEach((entry) => {
+      entry.failures = 0;
+    });
+    this.send(unsent);
   }
 
   /**
@@ -277,8 +290,8 @@ export class PendingDecisions {
    * @param {Refusal | null} refusal of the request
    */
   applyOutcomes(entry, outcomes, refusal) {
-    const isDone = (/** @type {DecisionOutcome} */ { success, code, status }) =>
-      success || (entry.isUnsure && code === "wrong_status" && status === OUTCOMES[entry.decision]);
+    const isDone = (/** @type {DecisionOutcome} */ outcome) =>
+      outcome.success || (entry.isUnsure && hadArrived(outcome, entry));
     /** @type {string[]} */
     const rest = [];
     /** @type {DecisionOutcome[]} */
@@ -303,7 +316,9 @@ export class PendingDecisions {
     if (rest.length) {
       entry.usernames = rest;
       entry.isUnsure ||= refusal !== null && (refusal.status === 0 || refusal.status >= 500);
-      this.hold(entry, refusal?.message ?? outcomes.get(rest[0])?.message ?? "");
+      const isRetried = refusal === null || refusal.status >= 500 || TEMPORARY.includes(refusal.code);
+      const message = refusal?.message ?? outcomes.get(rest[0])?.message ?? "";
+      this.hold(entry, message, isRetried, refusal?.retryAfter);
     } else {
       this.remove(entry, "changed");
     }
@@ -311,10 +326,10 @@ export class PendingDecisions {
 
   /**
    * @param {PendingDecision} entry
-   * @param {string} message
+   * @param {Parameters<PendingDecision["fail"]>} why
    */
-  hold(entry, message) {
-    Object.assign(entry, { state: "unsent", isUnderWay: false, message });
+  hold(entry, ...why) {
+    entry.fail(...why);
     this.changed("unsent", entry);
   }
 
@@ -365,6 +380,16 @@ export class PendingDecisions {
     }
     this.changed("changed", null, []);
   }
+}
+
+/**
+ * Return whether a refusal shows that the request before, whose answer was lost, was carried out.
+ *
+ * @param {DecisionOutcome} refusal
+ * @param {PendingDecision} entry
+ */
+function hadArrived({ code, status }, { decision }) {
+  return decision === "delete" ? code === "user_not_found" : code === "wrong_status" && status === OUTCOMES[decision];
 }
 
 /** @param {PendingDecision[]} entries */
