@@ -131,7 +131,7 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     offered = page.locator(".selection-bar .row-actions button:visible")
     expect(offered).to_have_text(["Ban 2", "Delete permanently 2"])  # they are approved already
     page.keyboard.press("r")
-    expect(olivia.notice).to_have_text("Only pending users can be rejected.")
+    expect(olivia.notice).to_have_text("Only users who are waiting can be rejected.")
     page.keyboard.press("b")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_have_text("Ban 2 people?")
@@ -221,7 +221,7 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     expect(page.locator(".history")).to_contain_text(MARKUP)
     expect(page.locator(".user-about")).to_contain_text(f"{MARKUP} (")
     expect(page.get_by_text("Verification code")).to_be_visible()
-    expect(page.get_by_text("cannot log in: we have locked the account")).to_be_visible()
+    expect(page.get_by_text("can't log in: the account is locked")).to_be_visible()
     assert page.locator("#main img, .view b").count() == 0
 
     assert find_serious_faults(page, [".view"], also=["heading-order"]) == []
@@ -256,7 +256,7 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     page.go_back()
     expect(page.locator(".badges")).to_contain_text("Banned")
     stack.decides("delete", bob)  # which is seen as it happens
-    expect(page.get_by_text("There is no user with this name, or not any more.")).to_be_visible()
+    expect(page.get_by_text("There is no user with this name. They may have been deleted.")).to_be_visible()
     expect(page.get_by_role("button", name="Ban")).to_have_count(0)
 
 
@@ -319,7 +319,7 @@ def test_olivia_syncs_and_sees_held_back_changes(stack: Stack, open_page: OpenPa
     held_back = page.locator(".held-back")
     expect(held_back).to_contain_text("Held back: removed 4")
     expect(held_back).to_contain_text("companion sync --allow-mass-changes")
-    expect(page.locator(".rows tbody tr").first).to_contain_text("Sync held back")
+    expect(page.locator(".rows tbody tr").first).to_contain_text("Sync paused")
     for name in gone:
         stack.authme.register(name, "walkers-secret")
     stack.sync()

@@ -352,7 +352,7 @@ def test_an_operators_name_is_marked_before_it_is_approved(stack: Stack, open_pa
     expect(olivia.person(otto.name).locator(".badge")).to_have_text("Operator")
     expect(olivia.person(bob).locator(".badge", has_text="Operator")).to_have_count(0)
     olivia.person(otto.name).click()
-    expect(olivia.card).to_contain_text("the player who registered it becomes an admin")
+    expect(olivia.card).to_contain_text("the player who registered it can use the admin area")
     assert not find_serious_faults(olivia.page)
     olivia.go(f"#users?search={otto.name}")
     expect(olivia.page.locator("table .badge", has_text="Operator")).to_be_visible()

@@ -91,7 +91,7 @@ def test_from_the_registration_to_a_link_handed_over(
     operator.go("#user?name=Alice")
     admin.locator("summary", has_text="Password").click()
     expect(admin.get_by_role("button", name="E-mail a link")).to_be_hidden()
-    admin.get_by_role("button", name="Make a link").click()
+    admin.get_by_role("button", name="Create link").click()
     link = admin.get_by_label("Link for Alice").input_value()
 
     page.goto(link.replace("http://127.0.0.1:8080", address))
