@@ -194,7 +194,7 @@ def test_a_place_in_the_queue_has_an_address(stack: Stack, open_page: OpenPage) 
     olivia.go(f"#queue?name={names[125].lower()}")  # which is on the second page of the list
     expect(olivia.card.get_by_role("heading", name=names[125])).to_be_visible()
     olivia.go("#queue?name=Nobody")
-    expect(page.get_by_text("Nobody is not waiting for a review any more.")).to_be_visible()
+    expect(page.get_by_text("Nobody is no longer waiting for review.")).to_be_visible()
     expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
 
 
