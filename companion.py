@@ -62,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
         from regsvc.cli.doctor import run_doctor
         from regsvc.cli.given_config import read_config_as_owner
 
-        return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json)
+        return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json, language=args.language)
     if args.command == "serve":
         from regsvc.cli.serve_command import run_serve
 

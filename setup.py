@@ -108,7 +108,13 @@ setup(
     py_modules=["companion"],
     packages=find_packages(include=["regsvc*", "plugin_bridge*"]),
     package_data={
-        "regsvc": ["core/translations/*", "notifications/mail/texts/**/*", "web/static/**/*", "py.typed"],
+        "regsvc": [
+            "core/translations/*",
+            "doctor/translations/*",
+            "notifications/mail/texts/**/*",
+            "web/static/**/*",
+            "py.typed",
+        ],
         "plugin_bridge": ["py.typed"],
     },
     install_requires=RUNTIME,

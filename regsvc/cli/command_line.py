@@ -147,7 +147,8 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
 
         add_translations_options(parser)
     elif command == "doctor":
-        parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs")
+        parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs, in English")
+        parser.add_argument("--language", help="language of the report, such as zh (default: server.language)")
     elif command == "mail-test":
         parser.add_argument("address", metavar="ADDRESS")
     elif command == "docs":

@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Final
 
 from regsvc.core.exceptions import locate_exception
+from regsvc.core.i18n import FALLBACK_LANGUAGE, Sentence
 from regsvc.doctor.checks import (
     authme,
     background,
@@ -46,6 +47,7 @@ class Checkup:
 
     findings: tuple[Finding, ...]
     not_examined: tuple[str, ...]
+    language: str = FALLBACK_LANGUAGE
 
     def count(self, severity: Severity) -> int:
         """Return the number of findings of this severity."""
@@ -65,8 +67,9 @@ def examine(facts: Facts) -> Checkup:
         try:
             found[check.severity] += check.list_findings(facts)
         except FactUnavailable as reason:
-            not_examined.append(str(reason))
+            not_examined.append(Sentence(str(reason)))
         except Exception as error:  # a bug in one check must not prevent the others
-            not_examined.append(f"one check, because of a bug in the doctor ({locate_exception(error)})")
+            place = locate_exception(error)
+            not_examined.append(Sentence("one check, because of a bug in the doctor ({place})", place=place))
     findings = tuple(chain.from_iterable(found.values()))
     return Checkup(findings, tuple(dict.fromkeys(reason for reason in not_examined if reason)))

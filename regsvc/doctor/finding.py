@@ -1,13 +1,15 @@
 """Findings, and the decorator that declares a check: one function per kind of finding.
 
-A check receives `Facts` and yields a sentence for each problem found. Everything else about the finding is in the
-declaration, from which the report and docs/doctor.md are generated.
+A check receives `Facts` and yields a `Sentence` for each problem found. Everything else about the finding is in the
+declaration, from which the report and docs/doctor.md are generated. A check that yields the messages of other parts,
+which exist in English only, is annotated with `str`; in other languages, `means` precedes them.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from regsvc.core.i18n import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation
 
 
@@ -24,8 +26,8 @@ class Severity(StrEnum):
 class Symptom:
     """One problem found by a check. `do` and `where`, if given, replace those of the check."""
 
-    title: str
-    do: str | None = None
+    title: Sentence
+    do: Sentence | None = None
     where: str | None = None
 
 
@@ -61,10 +63,15 @@ class Check:
         return [self._finding(symptom, facts) for symptom in self.examine(facts)]
 
     def _finding(self, found: str | Symptom, facts: Facts) -> Finding:
-        symptom = Symptom(found) if isinstance(found, str) else found
-        where = facts.describe(self.location) if symptom.where is None else symptom.where
-        title = symptom.title if symptom.title.endswith((".", "?", "…")) else f"{symptom.title}."
-        return Finding(self.id, self.severity, title, self.why, symptom.do or self.do, where)
+        title, do, where = (found.title, found.do, found.where) if isinstance(found, Symptom) else (found, None, None)
+        return Finding(
+            self.id,
+            self.severity,
+            _with_full_stop(title),
+            Sentence(self.why),
+            do or Sentence(self.do),
+            facts.describe(self.location) if where is None else where,
+        )
 
 
 def check(
@@ -76,3 +83,9 @@ def check(
         return Check(id, severity, means, why, do, where, examine)
 
     return declare
+
+
+def _with_full_stop(title: str) -> str:
+    if title.endswith((".", "?", "…")):
+        return title
+    return Sentence("{sentence}.", sentence=title) if isinstance(title, Sentence) else f"{title}."

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Final
 
+from regsvc.core.i18n import Sentence, join, translate
 from regsvc.doctor.checkup import Checkup
 from regsvc.doctor.finding import Finding, Severity
+from regsvc.doctor.languages import read_words
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +46,10 @@ def as_text(checkup: Checkup, places: Mapping[str, str], *, has_colours: bool) -
     Use colours on a terminal only.
     """
     width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
-    paragraphs = [_paragraph(finding, width, has_colours) for finding in checkup.findings]
-    examined = "".join(f"{name}: {place}\n" for name, place in places.items())
-    return "\n\n".join([*paragraphs, examined + _summary(checkup, width, has_colours)])
+    words = read_words()[checkup.language]
+    paragraphs = [_paragraph(finding, words, width, has_colours) for finding in checkup.findings]
+    examined = "".join(f"{words.get(name, name)}: {place}\n" for name, place in places.items())
+    return "\n\n".join([*paragraphs, examined + _summary(checkup, words, width, has_colours)])
 
 
 def log_summary(checkup: Checkup) -> None:
@@ -60,27 +63,33 @@ def log_summary(checkup: Checkup) -> None:
         log.info("doctor: %s", _counts(checkup))
 
 
-def _paragraph(finding: Finding, width: int, has_colours: bool) -> str:
-    mark = _coloured(finding.severity.upper(), finding.severity, has_colours)
+def _paragraph(finding: Finding, words: Mapping[str, str], width: int, has_colours: bool) -> str:
+    mark = _coloured(words.get(finding.severity, finding.severity).upper(), finding.severity, has_colours)
+    do = translate(Sentence("Do: {advice}", advice=finding.do), words)
     lines = [
         f"{mark}  {finding.id}",
         _wrapped(f"{finding.title} {finding.why}", "  ", width),
-        _wrapped(f"Do: {finding.do}", "  ", width),
-        f"  In: {finding.where}",  # not wrapped, so that it can be copied
+        _wrapped(do, "  ", width),
+        f"  {translate(Sentence('In: {where}', where=finding.where), words)}",  # not wrapped, so that it can be copied
     ]
     return "\n".join(lines)
 
 
-def _summary(checkup: Checkup, width: int, has_colours: bool) -> str:
-    verdict = _coloured(checkup.verdict.upper(), checkup.verdict, has_colours)
-    lines = [f"{verdict}: {_counts(checkup)}."]
-    lines += [_wrapped(f"Not examined: {reason}.", "  ", width) for reason in checkup.not_examined]
+def _summary(checkup: Checkup, words: Mapping[str, str], width: int, has_colours: bool) -> str:
+    verdict = _coloured(words.get(checkup.verdict, checkup.verdict).upper(), checkup.verdict, has_colours)
+    lines = [f"{verdict}: {translate(_counts(checkup), words)}."]
+    not_examined = [Sentence("Not examined: {reason}.", reason=reason) for reason in checkup.not_examined]
+    lines += [_wrapped(translate(reason, words), "  ", width) for reason in not_examined]
     return "\n".join(lines)
 
 
-def _counts(checkup: Checkup) -> str:
-    counts = [f"{checkup.count(severity)} {severity}" for severity in Severity if checkup.count(severity)]
-    return ", ".join(counts) or "no check found a problem"
+def _counts(checkup: Checkup) -> Sentence:
+    counts = [
+        Sentence("{count} broken", count=checkup.count(Severity.BROKEN)),
+        Sentence("{count} risky", count=checkup.count(Severity.RISKY)),
+    ]
+    found = [count for count in counts if count.facts["count"]]
+    return join(found, "{first}, {next}") if found else Sentence("no check found a problem")
 
 
 def _wrapped(text: str, indent: str, width: int) -> str:

@@ -59,6 +59,16 @@ def test_a_finding_says_what_is_so_and_what_to_change_where(stack: Stack) -> Non
     assert again["checkedAt"] > payload["checkedAt"]
 
 
+def test_it_speaks_the_operators_language(stack: Stack) -> None:
+    chinese = ask(stack, language="zh")
+    [password] = found(chinese, "game.rcon_password")
+    assert (chinese["language"], password["title"]) == ("zh", "远程控制台的密码少于 12 个字符。")
+    english = ask(stack, language="fr")  # which the doctor does not speak
+    [password] = found(english, "game.rcon_password")
+    assert english["language"] == "en"
+    assert password["title"] == "The password of the remote console has fewer than 12 characters."
+
+
 def test_who_asks_at_the_same_time_is_told_the_same(stack: Stack) -> None:
     token = stack.olivia()
     replies = at_once([partial(stack.get, "/api/admin/doctor", token=token)] * 8)

@@ -357,8 +357,12 @@ def test_the_doctor_tells_what_to_change(stack: Stack, open_page: OpenPage) -> N
     finding = page.locator(".findings li", has_text="DataSource.caching is true.")
     expect(finding).to_contain_text("Fix: Switch the cache off")
     expect(finding.locator("code")).to_have_text(f"{stack.game.authme_config}: DataSource.caching: false")
+    page.evaluate("document.cookie = 'companion_language=zh; path=/'")
+    page.reload()  # it speaks the operator's language
+    finding = page.locator(".findings[lang=zh] li", has_text="DataSource.caching 为 true。")
+    expect(finding).to_contain_text("处理： 关闭缓存")
     stack.game.change_authme({"DataSource.caching": False})
-    page.get_by_role("button", name="Check again").click()
+    page.get_by_role("button", name="重新检查").click()
     expect(finding).to_have_count(0)
 
 

@@ -90,6 +90,15 @@ def test_a_database_that_is_away(doctor_case: DoctorCase) -> None:
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_the_report_is_in_the_hosts_language_or_the_one_named(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({"DataSource.caching": True})
+    doctor_case.change("server", language="zh")
+    assert "处理：关闭缓存" in doctor(doctor_case).output
+    assert "Do: Switch the cache off" in doctor(doctor_case, "--language", "en").output
+    assert '"DataSource.caching is true."' in doctor(doctor_case, "--json").output
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_a_config_that_is_broken(doctor_case: DoctorCase) -> None:
     doctor_case.config_file.write_text("[server\nport = 1\n")
     told = companion("doctor", "--json", config=doctor_case.config_file)

@@ -58,7 +58,7 @@ export type CheckCodeReply = { success: true; message?: string; proof: string; e
 
 export type CheckCodeRequest = { language?: string | null; email: string; code: string; purpose?: "change_email" | "register" | "unlink" };
 
-export type CheckupReply = { success: true; message?: string; verdict: "broken" | "fine" | "risky"; findings: Array<FindingFields>; notExamined: Array<string>; checkedAt: number };
+export type CheckupReply = { success: true; message?: string; language: string; verdict: "broken" | "fine" | "risky"; findings: Array<FindingFields>; notExamined: Array<string>; checkedAt: number };
 
 export type ClientFields = { client: string; lastLoginAt: number };
 

@@ -7,10 +7,12 @@ from typing import Any
 from regsvc.app.context import open_context
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.i18n import Sentence
 from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, PortClosed
 from regsvc.doctor.finding import Finding
+from regsvc.doctor.languages import read_words
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
 from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.authme.game_server import GameServer
@@ -89,6 +91,8 @@ class DoctorCase:
         except ConfigError as error:
             config = error
         checkup = examine(Facts(config, self.host))
+        for title in [finding.title for finding in checkup.findings if isinstance(finding.title, Sentence)]:
+            assert title.template in read_words()["zh"]
         assert not any("a bug in the doctor" in reason for reason in checkup.not_examined), checkup.not_examined
         return checkup
 

@@ -10,7 +10,7 @@ from regsvc.api.types.messages import EpochMilliseconds, Output, Reply, Request
 
 Severity = Literal["broken", "risky"]
 Verdict = Literal["fine", "risky", "broken"]
-Words = Annotated[str, Meta(description="A sentence or two, in English.")]
+Words = Annotated[str, Meta(description="A sentence or two, in the language of the reply.")]
 
 
 class DoctorQuery(Request, frozen=True, kw_only=True):
@@ -39,6 +39,7 @@ class FindingFields(Output, frozen=True, kw_only=True):
 class CheckupReply(Reply, frozen=True, kw_only=True):
     """The findings, broken ones first, and the checks that could not run, with the reason."""
 
+    language: Annotated[str, Meta(description="The language of the sentences.", examples=["en"])]
     verdict: Annotated[Verdict, Meta(description="The worst severity of all findings.")]
     findings: list[FindingFields]
     not_examined: Annotated[list[str], Meta(examples=[[]])]

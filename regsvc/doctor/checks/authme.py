@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, Backend
+from regsvc.core.i18n import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
@@ -16,11 +17,14 @@ from regsvc.doctor.finding import Check, Severity, check
     do="Set the game server's folder. If there is no AuthMe, set authme.enabled = false.",
     where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
 )
-def authme_is_missing(facts: Facts) -> Iterator[str]:
+def authme_is_missing(facts: Facts) -> Iterator[Sentence]:
     if facts.has_authme or facts.config.authme.enabled is False:
         return
     path = facts.config.authme_config_path
-    yield f"AuthMe's config is not at {path}." if path else "The config does not say where the game server is."
+    if path:
+        yield Sentence("AuthMe's config is not at {path}.", path=path)
+    else:
+        yield Sentence("The config does not say where the game server is.")
 
 
 @check(
@@ -44,9 +48,9 @@ def authme_is_unusable(facts: Facts) -> Iterator[str]:
     do="Move AuthMe to MariaDB or MySQL.",
     where=FixLocation(Source.AUTHME, "DataSource.backend: MARIADB"),
 )
-def backend_is_postgresql(facts: Facts) -> Iterator[str]:
+def backend_is_postgresql(facts: Facts) -> Iterator[Sentence]:
     if facts.authme.backend == Backend.POSTGRESQL:
-        yield "AuthMe's backend is POSTGRESQL."
+        yield Sentence("AuthMe's backend is POSTGRESQL.")
 
 
 @check(
@@ -57,12 +61,18 @@ def backend_is_postgresql(facts: Facts) -> Iterator[str]:
     do="Write a value that AuthMe accepts: true, false and numbers without quotes.",
     where=FixLocation(Source.AUTHME),
 )
-def value_is_ignored(facts: Facts) -> Iterator[str]:
+def value_is_ignored(facts: Facts) -> Iterator[Sentence]:
     for ignored in facts.authme.ignored:
         if ignored.key in (PASSWORD_HASH_KEY, LEGACY_HASHES_KEY):
             continue  # these have their own checks
-        written = f", {ignored.written}," if ignored.written else ""
-        yield f"AuthMe ignores the value of {ignored.key}{written} and uses its default."
+        if ignored.written:
+            yield Sentence(
+                "AuthMe ignores the value of {key}, {value}, and uses its default.",
+                key=ignored.key,
+                value=ignored.written,
+            )
+        else:
+            yield Sentence("AuthMe ignores the value of {key} and uses its default.", key=ignored.key)
 
 
 @check(
@@ -76,16 +86,16 @@ def value_is_ignored(facts: Facts) -> Iterator[str]:
     do="Switch the cache off and restart the game server; /authme reload does not clear it.",
     where=FixLocation(Source.AUTHME, "DataSource.caching: false"),
 )
-def cache_is_on(facts: Facts) -> Iterator[str]:
+def cache_is_on(facts: Facts) -> Iterator[Sentence]:
     if not facts.authme.caching:
         return
     if facts.authme.kick_non_registered:
-        yield (
+        yield Sentence(
             "DataSource.caching is true, and settings.restrictions.kickNonRegistered, too: players kicked before "
             "joining stay in the cache as not registered."
         )
     else:
-        yield "DataSource.caching is true."
+        yield Sentence("DataSource.caching is true.")
 
 
 @check(
@@ -99,10 +109,12 @@ def cache_is_on(facts: Facts) -> Iterator[str]:
     do="Allow registration on the web only, and reload AuthMe.",
     where=FixLocation(Source.AUTHME, "settings.registration.enabled: false"),
 )
-def game_registers_too(facts: Facts) -> Iterator[str]:
+def game_registers_too(facts: Facts) -> Iterator[Sentence]:
     if facts.authme.registration_enabled:
-        review = "registrations are reviewed" if facts.config.registration.approval else "players register on the web"
-        yield f"settings.registration.enabled is true, while {review}."
+        if facts.config.registration.approval:
+            yield Sentence("settings.registration.enabled is true, while registrations are reviewed.")
+        else:
+            yield Sentence("settings.registration.enabled is true, while players register on the web.")
 
 
 @check(
@@ -113,9 +125,9 @@ def game_registers_too(facts: Facts) -> Iterator[str]:
     do="Require registration, and reload AuthMe.",
     where=FixLocation(Source.AUTHME, "settings.registration.force: true"),
 )
-def guests_may_play(facts: Facts) -> Iterator[str]:
+def guests_may_play(facts: Facts) -> Iterator[Sentence]:
     if not facts.authme.forces_registration:
-        yield "settings.registration.force is false."
+        yield Sentence("settings.registration.force is false.")
 
 
 CHECKS: Final[tuple[Check, ...]] = (

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from regsvc.core.i18n import Sentence, plural
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.own_tables import PlayerSample
 from regsvc.doctor.finding import Check, Severity, Symptom, check
@@ -11,13 +12,7 @@ from regsvc.sync.report import HeldBack
 from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
 
 _STUCK_AFTER: Final = timedelta(minutes=15)
-_MESSAGE_NAMES: Final = {
-    "mail": ("mail", "mails"),
-    "webhook": ("webhook call", "webhook calls"),
-    "rcon": ("console command", "console commands"),
-}
-"""Singular and plural by kind."""
-_FIX_CAUSE: Final = "Fix the cause (see last_error). These are not sent again, but later ones are."
+_FIX_CAUSE: Final = Sentence("Fix the cause (see last_error). These are not sent again, but later ones are.")
 
 
 @check(
@@ -37,9 +32,10 @@ def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
         known = facts.own_tables.held_back
         held_back = HeldBack(**{name: known.get(name, 0) for name in HeldBack().counts()})
         restores_players = facts.config.sync.on_player_removed == "restore"
+        advice = advise_on_held_back(held_back, restores_players=restores_players)
         yield Symptom(
-            f"The sync holds back {describe_held_back(held_back) or 'changes'}: too many at once.",
-            do=f"{advise_on_held_back(held_back, restores_players=restores_players)} companion sync --plan names them.",
+            Sentence("The sync holds back {changes}: too many at once.", changes=describe_held_back(held_back)),
+            do=Sentence("{advice} companion sync --plan names them.", advice=advice),
         )
 
 
@@ -51,10 +47,11 @@ def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
     do="Check each one (companion users show NAME), and approve or reject.",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift"),
 )
-def conflicts_wait(facts: Facts) -> Iterator[str]:
+def conflicts_wait(facts: Facts) -> Iterator[Sentence]:
     waiting = facts.own_tables.conflicts
     if waiting.count:
-        yield f"{waiting.count} {'player waits' if waiting.count == 1 else 'players wait'}: {_examples(waiting)}"
+        names = _examples(waiting)
+        yield plural(waiting.count, "{count} player waits: {names}", "{count} players wait: {names}", names=names)
 
 
 @check(
@@ -66,10 +63,11 @@ def conflicts_wait(facts: Facts) -> Iterator[str]:
     "They can log in, and get no mails. A new address, set in the game or on the web, resolves it.",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_sync_drift WHERE conflict IS NOT NULL"),
 )
-def players_are_disputed(facts: Facts) -> Iterator[str]:
+def players_are_disputed(facts: Facts) -> Iterator[Sentence]:
     disputed = facts.own_tables.disputed
     if disputed.count:
-        yield f"{disputed.count} {'player differs' if disputed.count == 1 else 'players differ'}: {_examples(disputed)}"
+        names = _examples(disputed)
+        yield plural(disputed.count, "{count} player differs: {names}", "{count} players differ: {names}", names=names)
 
 
 @check(
@@ -82,9 +80,14 @@ def players_are_disputed(facts: Facts) -> Iterator[str]:
 )
 def messages_failed(facts: Facts) -> Iterator[Symptom]:
     for kind, count in sorted(facts.own_tables.failed.items()):
-        one, several = _MESSAGE_NAMES.get(kind, (f"{kind} message", f"{kind} messages"))
-        title = f"{count} {one} failed." if count == 1 else f"{count} {several} failed."
-        yield Symptom(title, do=None if kind == "mail" else _FIX_CAUSE)
+        if kind == "mail":
+            yield Symptom(plural(count, "{count} mail failed.", "{count} mails failed."))
+        elif kind == "webhook":
+            yield Symptom(plural(count, "{count} webhook call failed.", "{count} webhook calls failed."), _FIX_CAUSE)
+        else:
+            yield Symptom(
+                plural(count, "{count} console command failed.", "{count} console commands failed."), _FIX_CAUSE
+            )
 
 
 @check(
@@ -95,11 +98,16 @@ def messages_failed(facts: Facts) -> Iterator[Symptom]:
     do="Make sure the companion is running, then try: companion mail-test ADDRESS",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'waiting'"),
 )
-def messages_are_stuck(facts: Facts) -> Iterator[str]:
+def messages_are_stuck(facts: Facts) -> Iterator[Sentence]:
     oldest_at = facts.own_tables.oldest_message_at
     if oldest_at is not None and facts.host.now() - oldest_at > _STUCK_AFTER:
-        where = "" if facts.running_daemon else ", and no companion is running here"
-        yield f"The oldest has been waiting since {oldest_at:%Y-%m-%d %H:%M} UTC{where}."
+        if facts.running_daemon:
+            yield Sentence("The oldest has been waiting since {at:%Y-%m-%d %H:%M} UTC.", at=oldest_at)
+        else:
+            yield Sentence(
+                "The oldest has been waiting since {at:%Y-%m-%d %H:%M} UTC, and no companion is running here.",
+                at=oldest_at,
+            )
 
 
 CHECKS: Final[tuple[Check, ...]] = (

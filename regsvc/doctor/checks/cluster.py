@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from regsvc.core.i18n import Sentence, plural
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
@@ -20,20 +21,20 @@ _QUORUM: Final = 3
     do="Have three nodes, of which one takes all writes (docs/several-daemons.md).",
     where=FixLocation(Source.DATABASE, "wsrep"),
 )
-def cluster_is_fragile(facts: Facts) -> Iterator[str]:
+def cluster_is_fragile(facts: Facts) -> Iterator[Sentence]:
     nodes = facts.ours.cluster_nodes
     if not nodes:
         return
     size = min(node.cluster_size for node in nodes)
     if size < _QUORUM:
-        yield f"The cluster has {size} node{'s' if size > 1 else ''}."
+        yield plural(size, "The cluster has {count} node.", "The cluster has {count} nodes.")
     names = sorted({node.name for node in nodes})
     is_causal = facts.config.database.causal_reads == "always" or all(node.is_causal for node in nodes)
     if len(names) > 1 and not is_causal:
-        yield f"Connections lead to several nodes: {', '.join(names)}."
+        yield Sentence("Connections lead to several nodes: {names}.", names=", ".join(names))
     engine = _find_engine(facts)
     if engine is not None and engine.lower() != "innodb":
-        yield f"AuthMe's table is {engine}, which Galera does not replicate."
+        yield Sentence("AuthMe's table is {engine}, which Galera does not replicate.", engine=engine)
 
 
 def _find_engine(facts: Facts) -> str | None:

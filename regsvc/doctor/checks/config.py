@@ -5,7 +5,7 @@ from typing import Final
 
 from regsvc.config.cross_key_rules import find_violations, game_folder_warnings
 from regsvc.config.sections import ConfigError
-from regsvc.core.i18n import BrokenTranslation, load_translations
+from regsvc.core.i18n import BrokenTranslation, Sentence, load_translations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 from regsvc.notifications.mail.templates import BrokenTemplate, load_mail_templates
@@ -70,10 +70,11 @@ def file_is_broken(facts: Facts) -> Iterator[str]:
     do="Restart the companion.",
     where=FixLocation(Source.MACHINE, "systemctl restart companion"),
 )
-def restart_is_needed(facts: Facts) -> Iterator[str]:
+def restart_is_needed(facts: Facts) -> Iterator[Sentence]:
     running_daemon = facts.running_daemon
     if running_daemon is not None and running_daemon.restart_needed:
-        yield f"Changed, and not yet in effect: {', '.join(running_daemon.restart_needed)}."
+        keys = ", ".join(running_daemon.restart_needed)
+        yield Sentence("Changed, and not yet in effect: {keys}.", keys=keys)
 
 
 CHECKS: Final[tuple[Check, ...]] = (config_is_broken, config_is_unwise, file_is_broken, restart_is_needed)

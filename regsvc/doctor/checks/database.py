@@ -9,6 +9,7 @@ from peewee import MySQLDatabase
 from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.auth.keys import UnusableKey, fingerprint
 from regsvc.core.addresses import is_loopback
+from regsvc.core.i18n import Sentence, join
 from regsvc.database.location import (
     COPYING,
     MOVED,
@@ -25,6 +26,7 @@ from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _TOLERANCE: Final = timedelta(seconds=10)
 _DEFAULT_PASSWORD: Final = AuthMeConfig().password
+_UNUSABLE: Final = "{database} cannot be used: {problem}."
 _GRANT: Final = FixLocation(Source.DATABASE, "GRANT")
 
 
@@ -41,12 +43,14 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
     if not isinstance(problem, DatabaseUnreadable):
         return
     if not isinstance(facts.location.database, MySQLDatabase):
-        do = "Let the companion's user read and write the file. If it is damaged, restore a backup of it."
-        yield Symptom(f"{facts.own_sqlite_file} cannot be used: {problem}.", do, str(facts.own_sqlite_file))
+        file = str(facts.own_sqlite_file)
+        do = Sentence("Let the companion's user read and write the file. If it is damaged, restore a backup of it.")
+        yield Symptom(Sentence(_UNUSABLE, database=file, problem=str(problem)), do, file)
         return
     is_authmes = facts.is_shared and facts.config.database.url == "auto"
     keys = FixLocation(Source.AUTHME, "DataSource") if is_authmes else FixLocation(Source.OURS, "[database] url")
-    yield Symptom(f"{facts.location.name} cannot be used: {problem}.", where=facts.describe(keys))
+    title = Sentence(_UNUSABLE, database=facts.location.name, problem=str(problem))
+    yield Symptom(title, where=facts.describe(keys))
 
 
 @check(
@@ -57,9 +61,9 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
     do="Use the primary server, or make this one writable.",
     where=FixLocation(Source.DATABASE, "read_only"),
 )
-def database_is_read_only(facts: Facts) -> Iterator[str]:
+def database_is_read_only(facts: Facts) -> Iterator[Sentence]:
     if facts.ours.is_read_only:
-        yield f"{facts.location.name} accepts no changes (read_only)."
+        yield Sentence("{database} accepts no changes (read_only).", database=facts.location.name)
 
 
 @check(
@@ -73,7 +77,8 @@ def database_is_read_only(facts: Facts) -> Iterator[str]:
 def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
     missing = facts.ours.missing_rights
     if missing:
-        yield Symptom(f"Our login may not {', '.join(missing)} in our schema.", where=_grant(facts, *missing))
+        title = Sentence("Our login may not {rights} in our schema.", rights=", ".join(missing))
+        yield Symptom(title, where=_grant(facts, *missing))
 
 
 @check(
@@ -87,7 +92,7 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
 def triggers_are_missing(facts: Facts) -> Iterator[Symptom]:
     if facts.ours.missing_triggers and not facts.ours.missing_rights:
         names = ", ".join(facts.ours.missing_triggers)
-        yield Symptom(f"Missing triggers: {names}.", where=_grant(facts, "TRIGGER"))
+        yield Symptom(Sentence("Missing triggers: {names}.", names=names), where=_grant(facts, "TRIGGER"))
 
 
 @check(
@@ -101,7 +106,7 @@ def triggers_are_missing(facts: Facts) -> Iterator[Symptom]:
 def views_are_missing(facts: Facts) -> Iterator[Symptom]:
     if facts.ours.missing_views and not facts.ours.missing_rights:
         names = ", ".join(facts.ours.missing_views)
-        yield Symptom(f"Missing views: {names}.", where=_grant(facts, "CREATE VIEW"))
+        yield Symptom(Sentence("Missing views: {names}.", names=names), where=_grant(facts, "CREATE VIEW"))
 
 
 @check(
@@ -112,10 +117,14 @@ def views_are_missing(facts: Facts) -> Iterator[Symptom]:
     do="Install the newer version again, or restore the backup made before the update.",
     where=FixLocation(Source.DATABASE, "regsvc_migration"),
 )
-def schema_is_too_new(facts: Facts) -> Iterator[str]:
+def schema_is_too_new(facts: Facts) -> Iterator[Sentence]:
     known = list_migrations()[-1].number
     if facts.own_tables.newest_migration > known:
-        yield f"The database has migration {facts.own_tables.newest_migration}, this version knows {known} at most."
+        yield Sentence(
+            "The database has migration {number}, this version knows {known} at most.",
+            number=facts.own_tables.newest_migration,
+            known=known,
+        )
 
 
 @check(
@@ -139,13 +148,26 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
         return
     tables = facts.own_tables
     if tables.recorded_location.startswith(MOVED):
-        yield f"The data of {facts.location.name} was {tables.recorded_location}. Set database.url to that database."
+        yield Sentence(
+            "The data of {database} was {moved}. Set database.url to that database.",
+            database=facts.location.name,
+            moved=tables.recorded_location,
+        )
     elif tables.recorded_location.startswith(COPYING):
-        yield f"A move to {facts.location.name} was interrupted. Run it again, or set database.url to the old database."
+        yield Sentence(
+            "A move to {database} was interrupted. Run it again, or set database.url to the old database.",
+            database=facts.location.name,
+        )
     elif recorded is not None and is_other_address(recorded, facts.location) and tables.installation_id is None:
-        yield f"{facts.location.name} has none of our tables: this installation lives in {recorded['home']}."
+        yield Sentence(
+            "{database} has none of our tables: this installation lives in {home}.",
+            database=facts.location.name,
+            home=recorded["home"],
+        )
     elif recorded is not None and tables.installation_id not in (None, recorded["installation_id"]):
-        yield "The database belongs to another installation than the state directory: use the one that belongs to it."
+        yield Sentence(
+            "The database belongs to another installation than the state directory: use the one that belongs to it."
+        )
 
 
 @check(
@@ -156,14 +178,14 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
     do="Use the key of the first companion for all companions that share a database.",
     where=FixLocation(Source.OURS, "[auth] installation_key_file"),
 )
-def key_is_another(facts: Facts) -> Iterator[str]:
+def key_is_another(facts: Facts) -> Iterator[Sentence]:
     made_with, key = facts.own_tables.key_fingerprint, facts.installation_key
     if made_with is None or isinstance(key, UnusableKey):
         return
     if key is None:
-        yield "The database exists, but the installation key it was created with is missing."
+        yield Sentence("The database exists, but the installation key it was created with is missing.")
     elif fingerprint(key) != made_with:
-        yield "Our installation key is not the one the database was created with."
+        yield Sentence("Our installation key is not the one the database was created with.")
 
 
 @check(
@@ -174,12 +196,12 @@ def key_is_another(facts: Facts) -> Iterator[str]:
     do="Give all daemons that share a database the same auth.signing_key_file, and restart them.",
     where=FixLocation(Source.OURS, "[auth] signing_key_file"),
 )
-def signing_key_is_another(facts: Facts) -> Iterator[str]:
+def signing_key_is_another(facts: Facts) -> Iterator[Sentence]:
     started_with, keys = facts.own_tables.signing_key_fingerprint, facts.signing_keys
     if started_with is None or keys is None or isinstance(keys, UnusableKey):
         return
     if started_with not in keys.fingerprints:
-        yield "Another daemon on this database signs access tokens with another key."
+        yield Sentence("Another daemon on this database signs access tokens with another key.")
 
 
 @check(
@@ -190,11 +212,14 @@ def signing_key_is_another(facts: Facts) -> Iterator[str]:
     do="Synchronise the clocks of both machines with NTP.",
     where=FixLocation(Source.MACHINE, "timedatectl"),
 )
-def clocks_differ(facts: Facts) -> Iterator[str]:
+def clocks_differ(facts: Facts) -> Iterator[Sentence]:
     difference = facts.ours.clock_difference
     if abs(difference) > _TOLERANCE:
-        side = "ahead of" if difference > timedelta(0) else "behind"
-        yield f"The database's clock is {abs(difference).total_seconds():.0f} s {side} ours."
+        seconds = abs(difference).total_seconds()
+        if difference > timedelta(0):
+            yield Sentence("The database's clock is {seconds:.0f} s ahead of ours.", seconds=seconds)
+        else:
+            yield Sentence("The database's clock is {seconds:.0f} s behind ours.", seconds=seconds)
 
 
 @check(
@@ -205,9 +230,9 @@ def clocks_differ(facts: Facts) -> Iterator[str]:
     do="Choose another one, in the database and in AuthMe's config.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLPassword"),
 )
-def password_is_the_default(facts: Facts) -> Iterator[str]:
+def password_is_the_default(facts: Facts) -> Iterator[Sentence]:
     if facts.is_shared and facts.authme.password == _DEFAULT_PASSWORD:
-        yield "DataSource.mySQLPassword is AuthMe's default."
+        yield Sentence("DataSource.mySQLPassword is AuthMe's default.")
 
 
 @check(
@@ -218,11 +243,11 @@ def password_is_the_default(facts: Facts) -> Iterator[str]:
     do="Switch on TLS in AuthMe's config, which applies to us, too; or use a private network (WireGuard).",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLUseSSL: true"),
 )
-def connection_is_plain(facts: Facts) -> Iterator[str]:
+def connection_is_plain(facts: Facts) -> Iterator[Sentence]:
     parameters = facts.server_database.connect_params
     host = str(parameters.get("host", ""))
     if parameters.get("ssl") is None and not is_loopback(host):
-        yield f"The database is at {host}, and TLS is off."
+        yield Sentence("The database is at {host}, and TLS is off.", host=host)
 
 
 @check(
@@ -233,11 +258,15 @@ def connection_is_plain(facts: Facts) -> Iterator[str]:
     do="Correct them in SQL: UPDATE regsvc_user SET COLUMN = '2031-06-01 18:30:00' WHERE username = 'NAME' (in UTC).",
     where=FixLocation(Source.DATABASE, "regsvc_user"),
 )
-def dates_are_unreadable(facts: Facts) -> Iterator[str]:
+def dates_are_unreadable(facts: Facts) -> Iterator[Sentence]:
     dates = facts.own_tables.unreadable_dates
     if dates:
+        listed = [
+            Sentence("{column} of {name} is '{value}'", column=date.column, name=date.username, value=date.value)
+            for date in dates[:MAX_NAMES]
+        ]
         more = ", …" if len(dates) > MAX_NAMES else ""
-        yield f"{', '.join(map(str, dates[:MAX_NAMES]))}{more}"
+        yield Sentence("{dates}{more}", dates=join(listed, "{first}, {next}"), more=more)
 
 
 CHECKS: Final[tuple[Check, ...]] = (

@@ -5,6 +5,7 @@ from typing import Final
 
 from regsvc.config.value_checks import is_placeholder, missing_folder_reason
 from regsvc.core.addresses import is_loopback, is_public
+from regsvc.core.i18n import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
@@ -21,11 +22,11 @@ _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secre
     do="Set it to the folder that contains server.properties, and let the companion's user read it.",
     where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
 )
-def directory_is_missing(facts: Facts) -> Iterator[str]:
+def directory_is_missing(facts: Facts) -> Iterator[Sentence]:
     directory = facts.config.game.directory
     reason = None if directory is None else missing_folder_reason(directory)
     if reason is not None:
-        yield f"game.directory: {reason}."
+        yield Sentence("game.directory: {reason}.", reason=reason)
 
 
 @check(
@@ -49,13 +50,13 @@ def operators_are_unreadable(facts: Facts) -> Iterator[str]:
     do="Make a player an operator (/op NAME in the game), or name operators in our config.",
     where=FixLocation(Source.OURS, '[game] operators = ["NAME"]'),
 )
-def operators_are_missing(facts: Facts) -> Iterator[str]:
+def operators_are_missing(facts: Facts) -> Iterator[Sentence]:
     needed = facts.config.auth.min_operator_level
     levels = facts.operator_levels
     if not levels:
-        yield "There are no operators."
+        yield Sentence("There are no operators.")
     elif max(levels.values()) < needed:
-        yield f"No operator has level {needed} (auth.min_operator_level)."
+        yield Sentence("No operator has level {needed} (auth.min_operator_level).", needed=needed)
 
 
 @check(
@@ -70,12 +71,12 @@ def operators_are_missing(facts: Facts) -> Iterator[str]:
     "(companion users approve NAME). Take names that nobody uses out of the list (/deop).",
     where=FixLocation(Source.OPERATORS),
 )
-def operators_are_unregistered(facts: Facts) -> Iterator[str]:
+def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
     players = facts.players.registered_operators
     free = sorted(set(facts.operator_levels) - facts.ours.registered_operators - (players or set()))
     if players is not None and free:
-        more = ", …" if len(free) > _MAX_NAMES else ""
-        yield f"No player has registered as {', '.join(free[:_MAX_NAMES])}{more}, and the name is an operator's."
+        names = ", ".join(free[:_MAX_NAMES]) + (", …" if len(free) > _MAX_NAMES else "")
+        yield Sentence("No player has registered as {names}, and the name is an operator's.", names=names)
 
 
 @check(
@@ -103,9 +104,9 @@ def properties_are_unreadable(facts: Facts) -> Iterator[str]:
     do="Switch it on with a long password and restart the game server. If you do not want that, set game.rcon = false.",
     where=FixLocation(Source.PROPERTIES, "enable-rcon=true, rcon.password=…"),
 )
-def rcon_is_off(facts: Facts) -> Iterator[str]:
+def rcon_is_off(facts: Facts) -> Iterator[Sentence]:
     if facts.config.game.rcon == "auto" and not facts.properties.rcon_enabled:
-        yield "RCON is off: enable-rcon is not true, or rcon.password is empty."
+        yield Sentence("RCON is off: enable-rcon is not true, or rcon.password is empty.")
 
 
 @check(
@@ -116,16 +117,18 @@ def rcon_is_off(facts: Facts) -> Iterator[str]:
     do="Choose a long one, for example with openssl rand -hex 16, and restart the game server.",
     where=FixLocation(Source.PROPERTIES, "rcon.password"),
 )
-def rcon_password_is_weak(facts: Facts) -> Iterator[str]:
+def rcon_password_is_weak(facts: Facts) -> Iterator[Sentence]:
     game = facts.config.game
     if game.rcon is False or not (facts.properties.rcon_enabled or game.rcon is True):
         return
     password = game.rcon_password or facts.properties.rcon_password
     letters = password.lower().strip("0123456789!_-.")
     if password and len(password) < _SHORTEST_PASSWORD:
-        yield f"The password of the remote console has fewer than {_SHORTEST_PASSWORD} characters."
+        yield Sentence(
+            "The password of the remote console has fewer than {count} characters.", count=_SHORTEST_PASSWORD
+        )
     elif password and (letters in _WELL_KNOWN or is_placeholder(password) or len(set(password)) < 4):
-        yield "The password of the remote console is easy to guess."
+        yield Sentence("The password of the remote console is easy to guess.")
 
 
 @check(
@@ -136,13 +139,13 @@ def rcon_password_is_weak(facts: Facts) -> Iterator[str]:
     do="Let it listen on this machine only (rcon.ip on Paper, server-ip behind a proxy), or block its port.",
     where=FixLocation(Source.PROPERTIES, "rcon.ip=127.0.0.1"),
 )
-def rcon_is_exposed(facts: Facts) -> Iterator[str]:
+def rcon_is_exposed(facts: Facts) -> Iterator[Sentence]:
     properties = facts.properties
     if not properties.rcon_enabled:
         return
     address = properties.server_ip or facts.host.find_public_address()
     if address and is_public(address) and facts.host.accepts_connections(address, properties.rcon_port):
-        yield f"RCON is reachable at {address}:{properties.rcon_port}."
+        yield Sentence("RCON is reachable at {address}:{port}.", address=address, port=properties.rcon_port)
 
 
 @check(
@@ -153,10 +156,10 @@ def rcon_is_exposed(facts: Facts) -> Iterator[str]:
     do="Run the companion on the game server's machine, or connect both by a private network (WireGuard, SSH).",
     where=FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
 )
-def rcon_is_far_away(facts: Facts) -> Iterator[str]:
+def rcon_is_far_away(facts: Facts) -> Iterator[Sentence]:
     game = facts.config.game
     if game.rcon is not False and game.rcon_host and not is_loopback(game.rcon_host):
-        yield f"game.rcon_host is {game.rcon_host}."
+        yield Sentence("game.rcon_host is {host}.", host=game.rcon_host)
 
 
 @check(
@@ -167,9 +170,9 @@ def rcon_is_far_away(facts: Facts) -> Iterator[str]:
     do="Set it to false if they should be able to play; otherwise mention it on the registration page.",
     where=FixLocation(Source.PROPERTIES, "online-mode=false"),
 )
-def mode_is_online(facts: Facts) -> Iterator[str]:
+def mode_is_online(facts: Facts) -> Iterator[Sentence]:
     if facts.properties.online_mode and facts.has_authme:
-        yield "online-mode is true, and AuthMe is installed."
+        yield Sentence("online-mode is true, and AuthMe is installed.")
 
 
 @check(
@@ -180,9 +183,9 @@ def mode_is_online(facts: Facts) -> Iterator[str]:
     do="Set it to true, or install AuthMe.",
     where=FixLocation(Source.PROPERTIES, "online-mode=true"),
 )
-def mode_is_offline_without_authme(facts: Facts) -> Iterator[str]:
+def mode_is_offline_without_authme(facts: Facts) -> Iterator[Sentence]:
     if not facts.properties.online_mode and not facts.has_authme:
-        yield "online-mode is false, and nothing asks for a password."
+        yield Sentence("online-mode is false, and nothing asks for a password.")
 
 
 CHECKS: Final[tuple[Check, ...]] = (

@@ -5,6 +5,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import DEPRECATED_ALGORITHMS, LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig
 from plugin_bridge.hashers import HASHERS, UnusableAlgorithm, find_hasher, make_password_hasher
+from regsvc.core.i18n import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
@@ -38,14 +39,15 @@ _PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
     do=f"Choose one that AuthMe supports, such as {_BETTER}.",
     where=_SETTING,
 )
-def algorithm_is_unknown(facts: Facts) -> Iterator[str]:
+def algorithm_is_unknown(facts: Facts) -> Iterator[Sentence]:
     for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
         if name.upper() not in DEPRECATED_ALGORITHMS:
-            yield (
-                f"{PASSWORD_HASH_KEY} is {name!r}, which this AuthMe does not support."
-                if name
-                else (f"{PASSWORD_HASH_KEY} is not a name.")
-            )
+            if name:
+                yield Sentence(
+                    "{key} is {name!r}, which this AuthMe does not support.", key=PASSWORD_HASH_KEY, name=name
+                )
+            else:
+                yield Sentence("{key} is not a name.", key=PASSWORD_HASH_KEY)
 
 
 @check(
@@ -56,10 +58,10 @@ def algorithm_is_unknown(facts: Facts) -> Iterator[str]:
     do=_MIGRATE_HASHES,
     where=_SETTING,
 )
-def algorithm_is_deprecated(facts: Facts) -> Iterator[str]:
+def algorithm_is_deprecated(facts: Facts) -> Iterator[Sentence]:
     for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
         if name.upper() in DEPRECATED_ALGORITHMS:
-            yield f"{PASSWORD_HASH_KEY} is {name}."
+            yield _algorithm_is(name)
 
 
 @check(
@@ -71,18 +73,21 @@ def algorithm_is_deprecated(facts: Facts) -> Iterator[str]:
     do=f"Choose {_BETTER}, with a normal cost.",
     where=_SETTING,
 )
-def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
+def algorithm_is_impossible(facts: Facts) -> Iterator[Symptom]:
     reason = _unusable_reason(facts.authme)
     if reason is None:
         return
+    title = Sentence("Passwords cannot be hashed as AuthMe is configured: {reason}", reason=reason)
     key = reason.partition(" ")[0]
     if key in _DEFAULTS:
-        yield Symptom(reason, do="Go back to AuthMe's default.", where=_at(facts, key))
+        yield Symptom(title, do=Sentence("Go back to AuthMe's default."), where=_at(facts, key))
     elif find_hasher(facts.authme.password_hash) is not None:
         # a forum's: another algorithm in its table would keep the forum's users out
-        yield Symptom(reason, do=f"Give AuthMe a table of its own, and choose {_BETTER}.")
+        yield Symptom(
+            title, do=Sentence("Give AuthMe a table of its own, and choose {algorithms}.", algorithms=_BETTER)
+        )
     else:
-        yield reason
+        yield Symptom(title)
 
 
 @check(
@@ -93,10 +98,12 @@ def algorithm_is_impossible(facts: Facts) -> Iterator[str | Symptom]:
     do=f"Name a column, which AuthMe adds when the game server starts; or choose {_BETTER}, which need none.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLColumnSalt: salt"),
 )
-def salt_has_no_column(facts: Facts) -> Iterator[str]:
+def salt_has_no_column(facts: Facts) -> Iterator[Sentence]:
     hasher = find_hasher(facts.authme.password_hash)
     if hasher is not None and hasher.needs_salt_column and not facts.authme.columns.salt:
-        yield f"{PASSWORD_HASH_KEY} is {hasher.name}, and there is no salt column."
+        yield Sentence(
+            "{key} is {algorithm}, and there is no salt column.", key=PASSWORD_HASH_KEY, algorithm=hasher.name
+        )
 
 
 @check(
@@ -107,10 +114,10 @@ def salt_has_no_column(facts: Facts) -> Iterator[str]:
     do="Let players register in the forum, or give AuthMe a separate table and another algorithm.",
     where=_SETTING,
 )
-def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
+def algorithm_is_of_a_forum(facts: Facts) -> Iterator[Sentence]:
     hasher = find_hasher(facts.authme.password_hash)
     if hasher is not None and hasher.uses_forum_table and _unusable_reason(facts.authme) is None:
-        yield f"{PASSWORD_HASH_KEY} is {hasher.name}."
+        yield _algorithm_is(hasher.name)
 
 
 @check(
@@ -121,9 +128,9 @@ def algorithm_is_of_a_forum(facts: Facts) -> Iterator[str]:
     do=_MIGRATE_HASHES,
     where=_SETTING,
 )
-def algorithm_is_weak(facts: Facts) -> Iterator[str]:
+def algorithm_is_weak(facts: Facts) -> Iterator[Sentence]:
     if facts.authme.password_hash in _WEAK:
-        yield f"{PASSWORD_HASH_KEY} is {facts.authme.password_hash}."
+        yield _algorithm_is(facts.authme.password_hash)
 
 
 @check(
@@ -140,9 +147,9 @@ def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
         find_hasher(authme.password_hash) is HASHERS["BCRYPT"]
         and 4 <= authme.bcrypt_log2_rounds < _FEWEST_BCRYPT_ROUNDS
     ):
-        yield Symptom(f"{_BCRYPT_KEY} is {authme.bcrypt_log2_rounds}.", where=_at(facts, _BCRYPT_KEY))
+        yield _cost_is(facts, _BCRYPT_KEY, authme.bcrypt_log2_rounds)
     if authme.password_hash in _PBKDF2 and 0 < authme.pbkdf2_rounds < _FEWEST_PBKDF2_ROUNDS:
-        yield Symptom(f"{_PBKDF2_KEY} is {authme.pbkdf2_rounds}.", where=_at(facts, _PBKDF2_KEY))
+        yield _cost_is(facts, _PBKDF2_KEY, authme.pbkdf2_rounds)
 
 
 @check(
@@ -153,11 +160,15 @@ def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
     do="Allow ASCII only, or choose another algorithm.",
     where=FixLocation(Source.AUTHME, "settings.restrictions.allowedPasswordCharacters: '[!-~]*'"),
 )
-def algorithm_is_ascii_only(facts: Facts) -> Iterator[str]:
+def algorithm_is_ascii_only(facts: Facts) -> Iterator[Sentence]:
     authme = facts.authme
     hasher = find_hasher(authme.password_hash)
     if hasher is not None and hasher.is_ascii_only and authme.password_rule.pattern.matches("пароль"):
-        yield f"{PASSWORD_HASH_KEY} is {hasher.name}, and allowedPasswordCharacters allows more than ASCII."
+        yield Sentence(
+            "{key} is {algorithm}, and allowedPasswordCharacters allows more than ASCII.",
+            key=PASSWORD_HASH_KEY,
+            algorithm=hasher.name,
+        )
 
 
 @check(
@@ -168,25 +179,34 @@ def algorithm_is_ascii_only(facts: Facts) -> Iterator[str]:
     do="Remove it, or correct its name. An algorithm with a separate salt needs DataSource.mySQLColumnSalt.",
     where=FixLocation(Source.AUTHME, LEGACY_HASHES_KEY),
 )
-def legacy_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
+def legacy_is_unusable(facts: Facts) -> Iterator[Sentence]:
     for name in _ignored(facts.authme, LEGACY_HASHES_KEY):
-        yield (
-            f"{LEGACY_HASHES_KEY} contains {name!r}, which AuthMe does not know."
-            if name
-            else (f"{LEGACY_HASHES_KEY} is not a list.")
-        )
+        if name:
+            yield Sentence("{key} contains {name!r}, which AuthMe does not know.", key=LEGACY_HASHES_KEY, name=name)
+        else:
+            yield Sentence("{key} is not a list.", key=LEGACY_HASHES_KEY)
     for name in facts.authme.legacy_hashes:
         hasher = find_hasher(name)
         if hasher is None:
-            yield f"{LEGACY_HASHES_KEY} contains {name}, which the companion cannot verify."
+            yield Sentence(
+                "{key} contains {name}, which the companion cannot verify.", key=LEGACY_HASHES_KEY, name=name
+            )
         elif hasher.needs_salt_column and not facts.authme.columns.salt:
-            yield f"{LEGACY_HASHES_KEY} contains {name}, and there is no salt column."
+            yield Sentence("{key} contains {name}, and there is no salt column.", key=LEGACY_HASHES_KEY, name=name)
 
 
 CHECKS: Final[tuple[Check, ...]] = (
     *(algorithm_is_unknown, algorithm_is_deprecated, algorithm_is_impossible, salt_has_no_column),
     *(algorithm_is_of_a_forum, algorithm_is_weak, algorithm_is_cheap, algorithm_is_ascii_only, legacy_is_unusable),
 )
+
+
+def _algorithm_is(name: str) -> Sentence:
+    return Sentence("{key} is {name}.", key=PASSWORD_HASH_KEY, name=name)
+
+
+def _cost_is(facts: Facts, key: str, cost: int) -> Symptom:
+    return Symptom(Sentence("{key} is {cost}.", key=key, cost=cost), where=_at(facts, key))
 
 
 def _at(facts: Facts, key: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from plugin_bridge.authme.config import Backend
+from regsvc.core.i18n import Sentence
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
@@ -25,9 +26,9 @@ _TOLERANCE: Final = timedelta(minutes=5)
     do="Run both as the companion's user (User= in the unit; sudo -u USER companion doctor).",
     where=FixLocation(Source.MACHINE, "companion.service, User="),
 )
-def process_is_root(facts: Facts) -> Iterator[str]:
+def process_is_root(facts: Facts) -> Iterator[Sentence]:
     if facts.host.user_id() == 0:
-        yield "The doctor runs as root."
+        yield Sentence("The doctor runs as root.")
 
 
 @check(
@@ -38,13 +39,13 @@ def process_is_root(facts: Facts) -> Iterator[str]:
     do="Let the companion's user write there, or choose another folder.",
     where=FixLocation(Source.OURS, "[server] state_dir"),
 )
-def state_dir_is_read_only(facts: Facts) -> Iterator[str]:
+def state_dir_is_read_only(facts: Facts) -> Iterator[Sentence]:
     state_dir = facts.config.server.state_dir
     existing = _nearest_existing(state_dir)
     if not existing.is_dir():
-        yield f"The state directory cannot be created, because {existing} is not a folder."
+        yield Sentence("The state directory cannot be created, because {path} is not a folder.", path=existing)
     elif not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
-        yield f"We may not write to {existing}."
+        yield Sentence("We may not write to {path}.", path=existing)
     else:
         yield from _unwritable_database(facts)
 
@@ -57,10 +58,14 @@ def state_dir_is_read_only(facts: Facts) -> Iterator[str]:
     do="Stop it, restore a backup (companion restore), and start it again.",
     where=FixLocation(Source.OURS, "[server] state_dir"),
 )
-def state_is_lost(facts: Facts) -> Iterator[str]:
+def state_is_lost(facts: Facts) -> Iterator[Sentence]:
     running_daemon = facts.running_daemon
     if running_daemon is not None and running_daemon.is_state_lost:
-        yield f"The companion at {running_daemon.address} uses files that are not in {facts.config.server.state_dir}."
+        yield Sentence(
+            "The companion at {address} uses files that are not in {folder}.",
+            address=running_daemon.address,
+            folder=facts.config.server.state_dir,
+        )
 
 
 @check(
@@ -79,7 +84,8 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     for folder in disks.values():
         free = facts.host.free_bytes(folder)
         if free < _MIN_FREE:
-            yield Symptom(f"The disk of {folder} has {free // _MEBIBYTE} MiB left.", where=str(folder))
+            title = Sentence("The disk of {folder} has {free} MiB left.", folder=folder, free=free // _MEBIBYTE)
+            yield Symptom(title, where=str(folder))
 
 
 @check(
@@ -90,14 +96,18 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     do="Synchronise the clock with NTP: timedatectl set-ntp true",
     where=FixLocation(Source.MACHINE, "timedatectl"),
 )
-def clock_is_wrong(facts: Facts) -> Iterator[str]:
+def clock_is_wrong(facts: Facts) -> Iterator[Sentence]:
     now = facts.host.now()
     if now < _RELEASED_AT:
-        yield f"The clock says {now:%Y-%m-%d %H:%M} UTC."
+        yield Sentence("The clock says {now:%Y-%m-%d %H:%M} UTC.", now=now)
         return
     newest = facts.own_tables.newest_entry_at
     if newest is not None and newest > now + _TOLERANCE:
-        yield f"The clock says {now:%Y-%m-%d %H:%M} UTC, but our audit log has an entry of {newest:%Y-%m-%d %H:%M}."
+        yield Sentence(
+            "The clock says {now:%Y-%m-%d %H:%M} UTC, but our audit log has an entry of {newest:%Y-%m-%d %H:%M}.",
+            now=now,
+            newest=newest,
+        )
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -113,12 +123,13 @@ def _nearest_existing(folder: Path) -> Path:
     return path
 
 
-def _unwritable_database(facts: Facts) -> Iterator[str]:
+def _unwritable_database(facts: Facts) -> Iterator[Sentence]:
     try:
         file = facts.own_sqlite_file
     except FactUnavailable:
         return
     if not file.parent.is_dir() and file.parent.absolute() != facts.config.server.state_dir.absolute():
-        yield f"There is no folder {file.parent} for our database."  # only the state directory is created automatically
+        # only the state directory is created automatically
+        yield Sentence("There is no folder {folder} for our database.", folder=file.parent)
     elif os.access(file, os.R_OK) and not os.access(file, os.W_OK):
-        yield f"We may not write to {file}."
+        yield Sentence("We may not write to {path}.", path=file)

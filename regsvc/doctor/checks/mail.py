@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from regsvc.core.i18n import Sentence
 from regsvc.core.units import RateLimit
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
@@ -24,7 +25,7 @@ _SET_UP: Final = (
     do=_SET_UP,
     where=_SMTP,
 )
-def registration_needs_mail(facts: Facts) -> Iterator[str]:
+def registration_needs_mail(facts: Facts) -> Iterator[Sentence]:
     registration = facts.config.registration
     if registration.open and registration.requires_code and not facts.sends_mail:
         yield _mail_off_reason(facts)
@@ -38,7 +39,7 @@ def registration_needs_mail(facts: Facts) -> Iterator[str]:
     do=_SET_UP,
     where=_SMTP,
 )
-def password_links_need_mail(facts: Facts) -> Iterator[str]:
+def password_links_need_mail(facts: Facts) -> Iterator[Sentence]:
     registration = facts.config.registration
     if not registration.open and registration.requires_code and not facts.sends_mail:
         yield _mail_off_reason(facts)
@@ -56,11 +57,15 @@ def password_links_need_mail(facts: Facts) -> Iterator[str]:
     "page of the user in /admin, or with: companion users password NAME --link",
     where=FixLocation(Source.OURS, '[registration] methods = ["email"]'),
 )
-def addresses_are_unproven(facts: Facts) -> Iterator[str]:
+def addresses_are_unproven(facts: Facts) -> Iterator[Sentence]:
     registration = facts.config.registration
     if not registration.requires_code:
-        review = "" if registration.approval else ", and nobody reviews them (registration.approval is false)"
-        yield f"Registrations require no code by e-mail{review}."
+        if registration.approval:
+            yield Sentence("Registrations require no code by e-mail.")
+        else:
+            yield Sentence(
+                "Registrations require no code by e-mail, and nobody reviews them (registration.approval is false)."
+            )
 
 
 @check(
@@ -71,9 +76,9 @@ def addresses_are_unproven(facts: Facts) -> Iterator[str]:
     do=_SET_UP,
     where=_SMTP,
 )
-def mails_go_to_files(facts: Facts) -> Iterator[str]:
+def mails_go_to_files(facts: Facts) -> Iterator[Sentence]:
     if facts.config.mail.backend == "folder":
-        yield f"Mails are written to {facts.config.mail.folder}."
+        yield Sentence("Mails are written to {folder}.", folder=facts.config.mail.folder)
 
 
 @check(
@@ -85,9 +90,9 @@ def mails_go_to_files(facts: Facts) -> Iterator[str]:
     do="Follow the instruction in the finding, then test it with: companion mail-test ADDRESS",
     where=_SMTP,
 )
-def server_is_unusable(facts: Facts) -> Iterator[str]:
+def server_is_unusable(facts: Facts) -> Iterator[Sentence]:
     if facts.mail_problem is not None:
-        yield f"No mail can be sent: {facts.mail_problem}."
+        yield Sentence("No mail can be sent: {problem}.", problem=facts.mail_problem)
 
 
 @check(
@@ -101,7 +106,7 @@ def server_is_unusable(facts: Facts) -> Iterator[str]:
     "are wanted and your mail provider allows more, raise the limit.",
     where=FixLocation(Source.OURS, "[verification] limits_total, limits_total_forgot"),
 )
-def totals_are_used_up(facts: Facts) -> Iterator[str]:
+def totals_are_used_up(facts: Facts) -> Iterator[Sentence]:
     config, now = facts.config.verification, facts.host.now()
     totals: tuple[tuple[Budget, str, tuple[RateLimit, ...]], ...] = (
         ("mail", "limits_total", config.limits_total),
@@ -109,7 +114,12 @@ def totals_are_used_up(facts: Facts) -> Iterator[str]:
     )
     for budget, key, limits in totals:
         for limit, wait in total_of(budget, limits).find_used_up(facts.own_tables.mail_totals, now):
-            yield f"verification.{key} ({limit}) is used up for another {math.ceil(wait / 60)} minutes."
+            yield Sentence(
+                "verification.{key} ({limit}) is used up for another {minutes} minutes.",
+                key=key,
+                limit=limit,
+                minutes=math.ceil(wait / 60),
+            )
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -118,7 +128,9 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-def _mail_off_reason(facts: Facts) -> str:
+def _mail_off_reason(facts: Facts) -> Sentence:
     if facts.config.mail.backend == "off":
-        return 'mail.backend is "off".'
-    return 'mail.backend is "auto", and AuthMe has no mail account of its own (Email.mailAccount, Email.mailPassword).'
+        return Sentence('mail.backend is "off".')
+    return Sentence(
+        'mail.backend is "auto", and AuthMe has no mail account of its own (Email.mailAccount, Email.mailPassword).'
+    )

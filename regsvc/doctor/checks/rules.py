@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from plugin_bridge.authme.patterns import compile_pattern
-from plugin_bridge.authme.rules import JavaPattern, NameRule, compile_java_pattern
+from plugin_bridge.authme.rules import JavaPattern, compile_java_pattern
+from regsvc.core.i18n import Sentence, join
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
@@ -31,7 +32,7 @@ def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     for key, pattern in ((_NAME_KEY, authme.name_rule.pattern), (_PASSWORD_KEY, authme.password_rule.pattern)):
         if pattern.is_substitute:
             where = facts.describe(FixLocation(Source.AUTHME, f"{key}: '{_SUGGESTED_PATTERNS[key]}'"))
-            yield Symptom(f"{key} cannot be used as a regular expression.", where=where)
+            yield Symptom(Sentence("{key} cannot be used as a regular expression.", key=key), where=where)
 
 
 @check(
@@ -42,11 +43,15 @@ def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     do='Set it to "" to use AuthMe\'s own rule, or allow these names in AuthMe.',
     where=FixLocation(Source.OURS, '[registration] username_regex = ""'),
 )
-def names_differ(facts: Facts) -> Iterator[str]:
+def names_differ(facts: Facts) -> Iterator[Sentence]:
     ours = facts.config.registration.username_regex
     refused = _accepted_only_by_us(ours, facts.authme.name_rule.pattern)
     if refused:
-        yield f"registration.username_regex accepts names with {refused}, and AuthMe's {_NAME_KEY} does not."
+        yield Sentence(
+            "registration.username_regex accepts names with {characters}, and AuthMe's {key} does not.",
+            characters=refused,
+            key=_NAME_KEY,
+        )
 
 
 @check(
@@ -57,11 +62,15 @@ def names_differ(facts: Facts) -> Iterator[str]:
     do='Set it to "" to use AuthMe\'s own rule, or allow these passwords in AuthMe.',
     where=FixLocation(Source.OURS, '[registration] password_regex = ""'),
 )
-def passwords_differ(facts: Facts) -> Iterator[str]:
+def passwords_differ(facts: Facts) -> Iterator[Sentence]:
     ours = facts.config.registration.password_regex
     refused = _accepted_only_by_us(ours, facts.authme.password_rule.pattern)
     if refused:
-        yield f"registration.password_regex accepts passwords with {refused}, and AuthMe's {_PASSWORD_KEY} does not."
+        yield Sentence(
+            "registration.password_regex accepts passwords with {characters}, and AuthMe's {key} does not.",
+            characters=refused,
+            key=_PASSWORD_KEY,
+        )
 
 
 @check(
@@ -70,16 +79,31 @@ def passwords_differ(facts: Facts) -> Iterator[str]:
     means="Bedrock players can register, but AuthMe's name rule refuses Floodgate's prefix or longest names.",
     why="They can register and be approved, but are kicked when they join.",
     do="Allow the prefix and 16 characters, and reload AuthMe.",
-    where=FixLocation(Source.AUTHME, f"{_NAME_KEY}: '[a-zA-Z0-9_.]*' (with your prefix), {_LENGTH_KEY}: 16"),
+    where=FixLocation(
+        Source.AUTHME,
+        Sentence("{names}: '[a-zA-Z0-9_.]*' (with your prefix), {length}: 16", names=_NAME_KEY, length=_LENGTH_KEY),
+    ),
 )
-def bedrock_names_are_refused(facts: Facts) -> Iterator[str]:
+def bedrock_names_are_refused(facts: Facts) -> Iterator[Sentence]:
     bedrock, rule = facts.config.bedrock, facts.authme.name_rule
     if not bedrock.enabled:
         return
     name = f"{bedrock.prefix}Steve_the_Second"[:_LONGEST_BEDROCK_NAME]
-    fault = _fault(rule, name)
-    if fault is not None:
-        yield f"Bedrock players have names such as {name}, but AuthMe {fault}."
+    fault = rule.validate(name)
+    if fault == "forbidden_characters":
+        yield Sentence(
+            "Bedrock players have names such as {name}, but AuthMe refuses the characters ({key} is {pattern}).",
+            name=name,
+            key=_NAME_KEY,
+            pattern=rule.pattern.text,
+        )
+    elif fault is not None:
+        yield Sentence(
+            "Bedrock players have names such as {name}, but AuthMe requires {min} to {max} characters.",
+            name=name,
+            min=rule.min_length,
+            max=rule.max_length,
+        )
 
 
 @check(
@@ -88,12 +112,12 @@ def bedrock_names_are_refused(facts: Facts) -> Iterator[str]:
     means="Bedrock registration is enabled, but bedrock.username_regex refuses Floodgate's prefix.",
     why="Bedrock players cannot register.",
     do="Allow the prefix.",
-    where=FixLocation(Source.OURS, '[bedrock] username_regex = "^[a-zA-Z0-9._-]{3,16}$" (with your prefix)'),
+    where=FixLocation(Source.OURS, Sentence('[bedrock] username_regex = "^[a-zA-Z0-9._-]{3,16}$" (with your prefix)')),
 )
-def bedrock_prefix_is_refused(facts: Facts) -> Iterator[str]:
+def bedrock_prefix_is_refused(facts: Facts) -> Iterator[Sentence]:
     bedrock = facts.config.bedrock
     if bedrock.enabled and not compile_pattern(bedrock.username_regex).fullmatch(f"{bedrock.prefix}Steve"):
-        yield f"bedrock.username_regex does not accept the name {bedrock.prefix}Steve."
+        yield Sentence("bedrock.username_regex does not accept the name {name}.", name=f"{bedrock.prefix}Steve")
 
 
 @check(
@@ -104,9 +128,9 @@ def bedrock_prefix_is_refused(facts: Facts) -> Iterator[str]:
     do="Set a prefix that no Java name can have, in Floodgate's config.yml (username-prefix) and here.",
     where=FixLocation(Source.OURS, '[bedrock] prefix = "."'),
 )
-def bedrock_has_no_prefix(facts: Facts) -> Iterator[str]:
+def bedrock_has_no_prefix(facts: Facts) -> Iterator[Sentence]:
     if facts.config.bedrock.enabled and not facts.config.bedrock.prefix:
-        yield 'bedrock.prefix is "".'
+        yield Sentence('bedrock.prefix is "".')
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -115,21 +139,12 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-def _accepted_only_by_us(ours: str, theirs: JavaPattern) -> str:
-    """Return the characters that only our expression accepts; "" if there are none, or if we have no expression."""
+def _accepted_only_by_us(ours: str, theirs: JavaPattern) -> Sentence | None:
+    """Return the characters that only our expression accepts; None if there are none, or if we have no expression."""
     if not ours:
-        return ""
+        return None
     pattern = compile_java_pattern(ours, "ours", theirs)
     words = {character: f"abcd12{character}345" for character in _PROBE_CHARACTERS}
     refused = [name for name, word in words.items() if pattern.matches(word) and not theirs.matches(word)]
-    return " or ".join("a space" if character == " " else character for character in refused)
-
-
-def _fault(rule: NameRule, name: str) -> str | None:
-    """Return in words why AuthMe refuses the name; None if it does not."""
-    fault = rule.validate(name)
-    if fault is None:
-        return None
-    if fault == "forbidden_characters":
-        return f"refuses the characters ({_NAME_KEY} is {rule.pattern.text})"
-    return f"requires {rule.min_length} to {rule.max_length} characters"
+    named = [Sentence("a space") if one == " " else Sentence("{character}", character=one) for one in refused]
+    return join(named, "{first} or {next}") if named else None

@@ -6,6 +6,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import Backend
 from regsvc.auth.keys import UnusableKey
+from regsvc.core.i18n import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.host import is_world_readable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
@@ -59,7 +60,8 @@ def key_is_unusable(facts: Facts) -> Iterator[str]:
 def game_file_is_open(facts: Facts) -> Iterator[Symptom]:
     for file, held in _list_files_with_secrets(facts):
         if is_world_readable(file):
-            yield Symptom(f"Every user of this machine can read {held} in {file}.", where=f"chmod o-r {file}")
+            title = Sentence("Every user of this machine can read {secret} in {file}.", secret=held, file=file)
+            yield Symptom(title, where=f"chmod o-r {file}")
 
 
 @check(
@@ -73,7 +75,8 @@ def game_file_is_open(facts: Facts) -> Iterator[Symptom]:
 def own_database_is_open(facts: Facts) -> Iterator[Symptom]:
     file = facts.own_sqlite_file
     if is_world_readable(file):
-        yield Symptom(f"Every user of this machine can read {file}.", where=f"chmod 700 {file.absolute().parent}")
+        title = Sentence("Every user of this machine can read {file}.", file=file)
+        yield Symptom(title, where=f"chmod 700 {file.absolute().parent}")
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -81,17 +84,17 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-def _list_files_with_secrets(facts: Facts) -> Iterator[tuple[Path, str]]:
+def _list_files_with_secrets(facts: Facts) -> Iterator[tuple[Path, Sentence]]:
     """Yield files of the game server with a description of the secret in each."""
     properties_path = facts.config.game.server_properties_path
     if properties_path is not None and facts.properties_problem is None and facts.properties.rcon_password:
-        yield properties_path, "the password of the remote console (rcon.password)"
+        yield properties_path, Sentence("the password of the remote console (rcon.password)")
     if not facts.has_authme:
         return
     authme = facts.authme
     if authme.source is not None and authme.backend != Backend.SQLITE:
-        yield authme.source, "the password of AuthMe's database (DataSource.mySQLPassword)"
+        yield authme.source, Sentence("the password of AuthMe's database (DataSource.mySQLPassword)")
     if authme.source is not None and authme.mail.is_set_up:
-        yield authme.source, "the password of AuthMe's mail account (Email.mailPassword)"
+        yield authme.source, Sentence("the password of AuthMe's mail account (Email.mailPassword)")
     if authme.backend == Backend.SQLITE:
-        yield authme.sqlite_file, "the hashes of all players' passwords"
+        yield authme.sqlite_file, Sentence("the hashes of all players' passwords")

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from regsvc.config.places import is_installation
 from regsvc.core.addresses import is_loopback, trusted_networks
+from regsvc.core.i18n import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 
@@ -22,12 +23,12 @@ _LISTEN_LOCALLY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
     "If the proxy is on another machine, add it to http.trusted_proxies.",
     where=_LISTEN_LOCALLY,
 )
-def port_is_exposed(facts: Facts) -> Iterator[str]:
+def port_is_exposed(facts: Facts) -> Iterator[Sentence]:
     server, proxies = facts.config.server, facts.config.http.trusted_proxies
     if is_loopback(server.host) or server.tls_cert_file is not None:
         return
     if proxies in ("auto", ()):
-        yield f"server.host is {server.host}, without a certificate."
+        yield Sentence("server.host is {host}, without a certificate.", host=server.host)
 
 
 @check(
@@ -38,10 +39,10 @@ def port_is_exposed(facts: Facts) -> Iterator[str]:
     do="Use 127.0.0.1 behind a web server on this machine, or 0.0.0.0 to listen on all addresses.",
     where=_LISTEN_LOCALLY,
 )
-def host_is_foreign(facts: Facts) -> Iterator[str]:
+def host_is_foreign(facts: Facts) -> Iterator[Sentence]:
     host = facts.config.server.host
     if not facts.host.can_listen_on(host):
-        yield f"server.host is {host}, which is not an address of this machine."
+        yield Sentence("server.host is {host}, which is not an address of this machine.", host=host)
 
 
 @check(
@@ -52,10 +53,10 @@ def host_is_foreign(facts: Facts) -> Iterator[str]:
     do="Choose another port, here and in the config of the proxy.",
     where=FixLocation(Source.OURS, "[server] port"),
 )
-def port_is_taken(facts: Facts) -> Iterator[str]:
+def port_is_taken(facts: Facts) -> Iterator[Sentence]:
     running_daemon = facts.running_daemon
     if running_daemon is not None and not running_daemon.is_companion:
-        yield f"The program at {running_daemon.address} is not a companion."
+        yield Sentence("The program at {address} is not a companion.", address=running_daemon.address)
 
 
 @check(
@@ -68,13 +69,22 @@ def port_is_taken(facts: Facts) -> Iterator[str]:
     "server a port of its own.",
     where=FixLocation(Source.OURS, "[server] port, state_dir"),
 )
-def port_has_other_installation(facts: Facts) -> Iterator[str]:
+def port_has_other_installation(facts: Facts) -> Iterator[Sentence]:
     running_daemon, state_dir = facts.running_daemon, facts.config.server.state_dir
     if running_daemon is not None and running_daemon.is_other:
-        what = (
-            "another installation than the one" if is_installation(state_dir) else "an installation, but there is none"
-        )
-        yield f"The companion at {running_daemon.address} serves {what} in {state_dir}."
+        address = running_daemon.address
+        if is_installation(state_dir):
+            yield Sentence(
+                "The companion at {address} serves another installation than the one in {folder}.",
+                address=address,
+                folder=state_dir,
+            )
+        else:
+            yield Sentence(
+                "The companion at {address} serves an installation, but there is none in {folder}.",
+                address=address,
+                folder=state_dir,
+            )
 
 
 @check(
@@ -85,10 +95,10 @@ def port_has_other_installation(facts: Facts) -> Iterator[str]:
     do="Set it to the address at which players reach the companion.",
     where=FixLocation(Source.OURS, '[server] base_url = "https://play.example.org"'),
 )
-def links_lead_nowhere(facts: Facts) -> Iterator[str]:
+def links_lead_nowhere(facts: Facts) -> Iterator[Sentence]:
     base_url = facts.config.base_url()
     if facts.sends_mail and is_loopback(urlsplit(base_url).hostname or ""):
-        yield f"Links in mails begin with {base_url}."
+        yield Sentence("Links in mails begin with {base_url}.", base_url=base_url)
 
 
 @check(
@@ -99,10 +109,10 @@ def links_lead_nowhere(facts: Facts) -> Iterator[str]:
     do="Put a TLS web server in front, or set server.tls_cert_file, and use https:// here.",
     where=FixLocation(Source.OURS, '[server] base_url = "https://…"'),
 )
-def address_is_plain(facts: Facts) -> Iterator[str]:
+def address_is_plain(facts: Facts) -> Iterator[Sentence]:
     parts = urlsplit(facts.config.server.base_url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        yield f"server.base_url is {facts.config.server.base_url}."
+        yield Sentence("server.base_url is {base_url}.", base_url=facts.config.server.base_url)
 
 
 @check(
@@ -113,15 +123,19 @@ def address_is_plain(facts: Facts) -> Iterator[str]:
     do='Use "auto" for a proxy on this machine, or list the addresses of the proxies.',
     where=FixLocation(Source.OURS, '[http] trusted_proxies = "auto"'),
 )
-def proxy_is_not_trusted(facts: Facts) -> Iterator[str]:
+def proxy_is_not_trusted(facts: Facts) -> Iterator[Sentence]:
     server, proxies = facts.config.server, facts.config.http.trusted_proxies
     if is_loopback(server.host):
         trusted = trusted_networks(proxies, server.host)
         # clients of a port on loopback are on this machine
         if not any(ip_address(own) in network for own in ("127.0.0.1", "::1") for network in trusted):
-            yield f"server.host is {server.host}, so clients come through a local proxy, which is not trusted."
+            yield Sentence(
+                "server.host is {host}, so clients come through a local proxy, which is not trusted.", host=server.host
+            )
     elif proxies == () and server.tls_cert_file is None and server.base_url.startswith("https:"):
-        yield "server.base_url is https and the companion has no certificate, so there is a proxy, but none is trusted."
+        yield Sentence(
+            "server.base_url is https and the companion has no certificate, so there is a proxy, but none is trusted."
+        )
 
 
 CHECKS: Final[tuple[Check, ...]] = (

@@ -1,10 +1,11 @@
 """Checks of AuthMe's table: what prevents us from writing it, and contents that will cause trouble."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from plugin_bridge.authme.config import Backend
 from plugin_bridge.authme.players import NO_EMAIL
+from regsvc.core.i18n import Sentence, plural
 from regsvc.doctor.facts.databases import unwritable_paths
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.player_table import PlayerColumn
@@ -28,11 +29,10 @@ _MAX_NAMES: Final = 3
     do="Start the game server with AuthMe once, which creates the table; or correct the table's name.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLTablename, DataSource.mySQLDatabase"),
 )
-def table_is_missing(facts: Facts) -> Iterator[str]:
+def table_is_missing(facts: Facts) -> Iterator[Sentence]:
     players = facts.players
     if players.table is None and not players.missing_rights:
-        table_name = _file_or_schema(facts)
-        yield f"There is no table {facts.authme.table} in {table_name}."
+        yield Sentence("There is no table {table} in {place}.", table=facts.authme.table, place=_file_or_schema(facts))
 
 
 @check(
@@ -46,7 +46,8 @@ def table_is_missing(facts: Facts) -> Iterator[str]:
 def file_is_unreadable(facts: Facts) -> Iterator[Symptom]:
     problem = facts.databases.players
     if isinstance(problem, DatabaseUnreadable) and facts.databases.ours is not problem:
-        yield Symptom(f"{_file_or_schema(facts)} cannot be read: {problem}.", where=_file_or_schema(facts))
+        file = _file_or_schema(facts)
+        yield Symptom(Sentence("{file} cannot be read: {problem}.", file=file, problem=str(problem)), where=file)
 
 
 @check(
@@ -62,12 +63,14 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
     if authme.backend == Backend.SQLITE:
         if facts.players.table is not None:
             for path in unwritable_paths(authme.sqlite_file):
-                yield Symptom(f"We may not write to {path}.", where=str(path))
+                yield Symptom(Sentence("We may not write to {path}.", path=path), where=str(path))
         return
     missing = facts.players.missing_rights
     if missing:
         grant = f"GRANT {', '.join(missing)} ON `{authme.database}`.`{authme.table}` TO {facts.login};"
-        yield Symptom(f"Our login may not {', '.join(missing)} on AuthMe's table {authme.table}.", where=grant)
+        rights = ", ".join(missing)
+        title = Sentence("Our login may not {rights} on AuthMe's table {table}.", rights=rights, table=authme.table)
+        yield Symptom(title, where=grant)
 
 
 @check(
@@ -85,7 +88,8 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
         if name and field not in _OPTIONAL_COLUMNS and table.find(name) is None:
             key = columns.__dataclass_fields__[field].metadata["key"]
             where = facts.describe(FixLocation(Source.AUTHME, f"{key}: {name}"))
-            yield Symptom(f"AuthMe's table {facts.authme.table} has no column {name}.", where=where)
+            title = Sentence("AuthMe's table {table} has no column {column}.", table=facts.authme.table, column=name)
+            yield Symptom(title, where=where)
 
 
 @check(
@@ -105,7 +109,8 @@ def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
         must_be_filled = not column.is_nullable and column.default is None and not column.is_generated
         if must_be_filled and column.name.lower() not in filled:
             where = f"ALTER TABLE {facts.authme.table}: {column.name}"
-            yield Symptom(f"The column {column.name} is NOT NULL without a default.", where=where)
+            title = Sentence("The column {column} is NOT NULL without a default.", column=column.name)
+            yield Symptom(title, where=where)
 
 
 @check(
@@ -117,7 +122,10 @@ def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
     where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
 def ids_are_used_up(facts: Facts) -> Iterator[Symptom]:
-    yield from _ids(facts, "The ids of the column {name} in AuthMe's table are used up.", share=1.0)
+    column = _find_used_up(facts, share=1.0)
+    if column is not None:
+        title = Sentence("The ids of the column {name} in AuthMe's table are used up.", name=column.name)
+        yield Symptom(title, where=_enlarge(facts, column))
 
 
 @check(
@@ -129,10 +137,15 @@ def ids_are_used_up(facts: Facts) -> Iterator[Symptom]:
     where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
 def ids_will_end(facts: Facts) -> Iterator[Symptom]:
-    if not list(ids_are_used_up.examine(facts)):
-        yield from _ids(
-            facts, "The column {name} in AuthMe's table ends at {max_value}, and the next id is {next}.", share=0.9
+    column = _find_used_up(facts, share=0.9)
+    if column is not None and _find_used_up(facts, share=1.0) is None:
+        title = Sentence(
+            "The column {name} in AuthMe's table ends at {max_value}, and the next id is {next}.",
+            name=column.name,
+            max_value=column.max_value,
+            next=facts.player_table.next_id,
         )
+        yield Symptom(title, where=_enlarge(facts, column))
 
 
 @check(
@@ -141,13 +154,17 @@ def ids_will_end(facts: Facts) -> Iterator[Symptom]:
     means="The e-mail column of an old table cannot be NULL: players without an address have your@email.com.",
     why="Other programs that use this table take the placeholder for a real address.",
     do="Allow NULL: /authme debug mysqldef on the game server's console does it.",
-    where=FixLocation(Source.DATABASE, "the e-mail column of AuthMe's table"),
+    where=FixLocation(Source.DATABASE, Sentence("the e-mail column of AuthMe's table")),
 )
-def email_is_required(facts: Facts) -> Iterator[str]:
+def email_is_required(facts: Facts) -> Iterator[Sentence]:
     email = facts.player_table.find(facts.authme.columns.email)
     if email is not None and not email.is_nullable and email.default is not None:
-        default = f"the default {NO_EMAIL}" if NO_EMAIL in email.default else "a default"
-        yield f"The column {email.name} of AuthMe's table is NOT NULL with {default}."
+        default = NO_EMAIL if NO_EMAIL in email.default else email.default
+        yield Sentence(
+            "The column {column} of AuthMe's table is NOT NULL with the default {default}.",
+            column=email.name,
+            default=default,
+        )
 
 
 @check(
@@ -162,7 +179,8 @@ def table_is_not_innodb(facts: Facts) -> Iterator[Symptom]:
     engine = facts.player_table.engine
     if engine is not None and engine.lower() != "innodb":
         table = f"`{facts.authme.database}`.`{facts.authme.table}`"
-        yield Symptom(f"AuthMe's table is {engine}.", where=f"ALTER TABLE {table} ENGINE=InnoDB;")
+        title = Sentence("AuthMe's table is {engine}.", engine=engine)
+        yield Symptom(title, where=f"ALTER TABLE {table} ENGINE=InnoDB;")
 
 
 @check(
@@ -180,7 +198,8 @@ def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
         names = ", ".join(f"{column.name} ({column.charset})" for column in narrow)
         table = f"`{facts.authme.database}`.`{facts.authme.table}`"
         where = f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4;"
-        yield Symptom(f"These columns of AuthMe's table cannot store every character: {names}.", where=where)
+        title = Sentence("These columns of AuthMe's table cannot store every character: {names}.", names=names)
+        yield Symptom(title, where=where)
 
 
 @check(
@@ -191,11 +210,14 @@ def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
     do="Allow plain letters only, or give the username column a _bin collation.",
     where=FixLocation(Source.AUTHME, "settings.restrictions.allowedNicknameCharacters: '[a-zA-Z0-9_]*'"),
 )
-def accents_are_lost(facts: Facts) -> Iterator[str]:
+def accents_are_lost(facts: Facts) -> Iterator[Sentence]:
     allows_accents = facts.authme.name_rule.pattern.matches("Jérôme")
     if allows_accents and facts.players.ignores_accents:
         username = facts.player_table.find(facts.authme.columns.username)
-        yield f"The column username ({username.collation if username else None}) treats Jérôme and Jerome as one name."
+        yield Sentence(
+            "The column username ({collation}) treats Jérôme and Jerome as one name.",
+            collation=username.collation if username else None,
+        )
 
 
 @check(
@@ -207,10 +229,15 @@ def accents_are_lost(facts: Facts) -> Iterator[str]:
     do="Change them to lower case while the game server is stopped.",
     where=FixLocation(Source.DATABASE, "UPDATE … SET username = LOWER(username)"),
 )
-def names_are_mixed_case(facts: Facts) -> Iterator[str]:
+def names_are_mixed_case(facts: Facts) -> Iterator[Sentence]:
     names = facts.player_row_counts.mixed_case
     if names:
-        yield f"{_mixed_case(names)} in AuthMe's table: {_examples(names)}"
+        yield plural(
+            len(names),
+            "{count} name is not in lower case in AuthMe's table: {names}",
+            "{count} names are not in lower case in AuthMe's table: {names}",
+            names=_examples(names),
+        )
 
 
 @check(
@@ -219,13 +246,17 @@ def names_are_mixed_case(facts: Facts) -> Iterator[str]:
     means="AuthMe's table has two rows for one name, in different case.",
     why="The game sometimes uses one and sometimes the other. The companion uses the one in lower case only.",
     do="Find out which row is the player's, and delete the other.",
-    where=FixLocation(Source.DATABASE, "AuthMe's table"),
+    where=FixLocation(Source.DATABASE, Sentence("AuthMe's table")),
 )
-def names_are_there_twice(facts: Facts) -> Iterator[str]:
+def names_are_there_twice(facts: Facts) -> Iterator[Sentence]:
     names = facts.player_row_counts.twice
     if names:
-        appear = "name appears" if len(names) == 1 else "names appear"
-        yield f"{len(names)} {appear} in AuthMe's table more than once, in different case: {_examples(names)}"
+        yield plural(
+            len(names),
+            "{count} name appears in AuthMe's table more than once, in different case: {names}",
+            "{count} names appear in AuthMe's table more than once, in different case: {names}",
+            names=_examples(names),
+        )
 
 
 @check(
@@ -234,14 +265,14 @@ def names_are_there_twice(facts: Facts) -> Iterator[str]:
     means="Times in AuthMe's table, written by old versions or other programs, are in seconds, not milliseconds.",
     why="AuthMe reads them as January 1970, so these players are purged first.",
     do="Multiply them by 1000 while the game server is stopped. The companion understands both.",
-    where=FixLocation(Source.DATABASE, "the columns of the registration date and the last login"),
+    where=FixLocation(Source.DATABASE, Sentence("the columns of the registration date and the last login")),
 )
-def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
+def dates_are_in_seconds(facts: Facts) -> Iterator[Sentence]:
     rows = facts.player_row_counts
     reported_as_purged = rows.old - rows.undated if facts.authme.purges_by_itself else 0
     count = rows.in_seconds - reported_as_purged
     if count > 0:
-        yield f"{count} {'player has' if count == 1 else 'players have'} a time in seconds."
+        yield plural(count, "{count} player has a time in seconds.", "{count} players have a time in seconds.")
 
 
 @check(
@@ -252,11 +283,15 @@ def dates_are_in_seconds(facts: Facts) -> Iterator[str]:
     do="Switch the purge off until the dates are corrected.",
     where=FixLocation(Source.AUTHME, "Purge.useAutoPurge: false"),
 )
-def players_are_purged(facts: Facts) -> Iterator[str]:
+def players_are_purged(facts: Facts) -> Iterator[Sentence]:
     if facts.authme.purges_by_itself and facts.player_row_counts.old:
         count = facts.player_row_counts.old
-        days = facts.authme.purges_after_days
-        yield f"{count} {_have_no_date(count)} that AuthMe can use, and it purges players after {days} days."
+        yield plural(
+            count,
+            "{count} player has no date that AuthMe can use, and it purges players after {days} days.",
+            "{count} players have no date that AuthMe can use, and it purges players after {days} days.",
+            days=facts.authme.purges_after_days,
+        )
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -272,30 +307,23 @@ def _file_or_schema(facts: Facts) -> str:
     return str(authme.sqlite_file) if authme.backend == Backend.SQLITE else authme.database
 
 
-def _ids(facts: Facts, title: str, *, share: float) -> Iterator[Symptom]:
-    """Yield a symptom if this share of the ids is used up."""
+def _find_used_up(facts: Facts, *, share: float) -> PlayerColumn | None:
+    """Return the id column if this share of its ids is used up, or None."""
     table = facts.player_table
     column = table.find(facts.authme.columns.id)
     if column is None or column.max_value is None or not column.is_generated or table.next_id is None:
-        return
-    if table.next_id - 1 >= column.max_value * share:
-        name = column.name
-        table_name = f"`{facts.authme.database}`.`{facts.authme.table}`"
-        where = f"ALTER TABLE {table_name} MODIFY `{name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
-        yield Symptom(title.format(name=name, max_value=column.max_value, next=table.next_id), where=where)
+        return None
+    return column if table.next_id - 1 >= column.max_value * share else None
+
+
+def _enlarge(facts: Facts, column: PlayerColumn) -> str:
+    """Return the statement that enlarges the id column."""
+    table = f"`{facts.authme.database}`.`{facts.authme.table}`"
+    return f"ALTER TABLE {table} MODIFY `{column.name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
 
 
 def _is_narrow(column: PlayerColumn) -> bool:
     return column.charset is not None and column.charset.lower() not in _UTF8
-
-
-def _mixed_case(names: Iterable[str]) -> str:
-    count = len(list(names))
-    return f"{count} name{'s are' if count > 1 else ' is'} not in lower case"
-
-
-def _have_no_date(count: int) -> str:
-    return "player has no date" if count == 1 else "players have no date"
 
 
 def _examples(names: tuple[str, ...]) -> str:

@@ -24,6 +24,7 @@ from plugin_bridge.server.files import (
 )
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.sections import AuthSection, Config, ConfigError
+from regsvc.core.i18n import Sentence
 from regsvc.core.names import name_key
 from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
 from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
@@ -95,8 +96,8 @@ class Facts:
     def describe(self, location: FixLocation) -> str:
         """Describe the location for this installation, with the file's actual path if it is known."""
         file = None if self.config_problems else self._file_of(location.source)
-        name = str(file or location.source)
-        return f"{name}: {location.key}" if location.key else name
+        place = Sentence(location.source.value) if file is None else str(file)
+        return Sentence("{place}: {key}", place=place, key=location.key) if location.key else place
 
     def _file_of(self, source: Source) -> Path | None:
         config = self.config

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from regsvc.core.i18n import Sentence, join, plural
 from regsvc.sync.report import HeldBack, SyncReport
 
 _ALLOW: Final = "companion sync --allow-mass-changes"
@@ -84,54 +85,73 @@ def _list(names: Sequence[str], count: int) -> str:
     return ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
 
 
-def describe_held_back(held_back: HeldBack) -> str:
+def describe_held_back(held_back: HeldBack) -> Sentence:
     """Return what was held back: "600 players whose rows are gone from AuthMe's table and 3 locks"."""
-    deleted = held_back.removed - held_back.missing
     parts = [
-        (held_back.missing, "player whose row is gone", "players whose rows are gone", " from AuthMe's table"),
-        (held_back.passwords, "password that is an earlier one", "passwords that are earlier ones", " again"),
-        (deleted, "removal", "removals", " of the players of deleted users"),
-        (held_back.locked, "lock", "locks", ""),
-        (held_back.edited, "status change", "status changes", " made in SQL"),
+        plural(
+            held_back.missing,
+            "{count:,} player whose row is gone from AuthMe's table",
+            "{count:,} players whose rows are gone from AuthMe's table",
+        ),
+        plural(
+            held_back.passwords,
+            "{count:,} password that is an earlier one again",
+            "{count:,} passwords that are earlier ones again",
+        ),
+        plural(
+            held_back.removed - held_back.missing,
+            "{count:,} removal of the players of deleted users",
+            "{count:,} removals of the players of deleted users",
+        ),
+        plural(held_back.locked, "{count:,} lock", "{count:,} locks"),
+        plural(held_back.edited, "{count:,} status change made in SQL", "{count:,} status changes made in SQL"),
     ]
-    return _joined(
-        [f"{count:,} {one if count == 1 else several}{rest}" for count, one, several, rest in parts if count]
-    )
+    held = [part for part in parts if part.facts["count"]]
+    return _list_all(held) if held else Sentence("changes")
 
 
-def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> str:
+def advise_on_held_back(held_back: HeldBack, *, restores_players: bool) -> Sentence:
     """Return what to do if it is meant, and if it is not; `restores_players`: `sync.on_player_removed = "restore"`."""
     effects = []
-    if held_back.missing:
-        effects.append(
-            "adds these players again with their last passwords"
-            if restores_players
-            else "records that these players are gone, whose users stay"
-        )
+    if held_back.missing and restores_players:
+        effects.append(Sentence("adds these players again with their last passwords"))
+    elif held_back.missing:
+        effects.append(Sentence("records that these players are gone, whose users stay"))
     if held_back.passwords:
-        effects.append("takes the earlier passwords")
+        effects.append(Sentence("takes the earlier passwords"))
     if held_back.removed > held_back.missing:
-        effects.append("removes the players of deleted users")
+        effects.append(Sentence("removes the players of deleted users"))
     if held_back.locked:
-        effects.append("locks these players")
+        effects.append(Sentence("locks these players"))
     if held_back.edited:
-        effects.append("carries out the status changes")
-    sentences = [f"If that is meant, run {_ALLOW}{': it ' if effects else ''}{_joined(effects)}."]
+        effects.append(Sentence("carries out the status changes"))
+    if effects:
+        sentences = [
+            Sentence("If that is meant, run {command}: it {effects}.", command=_ALLOW, effects=_list_all(effects))
+        ]
+    else:
+        sentences = [Sentence("If that is meant, run {command}.", command=_ALLOW)]
     if held_back.missing or held_back.passwords:
         sentences.append(
-            "If not, because an older backup of AuthMe's table was restored, for example: restore a newer one, and "
-            "nothing is held back any more."
+            Sentence(
+                "If not, because an older backup of AuthMe's table was restored, for example: restore a newer one, and "
+                "nothing is held back any more."
+            )
         )
     if held_back.missing and not restores_players:
         sentences.append(
-            'Without a newer one, set sync.on_player_removed = "restore", restart the companion, and then run the '
-            "command: it adds the players again with their last passwords."
+            Sentence(
+                'Without a newer one, set sync.on_player_removed = "restore", restart the companion, and then run the '
+                "command: it adds the players again with their last passwords."
+            )
         )
     if held_back.missing and restores_players:
-        sentences.append('If they are to stay away, set sync.on_player_removed = "respect" first, and restart.')
+        sentences.append(
+            Sentence('If they are to stay away, set sync.on_player_removed = "respect" first, and restart.')
+        )
     if held_back.edited or held_back.removed > held_back.missing:
-        sentences.append("If an SQL statement hit too many users, undo it: until then nothing has happened.")
-    return " ".join(sentences)
+        sentences.append(Sentence("If an SQL statement hit too many users, undo it: until then nothing has happened."))
+    return join(sentences, "{first} {next}")
 
 
 def describe_conflicts(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -146,5 +166,8 @@ def describe_conflict(field: str, kept: str, count: int) -> str:
     return f"{count:,} {one if count == 1 else several} ({why})"
 
 
-def _joined(parts: Sequence[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+def _list_all(parts: Sequence[Sentence]) -> Sentence:
+    """Return "a, b and c"."""
+    if len(parts) == 1:
+        return parts[0]
+    return Sentence("{first} and {next}", first=join(parts[:-1], "{first}, {next}"), next=parts[-1])

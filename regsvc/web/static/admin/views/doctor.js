@@ -58,7 +58,7 @@ async function checkAgain(context, container, again) {
  * @param {HTMLElement} container
  * @param {Checkup} checkup
  */
-function show(container, { verdict, findings, notExamined, checkedAt }) {
+function show(container, { language: spoken, verdict, findings, notExamined, checkedAt }) {
   const checked = make("span", { class: "quiet-text" }, t("doctor_looked"), " ", timeElement(checkedAt));
   replaceContent(
     container,
@@ -67,13 +67,14 @@ function show(container, { verdict, findings, notExamined, checkedAt }) {
       renderGroup(
         severity,
         findings.filter((finding) => finding.severity === severity),
+        spoken,
       ),
     ),
     notExamined.length > 0 && [
       make("h3", {}, t("doctor_not_examined")),
       make(
         "ul",
-        englishText(),
+        { lang: spoken },
         notExamined.map((reason) => make("li", {}, reason)),
       ),
     ],
@@ -83,12 +84,13 @@ function show(container, { verdict, findings, notExamined, checkedAt }) {
 /**
  * @param {string} severity
  * @param {Finding[]} findings
+ * @param {string} spoken Language of the findings, which screen readers should know.
  */
-function renderGroup(severity, findings) {
+function renderGroup(severity, findings, spoken) {
   return (
     findings.length > 0 && [
       make("h3", {}, t(`doctor_${severity}`, { count: findings.length })),
-      make("ul", { class: "findings" }, findings.map(renderFinding)),
+      make("ul", { class: "findings", lang: spoken }, findings.map(renderFinding)),
     ]
   );
 }
@@ -97,19 +99,10 @@ function renderGroup(severity, findings) {
 function renderFinding({ id, severity, title, why, do: advice, where }) {
   return make(
     "li",
-    { "data-kind": KINDS[severity], ...englishText() },
+    { "data-kind": KINDS[severity] },
     make("h4", {}, title),
     make("p", {}, why),
     make("p", {}, make("strong", { lang: language }, t("doctor_do")), " ", advice),
     make("p", { class: "where" }, make("code", {}, where), " ", make("span", { class: "secondary" }, id)),
   );
-}
-
-/**
- * The doctor's sentences are English in every language, and screen readers should know.
- *
- * @returns {Attributes}
- */
-function englishText() {
-  return language === "en" ? {} : { lang: "en" };
 }
