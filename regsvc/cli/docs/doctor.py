@@ -35,21 +35,21 @@ Run it as the companion's own user, because what can be read and written depends
 Whatever could not be examined, because a database is unavailable or a config is unreadable, is listed below the
 summary. Counting AuthMe's rows takes one second at most.
 
-It speaks English and Chinese: the report is in the language of `server.language`, or in the one named with `--language`.
+It speaks English and Chinese: the language of the report is `server.language`, or the one named with `--language`.
 Messages of other parts that it passes on, such as mistakes in the config, are in English.
 
-With `--json` it prints JSON for programs, in English: `verdict`; the number of `broken` and `risky` findings; `findings`, each with
-`id`, `severity`, `title` (what was found), `why`, `do` and `where`; and `notExamined`, a list of texts. The meaning of
-an `id` never changes.
+With `--json` it prints JSON for programs, in English: `verdict`; the number of `broken` and `risky` findings;
+`findings`, each with `id`, `severity`, `title` (what was found), `why`, `do` and `where`; and `notExamined`, a list of
+texts. The meaning of an `id` never changes.
 
 ```sh
 companion doctor --json | python3 -c 'import json, sys; print(*(f["id"] for f in json.load(sys.stdin)["findings"]))'
 ```
 
 Operators can read the report without a shell, on the page `/admin`: for `GET /api/admin/doctor` the running companion
-examines itself. The reply has the same fields (except for the counts), `language` and `checkedAt`. It examines the config that is
-in effect, whatever was written to the file since. A report is reused for a minute; `?fresh=true` requests a new one.
-Only one checkup runs at a time.
+examines itself. The reply has the same fields (except for the counts), `language` and `checkedAt`. It examines the
+config that is in effect, whatever was written to the file since. A report is reused for a minute; `?fresh=true`
+requests a new one. Only one checkup runs at a time.
 """
 
 _AREAS: Final = {
