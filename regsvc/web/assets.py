@@ -20,6 +20,7 @@ _FOLDER: Final = files("regsvc.web") / "static"
 _ASSETS_PATH: Final = "web/"
 _MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _FOREVER: Final = "public, max-age=31536000, immutable"
+_COMMENT: Final = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
 _BASE_STYLE: Final = "styles/base.css"
 
 
@@ -55,10 +56,10 @@ def load_style(name: str) -> Asset:
     folder = f"styles/{name}"
     own = f"{folder}.css"
     if not (_FOLDER / own).is_file():
-        return _asset("base", "css", _read(_BASE_STYLE))
+        return _asset("base", "css", _read_style(_BASE_STYLE))
     parts = sorted(part.name for part in (_FOLDER / folder).iterdir()) if (_FOLDER / folder).is_dir() else []
     names = [_BASE_STYLE, own, *(f"{folder}/{part}" for part in parts if part.endswith(".css"))]
-    return _asset(name, "css", "\n".join(map(_read, names)))
+    return _asset(name, "css", "\n".join(map(_read_style, names)))
 
 
 def load_template(name: str) -> Template:
@@ -68,6 +69,10 @@ def load_template(name: str) -> Template:
 
 def _read(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def _read_style(name: str) -> str:
+    return _COMMENT.sub("", _read(name))
 
 
 def make_style(name: str, text: str) -> Asset:

@@ -44,9 +44,27 @@ def test_files_are_named_from_where_they_are() -> None:
     assert "const { up } = $up;" in joined
 
 
+def test_comments_are_left_out() -> None:
+    page = [
+        "// One of the pages.",
+        "",
+        "/**",
+        " * Greet.",
+        " */",
+        "function greet() {",
+        "  // twice",
+        '  const address = "https://example.org/*"; // ours',
+        "  return /** @type {string} */ (`${address}//`);",
+        "}",
+    ]
+    kept = '\nfunction greet() {\n  const address = "https://example.org/*"; // ours\n  return (`${address}//`);\n}'
+    assert join(page="\n".join(page)) == f"const $page = (() => {{\n{kept}\nreturn {{  }};\n}})();"
+
+
 @pytest.mark.parametrize(
     "source",
     [
+        "const twoLines = `\n// one`;",
         "export default 1;",
         "export let changing = 1;",
         "export { one as another };",
