@@ -23,7 +23,7 @@ from regsvc.api.handlers.admin import (
     UsersHandler,
 )
 from regsvc.api.handlers.admin_users import UserHandler
-from regsvc.api.handlers.captcha import CaptchaHandler
+from regsvc.api.handlers.captcha import CaptchaHandler, CaptchaWorkHandler
 from regsvc.api.handlers.chat import BeginChatLinkHandler, ChatCallbackHandler, ChatStatusHandler, UnlinkChatHandler
 from regsvc.api.handlers.config import ConfigHandler
 from regsvc.api.handlers.docs import OpenApiHandler
@@ -80,6 +80,7 @@ ROUTES = (
     Route("GET", "/api/config", ConfigHandler, PUBLIC),
     Route("GET", "/api/captcha/generate", CaptchaHandler, PUBLIC),
     Route("GET", "/api/captcha", CaptchaHandler, PUBLIC),
+    Route("GET", "/api/captcha/work", CaptchaWorkHandler, PUBLIC),
     Route("POST", "/api/verify/send", SendCodeHandler, PUBLIC),
     Route("POST", "/api/verify/check", CheckCodeHandler, PUBLIC),
     Route("GET", "/api/questionnaire/config", QuestionnaireConfigHandler, PUBLIC),

@@ -34,6 +34,8 @@ def wire_captcha(context: AppContext) -> CaptchaParts:
         valid=config.valid,
         picture_limits=config.pictures_per_client,
         answer_limits=config.answers_per_client,
+        work_limits=config.work_per_client,
+        offers_work=config.without_picture,
     )
     max_per_client = max(_LEAST, config.max_outstanding // _SHARE)
     challenges = ChallengeStore(now, config.max_outstanding, max_per_client)

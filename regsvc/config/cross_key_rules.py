@@ -173,6 +173,12 @@ def _registration(config: Config) -> Iterator[RuleViolation]:
         yield RuleViolation("registration", "blocked_email_domains", reason)
 
 
+def _captcha(config: Config) -> Iterator[RuleViolation]:
+    if config.captcha.type == "work" and not config.captcha.without_picture:
+        reason = 'captcha.type = "work" has no picture; write true, or choose another type'
+        yield RuleViolation("captcha", "without_picture", reason)
+
+
 def _questionnaire(config: Config) -> Iterator[RuleViolation]:
     if (file := config.questionnaire.file) and (reason := unreadable_reason(file)):
         yield RuleViolation("questionnaire", "file", reason)
@@ -254,6 +260,7 @@ _RULES: tuple[Callable[[Config], Iterator[RuleViolation]], ...] = (
         _authme,
         _auth,
         _registration,
+        _captcha,
         _questionnaire,
         _chat,
         _mail,

@@ -13,7 +13,7 @@ from regsvc.core.units import RateLimit
 
 RegistrationMethod = Literal["email", "captcha"]
 PasswordRule = Literal["optional", "required", "off"]
-CaptchaType = Literal["math", "text"]
+CaptchaType = Literal["math", "text", "work"]
 CaptchaUse = Literal["verify_send", "login", "forgot"]
 ChatPlatform = Literal["", "discord", "custom"]
 TokenAuth = Literal["header", "body"]
@@ -146,7 +146,16 @@ class VerificationSection:
 class CaptchaSection:
     """Captchas; required to register when registration.methods contains "captcha"."""
 
-    type: CaptchaType = key.choice("math", CaptchaType, "A simple sum, or letters and digits to read.")
+    type: CaptchaType = key.choice(
+        "math",
+        CaptchaType,
+        "A picture of a simple sum, or of letters and digits; or no picture, but a puzzle that the browser solves.",
+    )
+    without_picture: bool = key.flag(
+        True,
+        "Whether people who cannot see the picture may have their browser solve a puzzle instead; programs can do "
+        "that, too, at little cost.",
+    )
     length: int = key.integer(4, "Characters of a text captcha.", at_least=3, at_most=8)
     valid: timedelta = key.duration("5 minutes", "How long a captcha can be answered.", at_most="1 hour")
     also_for: tuple[CaptchaUse, ...] = key.choices(
@@ -165,6 +174,10 @@ class CaptchaSection:
     answers_per_client: tuple[RateLimit, ...] = key.rate_limits(
         ["30 per minute", "300 per day"],
         "Limits of answers, right or wrong, per client address (IPv6: /48): one sum in thirty can be guessed.",
+    )
+    work_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["10 per minute", "100 per day"],
+        "Limits of captchas without a picture per client address (IPv6: /48); beyond them pictures are left.",
     )
 
 

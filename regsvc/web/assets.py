@@ -48,6 +48,12 @@ def load_script(name: str) -> Asset:
 
 
 @cache
+def load_worker(name: str) -> Asset:
+    """Return the script of a worker (`workers/captcha.js`), which pages load when they need it."""
+    return _asset(f"{name}-worker", "js", bundle_modules(f"workers/{name}.js", _read))
+
+
+@cache
 def load_style(name: str) -> Asset:
     """Return the shared style sheet, followed by the page's own `styles/<name>.css` and its parts, where they exist.
 

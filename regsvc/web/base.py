@@ -21,13 +21,14 @@ LANGUAGE_COOKIE: Final = "companion_language"
 _SMALLEST_COMPRESSED: Final = 1000  # bytes
 
 
-def content_security_policy(image_sources: Iterable[str] = ()) -> str:
+def content_security_policy(image_sources: Iterable[str] = (), *, has_worker: bool = False) -> str:
     """Return the CSP of a page: only scripts, styles and requests of our own origin, nothing inline, no framing."""
     sources = " ".join(("data:", *image_sources))  # the empty icon and captchas are data URLs
     return "; ".join(
         (
             "default-src 'none'",
             "script-src 'self'",
+            "worker-src 'self'" if has_worker else "worker-src 'none'",
             "style-src 'self'",
             "connect-src 'self'",
             f"img-src {sources}",

@@ -25,7 +25,7 @@ from regsvc.auth.password_links import SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
 from regsvc.web.announcement import ANNOUNCEMENT_COOKIE, TextPart, announcement_id, split_links
-from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template
+from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template, load_worker
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
 from regsvc.web.branding import BRANDING, host_style, icon_of, preview_of
 
@@ -49,6 +49,8 @@ class WebPage:
     template: str = "page.html"
     helps_to_join: bool = False
     """Whether the page shows how to join the game, whose texts are in `[page.join]`."""
+    asks_captchas: bool = False
+    """Whether one of its forms may ask for a captcha; a worker solves those without a picture."""
 
     @property
     def section(self) -> str:
@@ -63,14 +65,15 @@ class WebPage:
 
 PAGE_TABLE: Final = (
     WebPage("/", "home", template="home.html"),
-    WebPage("/register", "register", is_in_menu=True, helps_to_join=True),
-    WebPage("/account", "account", is_in_menu=True, helps_to_join=True),
+    WebPage("/register", "register", is_in_menu=True, helps_to_join=True, asks_captchas=True),
+    WebPage("/account", "account", is_in_menu=True, helps_to_join=True, asks_captchas=True),
     WebPage("/server", "server", is_in_menu=True, helps_to_join=True),
-    WebPage("/forgot-password", "forgot-password"),
+    WebPage("/forgot-password", "forgot-password", asks_captchas=True),
     WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True, helps_to_join=True),
-    WebPage("/admin", "admin", is_for_players=False, is_wide=True),
+    WebPage("/admin", "admin", is_for_players=False, is_wide=True, asks_captchas=True),
 )
 _HOME: Final = PAGE_TABLE[0]
+_CAPTCHA_WORKER: Final = load_worker("captcha")
 _LONGEST_WAY_UP: Final = 32  # folders
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
@@ -81,7 +84,9 @@ class LayoutHandler(ReadOnlyHandler):
     def render_page(self, template: Template, page: WebPage, style: Asset, title: str, **values: object) -> None:
         """Render a template that extends the layout and send it; `values` are those of the template itself."""
         config, language = self.services.config, self.language
-        self.set_header("Content-Security-Policy", content_security_policy(image_sources(config)))
+        worker = _CAPTCHA_WORKER.path if page.asks_captchas and config.captcha.without_picture else None
+        policy = content_security_policy(image_sources(config), has_worker=worker is not None)
+        self.set_header("Content-Security-Policy", policy)
         is_public = page.is_in_menu or page is _HOME
         html = template.generate(
             language=language,
@@ -100,6 +105,7 @@ class LayoutHandler(ReadOnlyHandler):
             menu_word=lambda entry: self._text(f"{entry.section}.menu"),
             common=lambda key: self._text(f"page.common.{key}"),
             style=style.path,
+            captcha_worker=worker,
             word=lambda key: self._text(f"{page.section}.{key}"),
             title=title,
             full_title=config.server.name if page is _HOME else f"{title} – {config.server.name}",
@@ -166,7 +172,7 @@ def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:
         style, script = load_style(page.name), load_script(page.name)
         arguments = {"page": page, "template": load_template(page.template), "style": style, "script": script}
         rules.append((re.escape(page.path), PageHandler, arguments))
-        assets += [style, script]
+        assets += [style, script, *([_CAPTCHA_WORKER] if page.asks_captchas else [])]
     return rules + asset_rules(*assets)
 
 

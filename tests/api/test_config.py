@@ -64,7 +64,7 @@ def test_the_defaults() -> None:
         "authme": {"enabled": False, "requirePassword": False, "passwordRegex": "^[!-~]*$"},
         "enableEmailDomainWhitelist": False,
         "enableEmailAliasLimit": False,
-        "captcha": {"enabled": False, "emailEnabled": True, "type": "math", "requiredFor": []},
+        "captcha": {"enabled": False, "emailEnabled": True, "type": "math", "withoutPicture": True, "requiredFor": []},
         "questionnaire": {"enabled": False, "passScore": 60, "hasTextQuestions": False},
         "chat": {"enabled": False, "required": False, "platform": None},
         "discord": {"enabled": False, "required": False, "platform": None},
@@ -143,6 +143,7 @@ def test_what_else_a_registration_needs() -> None:
         "enabled": True,
         "emailEnabled": True,
         "type": "text",
+        "withoutPicture": True,
         "requiredFor": ["register", "login"],
     }
     assert payload["questionnaire"] == {"enabled": False, "passScore": 80, "hasTextQuestions": False}

@@ -32,9 +32,11 @@ export type BulkResendReply = { success: true; message?: string; results: Array<
 
 export type BulkResendResult = { success: boolean; message: string; id: number; state?: "waiting" | "sent" | "failed" | "dropped"; code?: string };
 
-export type CaptchaConfigFields = { enabled: boolean; emailEnabled: boolean; type: "math" | "text"; requiredFor: Array<string> };
+export type CaptchaConfigFields = { enabled: boolean; emailEnabled: boolean; type: "math" | "text" | "work"; withoutPicture: boolean; requiredFor: Array<string> };
 
 export type CaptchaReply = { success: true; message?: string; token: string; image: string; expiresAt: number; expiresInSeconds: number };
+
+export type CaptchaWorkReply = { success: true; message?: string; token: string; salt: string; hash: string; maxNumber: number; expiresAt: number; expiresInSeconds: number };
 
 export type ChangePasswordReply = { success: true; message?: string; warnings: Array<string> };
 
@@ -255,6 +257,7 @@ export interface GetRoutes {
   "config": { reply: ConfigReply; body: {} };
   "captcha/generate": { reply: CaptchaReply; body: {} };
   "captcha": { reply: CaptchaReply; body: {} };
+  "captcha/work": { reply: CaptchaWorkReply; body: {} };
   "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
   "review/status": { reply: ReviewStatusReply; body: {} };
   "user/status": { reply: UserStatusReply; body: {} };

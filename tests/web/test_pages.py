@@ -13,15 +13,22 @@ import pytest
 from regsvc.api.services import Services
 from regsvc.config.sections import Config, Download, ServerSection
 from regsvc.core.i18n import load_translations
-from regsvc.web.assets import Asset, load_script, load_style
-from regsvc.web.base import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE
+from regsvc.web.assets import Asset, load_script, load_style, load_worker
+from regsvc.web.base import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE, content_security_policy
 from regsvc.web.pages import OWN_PAGES, PAGE_TABLE, PAGES, WebPage
 from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_services
 
 TRANSLATIONS = load_translations()
 PATHS = [page.path for page in PAGE_TABLE]
-ASSETS = list(dict.fromkeys(asset for page in PAGE_TABLE for asset in (load_style(page.name), load_script(page.name))))
+ASSETS = list(
+    dict.fromkeys(
+        [
+            *(asset for page in PAGE_TABLE for asset in (load_style(page.name), load_script(page.name))),
+            load_worker("captcha"),
+        ]
+    )
+)
 LARGEST_PAGE = 40 * 1024  # bytes over the wire, with everything it asks us for at first
 LARGEST_ADMIN_PAGE = 72 * 1024  # operators work there for hours, and their browsers keep all of it but the HTML
 MARKUP = """</title><script>alert("1")</script>' onload='alert(2)' & {{ server }} {minLength}"""
@@ -59,7 +66,8 @@ def test_a_page_is_not_stored(api: LiveApi, page: WebPage) -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_every_reply_says_what_a_browser_may_do(api: LiveApi, method: str, path: str) -> None:
     headers = api.request(method, path, headers={"X-Request-ID": "r-1"}).headers
-    assert headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+    has_worker = method == "GET" and path in {page.path for page in PAGE_TABLE if page.asks_captchas}
+    assert headers["Content-Security-Policy"] == content_security_policy(has_worker=has_worker)
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"
     assert headers["X-Frame-Options"] == "DENY"
@@ -70,8 +78,11 @@ def test_every_reply_says_what_a_browser_may_do(api: LiveApi, method: str, path:
 
 def test_nothing_is_allowed_that_the_pages_do_not_need() -> None:
     assert CONTENT_SECURITY_POLICY == (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-        "manifest-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+        "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; manifest-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    )
+    assert content_security_policy(has_worker=True) == CONTENT_SECURITY_POLICY.replace(
+        "worker-src 'none'", "worker-src 'self'"
     )
 
 

@@ -1,4 +1,4 @@
-"""Captchas: a picture of a small puzzle, whose right answer lets one request pass.
+"""Captchas: a picture of a small puzzle, or work for the client's computer; the right answer lets one request pass.
 
 Challenges are kept in memory only. After a restart the front end asks for another picture.
 """
@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from regsvc.accounts.captcha.pictures import Puzzle
 from regsvc.accounts.captcha.store import Challenge, ChallengeStore
+from regsvc.accounts.captcha.work import MAX_NUMBER, make_work
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.config.player_sections import CaptchaUse
 from regsvc.core import errors
@@ -44,6 +45,18 @@ class CaptchaChallenge:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkChallenge:
+    """A challenge without a picture: its answer is the number whose hash with `salt` is `hash` (both hexadecimal)."""
+
+    token: str = field(repr=False)
+    salt: str
+    hash: str
+    max_number: int
+    expires_at: datetime
+    expires_in_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class CaptchaProof:
     """Token and answer of a challenge, as received with a request. None: not given."""
 
@@ -56,12 +69,14 @@ NO_PROOF: Final = CaptchaProof()
 
 @dataclass(frozen=True)
 class CaptchaPolicy:
-    """The host's choices: actions that require a captcha, its validity, and limits per client."""
+    """The host's choices: actions that require a captcha, its validity, limits per client, and if work is offered."""
 
     required_for: Collection[Use]
     valid: timedelta
     picture_limits: tuple[RateLimit, ...]
     answer_limits: tuple[RateLimit, ...]
+    work_limits: tuple[RateLimit, ...] = ()
+    offers_work: bool = True
 
 
 class Captchas:
@@ -92,10 +107,28 @@ class Captchas:
             self._limits.hit("captcha.picture", caller.network_key, self._policy.picture_limits)
             puzzle = self._make_puzzle()
             picture = await self._pool.run_reserved(self._render, puzzle.text)
+        token, expires_at = self._issue(puzzle.answer, caller)
+        return CaptchaChallenge(token, picture, expires_at, self._valid_seconds)
+
+    def generate_work(self, caller: Caller) -> WorkChallenge:
+        """Return a new challenge without a picture. Raises `NotEnabled` if the host offers none, and `RateLimited`."""
+        if not self._policy.offers_work:
+            raise errors.NotEnabled
+        self._limits.hit("captcha.work", caller.network_key, self._policy.work_limits)
+        work = make_work()
+        token, expires_at = self._issue(str(work.number), caller)
+        return WorkChallenge(token, work.salt.hex(), work.hash, MAX_NUMBER, expires_at, self._valid_seconds)
+
+    def _issue(self, answer: str, caller: Caller) -> tuple[str, datetime]:
+        """Store a challenge with this answer; return its token and when it expires."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         expires_at = self._now() + self._policy.valid
-        self._challenges.put(token, Challenge(_normalize(puzzle.answer), caller.network_key, expires_at))
-        return CaptchaChallenge(token, picture, expires_at, round(self._policy.valid.total_seconds()))
+        self._challenges.put(token, Challenge(_normalize(answer), caller.network_key, expires_at))
+        return token, expires_at
+
+    @property
+    def _valid_seconds(self) -> int:
+        return round(self._policy.valid.total_seconds())
 
     @contextmanager
     def guard(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[bool]:

@@ -103,6 +103,7 @@ def _captcha(config: Config) -> CaptchaConfigFields:
         enabled=bool(required_for),
         email_enabled=config.registration.requires_code,
         type=config.captcha.type,
+        without_picture=config.captcha.without_picture,
         required_for=required_for,
     )
 

@@ -34,7 +34,11 @@ class FrontEndConfigHandler(ConfigHandler):
             public,
             registration=msgspec.structs.replace(public.registration, password_regex=regex),
             authme=msgspec.structs.replace(public.authme, password_regex=regex),
-            captcha=msgspec.structs.replace(public.captcha, enabled="captcha" in config.registration.methods),
+            captcha=msgspec.structs.replace(
+                public.captcha,
+                enabled="captcha" in config.registration.methods,
+                type="math" if public.captcha.type == "work" else public.captcha.type,
+            ),
             ws_port=public_port(config),
         )
         return ConfigReply(config=changed)

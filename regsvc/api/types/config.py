@@ -43,7 +43,8 @@ class CaptchaConfigFields(Output, frozen=True, kw_only=True):
 
     enabled: bool
     email_enabled: bool
-    type: Literal["math", "text"]
+    type: Literal["math", "text", "work"]
+    without_picture: Annotated[bool, Meta(description="Whether `GET /api/captcha/work` may be used instead.")]
     required_for: Annotated[list[str], Meta(examples=[["register", "login", "verify_send", "forgot"]])]
 
 

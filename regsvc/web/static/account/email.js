@@ -30,7 +30,7 @@ async function addressForm(account, container) {
     submit: t("code_send"),
     send: async (values) => {
       const email = values.email.trim();
-      await account.api.post("verify/send", { email, purpose: "change_email", ...captcha?.proof });
+      await account.api.post("verify/send", { email, purpose: "change_email", ...(await captcha?.proof()) });
       const form = codeForm(account, email);
       replaceContent(container, make("p", {}, t("code_sent", { email })), form.element);
       form.fields[0].focus();

@@ -25,7 +25,7 @@ async function render(content) {
     fields: captcha === null ? [address] : [address, captcha],
     submit: t("submit"),
     send: async ({ email }) => {
-      const { message = "" } = await api.post("password/forgot", { email: email.trim(), ...captcha?.proof });
+      const { message = "" } = await api.post("password/forgot", { email: email.trim(), ...(await captcha?.proof()) });
       replaceContent(content, make("p", {}, t("look")), toAccount);
       notice.announce(message);
     },

@@ -144,7 +144,7 @@ function showCaptchaForm(flow, captcha) {
     fields: [captcha],
     submit: t("code_again"),
     send: async () => {
-      await sendCode(flow, captcha.proof, { isAgain: true });
+      await sendCode(flow, await captcha.proof(), { isAgain: true });
       await flow.show(flow.index);
       notice.announce(t("code_sent_again"));
     },

@@ -29,7 +29,7 @@ export const emailStep = {
       fields: captcha === null ? [email] : [email, captcha],
       send: async (values) => {
         draft.update({ email: values.email.trim() });
-        await sendCode(flow, captcha?.proof);
+        await sendCode(flow, await captcha?.proof());
       },
       onRefusal: (refusal) => {
         renewAfter(refusal, captcha);

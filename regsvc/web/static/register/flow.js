@@ -198,7 +198,7 @@ export class Flow {
       ...(draft.get("platform") ? { platform: [draft.get("platform")].flat()[0] } : {}),
       ...(questionnaire ? { questionnaire: { token: questionnaire.token } } : {}),
       ...(draft.get("linkToken") ? { linkToken: draft.get("linkToken") } : {}),
-      ...this.captcha?.proof,
+      ...(await this.captcha?.proof()),
     });
     draft.clear();
     showResult(reply, config, { api: this.api, hasPassword: Boolean(password) });

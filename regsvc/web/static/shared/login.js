@@ -33,7 +33,7 @@ export async function loginForm({ api, config, path, onLogin, username = "" }) {
     send: async (values) => {
       const secondFactor = values.totp ? { totp: values.totp.replaceAll(" ", "") } : {};
       const { username, password } = values;
-      const proof = captcha.element.hidden ? {} : captcha.proof;
+      const proof = captcha.element.hidden ? {} : await captcha.proof();
       await onLogin(await api.post(path, { username, password, ...secondFactor, ...proof }), stay.checked);
     },
     onRefusal: (refusal) => {
