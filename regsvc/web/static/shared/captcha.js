@@ -38,7 +38,7 @@ export class CaptchaField extends Field {
     const renew = () => this.renew().catch((refusal) => notice.showRefusal(refusal));
     this.another = button(t("captcha_other"), renew, "plain");
     this.progress = make("p", { class: "hint", role: "status" });
-    this.element.append(this.another, this.progress);
+    this.element.append(this.progress, this.another);
     const change = () => {
       this.show(!this.isWork);
       renew();
