@@ -56,7 +56,19 @@ def test_who_waits_can_look_without_logging_in(stack: Stack, open_page: OpenPage
     expect(page.get_by_text("There is no user with this name.")).to_be_visible()
     page.get_by_label("Minecraft username").fill(alice.name.lower())
     page.get_by_role("button", name="Check status").click()
-    expect(page.get_by_text(f"{alice.name}: Waiting for review")).to_be_visible()
+    looked_up = page.get_by_text(f"{alice.name}: Waiting for review")
+    expect(looked_up).to_be_visible()
+    expect(page.get_by_role("status")).to_be_empty()
+
+    # nothing that was said of another name stays
+    page.get_by_label("Minecraft username").fill("nobody_here")
+    page.get_by_role("button", name="Check status").click()
+    expect(page.get_by_text("There is no user with this name.")).to_be_visible()
+    expect(looked_up).to_have_count(0)
+    page.get_by_label("Minecraft username").fill("")
+    page.get_by_role("button", name="Check status").click()
+    expect(page.get_by_text("Please fill in this field.")).to_be_visible()
+    expect(page.get_by_text("There is no user with this name.")).to_have_count(0)
 
 
 def test_a_wrong_password_keeps_the_name_and_logging_out_forgets_it(stack: Stack, open_page: OpenPage) -> None:

@@ -68,11 +68,11 @@ function statusLookup() {
     submit: t("look_up"),
     kind: "quiet",
     send: async ({ username }) => {
-      replaceContent(result); // it may be about another name
       const { status, username: name } = await api.get("review/status", { username: username.trim() });
       result.textContent = t("looked_up", { name, status: t(`status_${status}`) });
     },
   });
+  form.element.addEventListener("submit", () => replaceContent(result)); // it may be about another name
   return make(
     "details",
     {},

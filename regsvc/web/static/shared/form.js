@@ -174,7 +174,11 @@ export class Form {
   /** @param {Event} event */
   async handleSubmit(event) {
     event.preventDefault();
-    if (this.isBusy || this.isHeld || !this.validate()) {
+    if (this.isBusy || this.isHeld) {
+      return;
+    }
+    notice.clear(); // it was about the try before
+    if (!this.validate()) {
       return;
     }
     this.setBusy(true);
