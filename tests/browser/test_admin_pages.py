@@ -366,6 +366,7 @@ def test_the_doctor_tells_what_to_change(stack: Stack, open_page: OpenPage) -> N
     expect(finding).to_have_count(0)
 
 
+SCROLLED_MENU = ("sync", "mails", "doctor")  # on a phone its first items are outside the window
 LOOKS = [("phone", True, "en"), ("desktop", False, "zh")]
 
 
@@ -384,10 +385,12 @@ def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: s
         if view == "sync":
             page.keyboard.press("t")
             expect(page.locator(".report .notice")).to_be_visible()
-        assert find_serious_faults(page, [".view"]) == [], view
+        parts = None if view in SCROLLED_MENU else [".view"]
+        assert find_serious_faults(page, parts, also=["skip-link"]) == [], view
         assert not is_wider_than_the_screen(page), view
         if size == "phone":
             assert not list_small_controls(page), view
+            assert page.evaluate("document.querySelector('.view').getBoundingClientRect().top") < 140, view
 
 
 def log_in_on(page: Page) -> Operator:

@@ -1,4 +1,4 @@
-// The bar above every view: the menu, whether updates are live, and the signed-in operator.
+// The menu above every view, and in the page's header whether updates are live, and the signed-in operator.
 
 import { button, link, make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
@@ -28,12 +28,9 @@ export class NavBar {
       make("kbd", { "aria-hidden": "true" }, "?"),
     );
     const name = make("span", { class: "operator" }, operator);
-    this.element = make(
-      "div",
-      { class: "nav-bar" },
-      this.nav,
-      make("div", { class: "who" }, this.live, keys, name, button(t("log_out"), logOut, "plain")),
-    );
+    this.element = make("div", { class: "nav-bar" }, this.nav);
+    this.signedIn = make("div", { class: "signed-in" }, this.live, keys, name, button(t("log_out"), logOut, "plain"));
+    document.querySelector("header.top")?.append(this.signedIn);
   }
 
   /**
@@ -76,8 +73,9 @@ export class NavBar {
     document.title = this.waiting ? `(${this.waiting}) ${title}` : title;
   }
 
-  /** Give the window its first title again: the operator is signed out. */
+  /** Give the window its first title again, and leave the header: the operator is signed out. */
   end() {
+    this.signedIn.remove();
     document.title = TITLE;
   }
 
