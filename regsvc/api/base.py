@@ -66,7 +66,8 @@ STRICT_TRANSPORT_SECURITY = "max-age=31536000"
 """Sent where players reach us by https; browsers ignore it elsewhere."""
 
 PREFLIGHT_HEADERS = {
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Address-Proof, X-Link-Token, X-Request-ID",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Address-Proof, X-Application-Token, X-Link-Token, "
+    "X-Request-ID",
     "Access-Control-Max-Age": "600",
 }
 

@@ -30,6 +30,7 @@ ACCESS_TOKEN: Final = "accessToken"  # noqa: S105 - a name
 LINK_TOKEN: Final = "linkToken"  # noqa: S105 - a name
 LINK_COOKIE: Final = "linkCookie"
 ADDRESS_PROOF: Final = "addressProof"
+APPLICATION_TOKEN: Final = "applicationToken"  # noqa: S105 - a name
 """Credentials, by the names of their security schemes in the OpenAPI document."""
 
 _CONTRACT: Final = "contract"

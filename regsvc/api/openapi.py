@@ -11,7 +11,16 @@ from typing import Any, Final, Literal, Protocol
 
 from regsvc import __version__
 from regsvc.api.base import PUBLIC_ACCESS, Access, ApiHandler
-from regsvc.api.endpoint import ACCESS_TOKEN, ADDRESS_PROOF, LINK_COOKIE, LINK_TOKEN, Contract, find_contract
+from regsvc.api.endpoint import (
+    ACCESS_TOKEN,
+    ADDRESS_PROOF,
+    APPLICATION_TOKEN,
+    LINK_COOKIE,
+    LINK_TOKEN,
+    Contract,
+    find_contract,
+)
+from regsvc.api.handlers.applications import APPLICATION_TOKEN_HEADER
 from regsvc.api.handlers.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
 from regsvc.api.handlers.registration import PROOF_HEADER
 from regsvc.api.schemas import Schema, example_of, make_schemas, reference
@@ -92,6 +101,12 @@ _SECURITY_SCHEMES: Final[dict[str, Schema]] = {
         "in": "header",
         "name": PROOF_HEADER,
         "description": "The `proof` returned by `POST /api/verify/check`.",
+    },
+    APPLICATION_TOKEN: {
+        "type": "apiKey",
+        "in": "header",
+        "name": APPLICATION_TOKEN_HEADER,
+        "description": "The `applicationToken` returned by `POST /api/register`, or the token in the receipt's link.",
     },
     LINK_COOKIE: {
         "type": "apiKey",

@@ -60,7 +60,7 @@ class App:
         self.questionnaires = wire_questionnaire(context, runtime, auth.limits, mail.codes.proofs)
         steps = [*self.questionnaires.steps, *chat.steps]
         self.registration_parts = registration = wire_registration(
-            context, runtime, auth, mail, passwords, sync, captchas, steps
+            context, runtime, auth, mail, passwords, sync, captchas, self.questionnaires, steps
         )
         export = UserExport(auth.audit, chat.links.find_of, self.questionnaires.find_result_of, context.now)
         self.self_service = wire_self_service(
@@ -83,6 +83,7 @@ class App:
             is_authme_enabled=is_bridge_on,
             verification=self.registration_parts.verification,
             registration=self.registration_parts.registration,
+            applications=self.registration_parts.applications,
             logins=accounts.logins,
             captchas=self.captcha_parts.captchas,
             accounts=accounts.accounts,

@@ -9,6 +9,7 @@ from typing import Final
 from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
+from regsvc.auth.application_tokens import ApplicationTokens
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.guess_limits import GuessLimits
 from regsvc.auth.password_links import PasswordLinks
@@ -52,6 +53,7 @@ class MailParts:
     outbox: Outbox
     codes: VerificationCodes
     links: PasswordLinks
+    application_tokens: ApplicationTokens
     renderer: MailRenderer
     delivery_worker: DeliveryWorker
     mail_queue: MailQueue
@@ -83,6 +85,7 @@ def wire_mail(
     secrets = DerivedSecrets(context.keys.installation_key)
     backend = make_mail_backend(config.mail, context.authme.mail if context.authme else None)
     links = PasswordLinks(secrets, now)
+    application_tokens = ApplicationTokens(secrets)
     outbox = Outbox(now, "mail", mail_retry_policy(config.mail.max_attempts))
     codes = VerificationCodes(
         secrets,
@@ -100,7 +103,7 @@ def wire_mail(
         now,
         sender=backend.sender,
         server_name=config.server.name,
-        next_steps=_make_next_steps(runtime.live, base_url, now),
+        next_steps=_make_next_steps(runtime.live, base_url, application_tokens, now),
     )
     store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)
     delivery_worker = DeliveryWorker(runtime.worker, store, MailTransport(runtime.worker, store, backend))
@@ -122,6 +125,7 @@ def wire_mail(
         outbox,
         codes,
         links,
+        application_tokens,
         renderer,
         delivery_worker,
         mail_queue,
@@ -131,7 +135,7 @@ def wire_mail(
     )
 
 
-def _make_next_steps(live: LiveConfig, base_url: str, now: Clock) -> NextSteps:
+def _make_next_steps(live: LiveConfig, base_url: str, application_tokens: ApplicationTokens, now: Clock) -> NextSteps:
     config = live.current
 
     def find_review_reapply_at(review: Review) -> datetime | None:
@@ -142,6 +146,7 @@ def _make_next_steps(live: LiveConfig, base_url: str, now: Clock) -> NextSteps:
         base_url,
         public_game_address(config.game.address),
         has_own_pages=config.http.web_root is None,
+        application_tokens=application_tokens,
         find_reapply_at=find_review_reapply_at,
     )
 

@@ -12,6 +12,8 @@ from regsvc.app.runtime import RuntimeParts
 from regsvc.app.sync import SyncParts
 from regsvc.core.email_address import EmailPolicy
 from regsvc.registration.applicant_proofs import ClientLimit, MailedCode
+from regsvc.registration.applications.status import Applications
+from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.registration.registration import Registration
 from regsvc.registration.steps import ApprovalStep, CaptchaStep, RegistrationStep
 from regsvc.registration.user_creation import UserCreation
@@ -24,6 +26,7 @@ class RegistrationParts:
 
     verification: EmailVerification
     registration: Registration
+    applications: Applications
 
 
 def wire_registration(
@@ -34,9 +37,10 @@ def wire_registration(
     passwords: PasswordParts,
     sync: SyncParts,
     captchas: Captchas,
+    questionnaires: Questionnaires,
     feature_steps: list[RegistrationStep],
 ) -> RegistrationParts:
-    """`feature_steps`: steps of other features, from cheap to expensive."""
+    """`feature_steps`: steps of other features, from cheap to expensive, those of the questionnaire included."""
     config, location, live = context.config.registration, context.location, runtime.live
     email_policy = EmailPolicy(config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases)
     verification = EmailVerification(
@@ -51,7 +55,9 @@ def wire_registration(
         proof=MailedCode(verification) if config.requires_code else ClientLimit(auth.limits, live),
         hashing=passwords.hashing,
         users=users,
+        tokens=mail.application_tokens,
         steps=[CaptchaStep(captchas), *feature_steps, ApprovalStep(live)],
         wake=mail.mail_queue.wake,
     )
-    return RegistrationParts(verification, registration)
+    applications = Applications(runtime.worker, mail.application_tokens, questionnaires, live, context.now)
+    return RegistrationParts(verification, registration, applications)

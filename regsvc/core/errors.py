@@ -111,6 +111,10 @@ class UserNotFound(Refusal, code="user_not_found", category=Category.NOT_FOUND, 
     """No user has this name."""
 
 
+class ApplicationNotFound(Refusal, code="application_not_found", category=Category.NOT_FOUND, is_business=True):
+    """One answer for a token that is wrong or missing, of a deleted user, or of an earlier address of the user."""
+
+
 class ProofRequired(Refusal, code="proof_required", category=Category.UNAUTHENTICATED, is_business=True):
     """The request came without a token that carries the permission, and without another accepted proof."""
 

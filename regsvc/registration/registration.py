@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from regsvc.accounts.decisions import DecisionResult
+from regsvc.auth.application_tokens import ApplicationTokens
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
@@ -23,6 +24,7 @@ class Registered:
     username: str
     email: str | None
     status: str
+    application_token: str = field(repr=False)
 
 
 class Registration:
@@ -36,6 +38,7 @@ class Registration:
         hashing: PasswordHashing,
         users: UserCreation,
         steps: Sequence[RegistrationStep],
+        tokens: ApplicationTokens,
         wake: Callable[[], None],
     ) -> None:
         """`steps`: conditions beyond the proof, from cheap to expensive. `wake` delivers committed messages."""
@@ -45,6 +48,7 @@ class Registration:
         self._hashing = hashing
         self._users = users
         self._steps = steps
+        self._tokens = tokens
         self._wake = wake
 
     async def register(self, application: Application, caller: Caller) -> Registered:
@@ -92,7 +96,9 @@ class Registration:
             user = self._users.insert(new, colliding, Actor(new.username, new.ip))
             if self._redeem_steps(application, user.id):
                 user = self._users.approve(user, AUTOMATIC)
-        return Registered(new.username, user.email, user.status)
+            else:
+                self._users.acknowledge(user)
+        return Registered(new.username, user.email, user.status, self._tokens.token_of(user))
 
     def _redeem_steps(self, application: Application, user_id: int) -> bool:
         """Redeem every step. Returns True where none asks for a review."""

@@ -139,6 +139,10 @@ class UserCreation:
         self._reconciler.reconcile_in_transaction(account, self._reconciler.request_row(account))
         return approved
 
+    def acknowledge(self, user: User) -> None:
+        """Mail the receipt to a user just inserted, who waits for review, inside `transaction`."""
+        self._transitions.acknowledge(user)
+
     def _reconcile_after_commit(self, key: str) -> None:
         try:
             self._reconciler.reconcile_after_commit(key)

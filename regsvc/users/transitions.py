@@ -206,6 +206,10 @@ class Transitions:
         self._audit.record("user.registered", by.name, user.username, ip=by.ip)
         self._webhook.enqueue("registered", user.username, user.status)
 
+    def acknowledge(self, user: User) -> None:
+        """Mail the receipt of a registration that waits for review."""
+        self._mail_queue.send_received(user)
+
     def record_deletions(self, keys: Sequence[str]) -> None:
         """Record and announce the deletion of users with SQL."""
         self._audit.record_each("user.deleted", SQL.name, keys)
@@ -288,9 +292,7 @@ class Transitions:
     def _enqueue_mail(self, decision: _Decision, review_id: int) -> None:
         name, user = decision.name, decision.user
         if name == "approve":
-            # an adopted player has a password in the game
-            needs_password = user.password_hash is None and user.origin != "adopted"
-            self._mail_queue.send_approved(user, review_id, needs_password=needs_password)
+            self._mail_queue.send_approved(user, review_id, needs_password=needs_password(user))
         elif name == "reject":
             self._mail_queue.send_rejected(user, review_id)
         elif name == "ban":
@@ -301,6 +303,11 @@ class Transitions:
             self._mail_queue.send_unbanned(user, review_id)
         elif name == "delete":
             self._mail_queue.send_deleted(user, review_id)
+
+
+def needs_password(user: User) -> bool:
+    """Return whether an approved user has to set a first password: an adopted player has one in the game."""
+    return user.password_hash is None and user.origin != "adopted"
 
 
 def _decide(user: User, name: str, target: str, details: DecisionDetails) -> _Decision:

@@ -56,6 +56,7 @@ def test_alice_waits_for_her_review(stack: Stack) -> None:
     assert reply.status == 201
     assert reply.json == {
         "success": True,
+        "applicationToken": reply.json["applicationToken"],
         "message": TRANSLATIONS.text("message.registered_pending", "en", username=alice.name),
         "username": alice.name,
         "email": alice.email,

@@ -2,6 +2,10 @@
 
 export type AnswerFields = { type?: string | null; selectedOptionIds?: Array<number> | null; textAnswer?: string | null };
 
+export type ApplicationQuery = { language?: string | null; token?: string | null };
+
+export type ApplicationReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; receivedAt: number; place: number | null; waiting: number; usualSeconds: number | null; reason: string | null; reviewedAt: number | null; reapplyAt: number | null; banExpiresAt: number | null; hasPassword: boolean; canCorrectEmail: boolean; answers: Array<GivenAnswerFields> | null; canEditAnswers: boolean; gameAddress: string | null };
+
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
 export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
@@ -108,6 +112,8 @@ export type ForgotPasswordRequest = { language?: string | null; captchaToken?: s
 
 export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null; statusHidden: boolean };
 
+export type GivenAnswerFields = { questionId: number; question: string; answer: string };
+
 export type HistoryFields = { username: string; transition: "approve" | "reject" | "ban" | "unban" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; operator: string; reviewedAt: number; isSameUser: boolean; isSameName: boolean; isSameEmail: boolean };
 
 export type InvalidTokenReply = { success: false; message: string; valid: false; code: string };
@@ -168,7 +174,7 @@ export type RecoveryCodesReply = { success: true; message?: string; recoveryCode
 
 export type Refusal = { success: false; code: string; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
 
-export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned" };
+export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; applicationToken: string };
 
 export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; proof?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
 
@@ -259,6 +265,7 @@ export interface GetRoutes {
   "captcha": { reply: CaptchaReply; body: {} };
   "captcha/work": { reply: CaptchaWorkReply; body: {} };
   "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
+  "application": { reply: ApplicationReply; body: {} };
   "review/status": { reply: ReviewStatusReply; body: {} };
   "user/status": { reply: UserStatusReply; body: {} };
   "user/export": { reply: ExportUserReply; body: {} };

@@ -21,7 +21,7 @@ from tests.support.manual_clock import ManualClock
 
 LANGUAGES = ("en", "zh")
 WITHOUT_GAME = set(MAILS) - {"approved", "approved_set_password", "unbanned", "ban_ended"}
-WITH_TOKEN = {"approved_set_password", "reset_password", "password_link"}
+WITH_TOKEN = {"received", "approved_set_password", "reset_password", "password_link"}
 CODES = {"verification_code", "unlink_code"}
 HEADERS = {"Subject", "From", "To", "Date", "Message-ID", "Auto-Submitted", "Content-Type", "MIME-Version"}
 

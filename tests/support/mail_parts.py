@@ -11,6 +11,7 @@ from typing import Any
 from peewee import Database
 
 from regsvc.app.mail import mail_retry_policy
+from regsvc.auth.application_tokens import ApplicationTokens
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.guess_limits import GuessLimits
 from regsvc.auth.password_links import PasswordLinks
@@ -80,6 +81,7 @@ class MailHarness:
                 "https://play.example.org",
                 game_address,
                 has_own_pages,
+                ApplicationTokens(secrets),
                 find_reapply_at=lambda review: find_reapply_at(
                     review.status_after, review.reviewed_at, timedelta(hours=24), clock()
                 ),

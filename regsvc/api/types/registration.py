@@ -26,6 +26,14 @@ Proof = Annotated[
 
 CodeProof = Annotated[Proof, Meta(description="In place of the code.")]
 
+ApplicationToken = Annotated[
+    str,
+    Meta(
+        description="Opens the application, as the link in the receipt does; keep it secret.",
+        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8"],
+    ),
+]
+
 REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
 
 
@@ -88,6 +96,7 @@ class RegisterReply(Reply, frozen=True, kw_only=True):
     username: Username
     email: Email | None
     status: Status
+    application_token: ApplicationToken
 
 
 class StatusQuery(Request, frozen=True, kw_only=True):

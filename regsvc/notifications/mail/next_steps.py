@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from regsvc.database.models import Review
+from regsvc.auth.application_tokens import ApplicationTokens, application_address
+from regsvc.database.models import Review, User
 
 _PAGES: Final[Mapping[str, str]] = {
     "already_registered": "/account",
@@ -33,6 +34,7 @@ class NextSteps:
     """The address that players type into the game; None: the host has set none."""
     has_own_pages: bool
     """Whether the built-in pages exist; otherwise mails lead to the home page of the host's own front end."""
+    application_tokens: ApplicationTokens
     find_reapply_at: Callable[[Review], datetime | None]
     """Return when the name of the rejected registration is free again; None if it already is."""
 
@@ -42,3 +44,8 @@ class NextSteps:
         if page is None:
             return None
         return self.base_url + (page if self.has_own_pages else "/")
+
+    def make_application_link(self, user: User) -> tuple[str, str]:
+        """Return the address of the page of the user's application, which exists on every host, and the token in it."""
+        token = self.application_tokens.token_of(user)
+        return application_address(self.base_url, token), token

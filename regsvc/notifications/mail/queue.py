@@ -62,6 +62,10 @@ class MailQueue:
         """Enqueue the notice sent instead of a code when the address already belongs to a user."""
         self._outbox.put("already_registered", to, language, user_id=user_id)
 
+    def send_received(self, user: User) -> None:
+        """Enqueue the receipt of a registration that waits for review."""
+        self._put(user, "received", None)
+
     def send_approved(self, user: User, review_id: int, *, needs_password: bool) -> None:
         """Enqueue the welcome mail; with a link to set the first password where the user has none."""
         self._put(user, "approved_set_password" if needs_password else "approved", review_id)

@@ -96,6 +96,7 @@ class MailRenderer:
             "verification_code": self._verification_code,
             "unlink_code": self._unlink_code,
             "already_registered": self._about_user,
+            "received": self._received,
             "approved": self._approved,
             "approved_set_password": self._approved_set_password,
             "rejected": self._rejected,
@@ -158,6 +159,16 @@ class MailRenderer:
 
     def _about_user(self, mail: OutboxMessage) -> _Content:
         return _Content({"username": _get_user(mail).username})
+
+    def _received(self, mail: OutboxMessage) -> _Content:
+        """Render the receipt; a decision that was made before it is sent makes it pointless."""
+        user = _get_user(mail)
+        if user.status != PENDING:
+            raise NothingToSend("the registration was reviewed meanwhile")
+        if user.email_key != mail.recipient_key:
+            raise NothingToSend("the user has another address now")
+        link, token = self._next_steps.make_application_link(user)
+        return _Content({"username": user.username, "link": link}, (token,))
 
     def _approved(self, mail: OutboxMessage) -> _Content:
         return _Content({"username": _get_user(mail).username, "reason": _get_review(mail).reason or None})

@@ -28,6 +28,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "verification_code": frozenset({"code", "minutes"}),
     "unlink_code": frozenset({"username", "code", "minutes"}),
     "already_registered": frozenset({"username"}),
+    "received": frozenset({"username"}),
     "approved": frozenset({"username", "reason"}),
     "approved_set_password": frozenset({"username", "reason", "days"}),
     "rejected": frozenset({"username", "reason", "again"}),

@@ -4,7 +4,7 @@ The token is derived from its row (`regsvc.auth.derived_secrets`) and can be red
 registration that redeems it assigns the row to the new user, where it stays for the review.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -84,19 +84,14 @@ class QuestionnaireResults:
 
     def find_of(self, user_id: int) -> QuestionnaireResult | None:
         """Return the user's result, or None."""
-        row = StoredQuestionnaire.get_or_none(StoredQuestionnaire.user == user_id)
-        if row is None:
-            return None
-        return QuestionnaireResult(
-            score=row.score,
-            max_score=row.max_score,
-            pass_score=row.pass_score,
-            is_passed=row.is_passed,
-            requires_review=row.requires_review,
-            summary=row.summary,
-            submitted_at=row.submitted_at,
-            answers=msgspec.json.decode(row.answers, type=tuple[AnsweredQuestion, ...]),
-        )
+        return self.find_all_of([user_id]).get(user_id)
+
+    def find_all_of(self, user_ids: Collection[int]) -> dict[int, QuestionnaireResult]:
+        """Return the results of those of these users who have one, by user id."""
+        if not user_ids:
+            return {}
+        rows = StoredQuestionnaire.select().where(StoredQuestionnaire.user.in_(sorted(user_ids)))
+        return {row.user_id: _result_of(row) for row in rows}
 
     def purge_expired(self) -> int:
         """Delete expired results and those of users deleted with SQL; return their number."""
@@ -120,6 +115,19 @@ class QuestionnaireResults:
     def _is_redeemable(self, row: StoredQuestionnaire) -> bool:
         """Whether the result has neither been redeemed nor expired."""
         return row.expires_at is not None and bool(row.expires_at > self._now())
+
+
+def _result_of(row: StoredQuestionnaire) -> QuestionnaireResult:
+    return QuestionnaireResult(
+        score=row.score,
+        max_score=row.max_score,
+        pass_score=row.pass_score,
+        is_passed=row.is_passed,
+        requires_review=row.requires_review,
+        summary=row.summary,
+        submitted_at=row.submitted_at,
+        answers=msgspec.json.decode(row.answers, type=tuple[AnsweredQuestion, ...]),
+    )
 
 
 def record_answer(scored: ScoredAnswer, language: str) -> AnsweredQuestion:

@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -73,7 +73,11 @@ class Questionnaires(ABC):
 
     def find_result_of(self, user_id: int) -> QuestionnaireResult | None:
         """Return the user's result, or None. Blocking: for a worker thread."""
-        return self._results.find_of(user_id)
+        return self.find_results_of([user_id]).get(user_id)
+
+    def find_results_of(self, user_ids: Collection[int]) -> dict[int, QuestionnaireResult]:
+        """Return the results of those of these users who have one, by user id. Blocking: for a worker thread."""
+        return self._results.find_all_of(user_ids)
 
     def purge_expired(self) -> int:
         """Delete expired results and return their number. Blocking: for a worker thread."""

@@ -49,9 +49,17 @@ class Letter:
         part = self.message.get_body(("html",))
         return None if part is None else str(part.get_content())
 
+    @property
+    def is_receipt(self) -> bool:
+        """Whether it is the receipt of a registration."""
+        part = self.message.get_body(("plain",))
+        return part is not None and "/application#token=" in str(part.get_content())
+
 
 class MailServer:
     """Runs on a loop in its own thread. `start` and `stop` may alternate; port and letters stay.
+
+    Receipts of registrations are kept apart from other letters: one is only sent if the decision does not come first.
 
     `tls` makes it offer STARTTLS; `account` (name, password) then makes it ask for a login as well.
     """
@@ -60,6 +68,7 @@ class MailServer:
         self.host = HOST
         self.port = free_port()
         self.letters: list[Letter] = []
+        self.receipts: list[Letter] = []
         self.refused: Counter[str] = Counter()  # recipient → how often it was turned away
         self._tls = tls
         self._account = account
@@ -130,6 +139,16 @@ class MailServer:
             has_come = self._arrived.wait_for(lambda: len(looked_at()) >= count, timeout)
         assert has_come, f"{len(looked_at())} of {count} mails to {recipient} came"
         return looked_at()[count - 1]
+
+    def wait_for_receipt(self, recipient: str, timeout: float = WAIT) -> Letter:
+        """The receipt sent to this address; AssertionError if it has not arrived after `timeout` seconds."""
+
+        def receipts() -> list[Letter]:
+            return [letter for letter in self.receipts if recipient in letter.recipients]
+
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: bool(receipts()), timeout), f"no receipt came to {recipient}"
+        return receipts()[0]
 
     def wait_for_refusal(self, recipient: str, count: int = 1, timeout: float = WAIT) -> None:
         """Waits until this address was rejected `count` times; AssertionError after `timeout` seconds."""
@@ -208,6 +227,6 @@ class MailServer:
             is_encrypted=session.ssl is not None,
         )
         with self._arrived:
-            self.letters.append(letter)
+            (self.receipts if letter.is_receipt else self.letters).append(letter)
             self._arrived.notify_all()
         return ACCEPTED

@@ -1,0 +1,124 @@
+"""The status of applications, as those who have their tokens see it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from regsvc.auth.application_tokens import ApplicationTokens
+from regsvc.config.live import LiveConfig
+from regsvc.core.clock import Clock
+from regsvc.core.errors import ApplicationNotFound
+from regsvc.core.game_address import public_game_address
+from regsvc.core.shared_lookup import SharedLookup
+from regsvc.database.engine import Worker
+from regsvc.database.models import APPROVED, PENDING, Player, User
+from regsvc.registration.questionnaire.service import Questionnaires
+from regsvc.users.reapplication import find_reapply_at
+from regsvc.users.transitions import needs_password
+from regsvc.users.user_details import AnsweredQuestion
+from regsvc.users.waiting_line import UsualWait, find_places
+
+
+@dataclass(frozen=True)
+class ApplicationStatus:
+    """An application and what may become of it."""
+
+    username: str
+    email: str | None
+    status: str
+    received_at: datetime
+    place: int | None
+    """The place in the line of those who wait, from 1; None for others."""
+    waiting: int
+    """Number of users who wait for review."""
+    usual_seconds: int | None
+    """How long reviews usually take; None: too few were made."""
+    reason: str | None
+    reviewed_at: datetime | None
+    reapply_at: datetime | None
+    """When the name of a rejected user becomes free; None: it is."""
+    ban_expires_at: datetime | None
+    has_password: bool
+    can_correct_email: bool
+    answers: tuple[AnsweredQuestion, ...] | None
+    """None: the applicant was not asked."""
+    can_edit_answers: bool
+    game_address: str | None
+
+
+class Applications:
+    """Look-ups of applications by token; those that arrive at the same time share queries."""
+
+    def __init__(
+        self, worker: Worker, tokens: ApplicationTokens, questionnaires: Questionnaires, live: LiveConfig, now: Clock
+    ) -> None:
+        self._worker = worker
+        self._tokens = tokens
+        self._questionnaires = questionnaires
+        self._live = live
+        self._now = now
+        self._usual_wait = UsualWait(now)
+        self._lookup: SharedLookup[str, ApplicationStatus] = SharedLookup(self.find_all)
+
+    async def find(self, token: str) -> ApplicationStatus:
+        """Return the application of this token. Raises `ApplicationNotFound`."""
+        found = await self._lookup.find(token)
+        if found is None:
+            raise ApplicationNotFound
+        return found
+
+    async def find_all(self, tokens: Sequence[str]) -> Mapping[str, ApplicationStatus]:
+        """Return the applications of these tokens, without those that are not valid."""
+        return await self._worker.run(self._load, tokens)
+
+    def _load(self, tokens: Sequence[str]) -> Mapping[str, ApplicationStatus]:
+        """Load any number of applications with few statements, but for one to count each place."""
+        users = self._tokens.find_users(tokens)
+        if not users:
+            return {}
+        line = find_places({user.id for user in users.values() if user.status == PENDING})
+        answers = self._questionnaires.find_results_of({user.id for user in users.values()})
+        with_password = _find_players_with_password([user for user in users.values() if user.status == APPROVED])
+        usual_seconds = self._usual_wait.find_seconds()
+        config = self._live.current
+        requires_code = config.registration.requires_code
+        game_address = public_game_address(config.game.address)
+        statuses = {}
+        for token, user in users.items():
+            result = answers.get(user.id)
+            is_pending = user.status == PENDING
+            statuses[token] = ApplicationStatus(
+                username=user.username,
+                email=user.email,
+                status=user.status,
+                received_at=user.created_at,
+                place=line.places.get(user.id),
+                waiting=line.waiting,
+                usual_seconds=usual_seconds,
+                reason=user.reason or None,
+                reviewed_at=user.reviewed_at,
+                reapply_at=find_reapply_at(
+                    user.status, user.reviewed_at, config.registration.reapply_after, self._now()
+                ),
+                ban_expires_at=user.ban_expires_at,
+                has_password=not needs_password(user) or user.id in with_password,
+                can_correct_email=is_pending and may_correct_email(user, requires_code=requires_code),
+                answers=None if result is None else result.answers,
+                can_edit_answers=is_pending and result is not None and self._questionnaires.is_enabled,
+                game_address=game_address,
+            )
+        return statuses
+
+
+def may_correct_email(user: User, *, requires_code: bool) -> bool:
+    """Return whether the address of a user is a note that nothing proves, which may be replaced by another one."""
+    return not requires_code and not user.is_email_verified
+
+
+def _find_players_with_password(users: Sequence[User]) -> set[int]:
+    """Return the ids of those users who have a password in the game."""
+    ids = [user.id for user in users if needs_password(user)]
+    if not ids:
+        return set()
+    rows = Player.select(Player.user_id).where(Player.user_id.in_(ids), Player.base_hash.is_null(False))
+    return {row.user_id for row in rows}

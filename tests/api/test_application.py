@@ -1,0 +1,241 @@
+"""GET /api/application: the status of an application, opened by its token alone."""
+
+import re
+
+import pytest
+
+from tests.support.captchas import post_with_guesses
+from tests.support.daemon import Reply
+from tests.support.our_tables import everything_stored, our_database
+from tests.support.questions import PASSING, WORDS, applies, asking, token_for
+from tests.support.refusals import assert_refused
+from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack, find_code
+
+PATH = "/api/application"
+
+
+def token_of(stack: Stack, person: Person, **fields: object) -> str:
+    """Register the person and return the token of the application."""
+    reply = stack.register(person, **fields)
+    assert reply.status == 201, reply.text
+    token: str = reply.json["applicationToken"]
+    return token
+
+
+def look(stack: Stack, token: str) -> Reply:
+    return stack.get(PATH, headers={"X-Application-Token": token})
+
+
+def mailed_token(stack: Stack, person: Person) -> str:
+    """Return the token in the link of the receipt."""
+    match = re.search(r"/application#token=(\S+)", stack.smtp.wait_for_receipt(person.email).text)
+    assert match is not None
+    return match[1]
+
+
+# --- What the applicant sees ---
+
+
+def test_alice_follows_her_application_from_the_receipt_to_the_approval(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    token = token_of(stack, alice)
+    assert mailed_token(stack, alice) == token
+    waiting = look(stack, token)
+    assert waiting.status == 200
+    facts = waiting.json
+    assert facts["place"] == facts["waiting"] >= 1
+    assert facts["receivedAt"] == stack.user(alice)["regTime"]
+    assert {name: facts[name] for name in sorted(facts)} == {
+        "answers": None,
+        "banExpiresAt": None,
+        "canCorrectEmail": False,
+        "canEditAnswers": False,
+        "email": alice.email,
+        "gameAddress": None,
+        "hasPassword": True,
+        "place": facts["place"],
+        "reapplyAt": None,
+        "reason": None,
+        "receivedAt": facts["receivedAt"],
+        "reviewedAt": None,
+        "status": "pending",
+        "success": True,
+        "username": alice.name,
+        "usualSeconds": facts["usualSeconds"],
+        "waiting": facts["waiting"],
+    }
+    stack.decides("approve", alice, reason="Welcome!")
+    approved = look(stack, token).json
+    assert (approved["status"], approved["place"], approved["reason"]) == ("approved", None, "Welcome!")
+    assert approved["reviewedAt"] >= approved["receivedAt"]
+
+
+def test_the_line_moves(stack: Stack) -> None:
+    alice, bob = stack.newcomer("alice"), stack.newcomer("bob")
+    alices, bobs = token_of(stack, alice), token_of(stack, bob)
+    before = look(stack, bobs).json
+    assert before["place"] == look(stack, alices).json["place"] + 1
+    stack.decides("reject", alice)
+    after = look(stack, bobs).json
+    assert (after["place"], after["waiting"]) == (before["place"] - 1, before["waiting"] - 1)
+
+
+def test_a_rejection_says_why_and_until_when_the_name_is_held(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    token = token_of(stack, alice)
+    stack.decides("reject", alice, reason="Too short.")
+    rejected = look(stack, token).json
+    assert (rejected["status"], rejected["reason"]) == ("rejected", "Too short.")
+    assert rejected["reapplyAt"] == rejected["reviewedAt"] + 24 * 3600 * 1000
+
+
+def test_a_ban_says_until_when(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    token = token_of(stack, alice)
+    stack.decides("ban", alice, reason="Spam", expiresAt=4_000_000_000_000)
+    banned = look(stack, token).json
+    assert (banned["status"], banned["reason"], banned["banExpiresAt"]) == ("banned", "Spam", 4_000_000_000_000)
+
+
+def test_who_has_no_password_yet_is_told(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    token = token_of(stack, alice, password=None)
+    assert look(stack, token).json["hasPassword"] is False
+    stack.decides("approve", alice)
+    assert look(stack, token).json["hasPassword"] is False
+
+
+def test_how_long_reviews_usually_take(make_stack: MakeStack) -> None:
+    stack = make_stack("sqlite")
+    people = [stack.newcomer("applicant") for _ in range(6)]
+    tokens = [token_of(stack, person) for person in people]
+    assert look(stack, tokens[0]).json["usualSeconds"] is None
+    ours = our_database(stack)
+    for hours, person in enumerate(people[:5], start=1):
+        ours.execute(
+            "UPDATE regsvc_user SET created_at = strftime('%Y-%m-%d %H:%M:%f', 'now', ?) WHERE username_key = ?",
+            (f"-{hours} hours", person.key),
+        )
+        stack.decides("approve" if hours % 2 else "reject", person)
+    stack.restart_with({})  # the median is kept for a minute
+    usual = look(stack, tokens[5]).json["usualSeconds"]
+    assert 3 * 3600 <= usual <= 3 * 3600 + 60
+
+
+def test_answers_are_shown(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> None:
+    stack = make_stack("sqlite", config=asking(tmp_path_factory.mktemp("questions")))
+    alice = stack.newcomer("alice")
+    token = applies(stack, alice, token_for(stack, PASSING | WORDS)).json["applicationToken"]
+    facts = look(stack, token).json
+    assert facts["answers"] == [
+        {"questionId": 1, "question": "What do you do?", "answer": "Talk"},
+        {"questionId": 7, "question": "Which are allowed?", "answer": "Building"},
+        {"questionId": 9, "question": "Why here?", "answer": "I like it."},
+    ]
+    assert facts["canEditAnswers"] is True
+    stack.decides("approve", alice)
+    assert look(stack, token).json["canEditAnswers"] is False
+
+
+def test_where_no_code_is_required_there_is_no_receipt_and_the_address_can_be_corrected(make_stack: MakeStack) -> None:
+    stack = make_stack("sqlite", config={"registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT}})
+    alice = stack.newcomer("alice")
+    body = {"username": alice.name, "password": alice.password, "email": alice.email}
+    reply = post_with_guesses(stack, "/api/register", body)
+    facts = look(stack, reply.json["applicationToken"]).json
+    assert (facts["email"], facts["canCorrectEmail"]) == (alice.email, True)
+    stack.decides("approve", alice)
+    assert look(stack, reply.json["applicationToken"]).json["canCorrectEmail"] is False
+    assert stack.smtp.receipts == []
+
+
+# --- The token ---
+
+
+def test_the_token_is_stored_nowhere(stack: Stack) -> None:
+    token = token_of(stack, stack.newcomer("alice"))
+    assert token not in everything_stored(stack)
+
+
+def test_the_token_in_the_query_opens_it_and_is_not_logged(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    token = token_of(stack, alice)
+    assert stack.get(PATH, {"token": token}).json["username"] == alice.name
+    assert stack.get(PATH, {"token": token, "language": "a" * 300, "x": "%00"}).status == 200
+    assert stack.get(PATH, {"token": f"{token}x"}).status == 404
+    assert stack.post(f"{PATH}?token={token}", {}).status == 405
+    log = "\n".join(stack.daemon.log)
+    assert "GET /api/application 200" in log
+    assert token.partition(".")[2] not in log
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_token_that_is_wrong_opens_nothing(stack: Stack, language: str) -> None:
+    token = token_of(stack, stack.newcomer("alice"))
+    row, _dot, mac = token.partition(".")
+    other = f"{int(row) + 1}.{mac}"
+    huge = f"{2**63}.{mac}"
+    for wrong in ("", "x", other, huge, f"{row}.", f".{mac}", f"{row}.{mac[:-1]}", f"{row}.{mac}=", "9" * 5000, "1.é"):
+        reply = stack.get(PATH, {"token": wrong, "language": language} if wrong else {"language": language})
+        assert_refused(reply, 404, "application_not_found", language=language)
+
+
+def test_the_token_opens_nothing_else(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    token = token_of(stack, bob)
+    stack.decides("approve", bob)
+    assert_refused(stack.get("/api/user/export", token=token), 401, "unauthorized")
+    reset = stack.post("/api/password/reset", {"token": token, "newPassword": "a-new-secret"})
+    assert_refused(reset, 422, "invalid_token", field="token")
+    assert_refused(applies(stack, stack.newcomer(), token, proof=token, code="0"), 422, "invalid_code", field="proof")
+
+
+def test_it_ends_with_the_application(stack: Stack) -> None:
+    alice, bob = stack.newcomer("alice"), stack.newcomer("bob")
+    alices, bobs = token_of(stack, alice), token_of(stack, bob)
+    stack.decides("delete", alice)
+    assert_refused(look(stack, alices), 404, "application_not_found")
+    stack.decides("reject", bob)
+    our_database(stack).execute(
+        "UPDATE regsvc_user SET reviewed_at = '2020-01-01 00:00:00' WHERE username_key = ?", (bob.key,)
+    )
+    newer = token_of(stack, bob)
+    assert_refused(look(stack, bobs), 404, "application_not_found")
+    assert look(stack, newer).json["status"] == "pending"
+
+
+def test_it_ends_when_the_address_changes(stack: Stack) -> None:
+    bob = stack.newcomer("bob")
+    token = token_of(stack, bob)
+    stack.decides("approve", bob)
+    new = f"new.{bob.email}"
+    assert stack.post("/api/verify/send", {"email": new, "purpose": "change_email"}).status == 200
+    code = find_code(stack.smtp.wait_for(new).text)
+    body = {"email": new, "code": code, "currentPassword": bob.password}
+    assert stack.post("/api/user/update", body, token=stack.user_token(bob)).status == 200
+    assert_refused(look(stack, token), 404, "application_not_found")
+
+
+def test_look_ups_are_limited(make_stack: MakeStack) -> None:
+    stack = make_stack("sqlite", config={"http": {"status_limit": ["3 per hour"]}})
+    token = token_of(stack, stack.newcomer("alice"))
+    assert [look(stack, token).status for _ in range(4)] == [200, 200, 200, 429]
+
+
+# --- The receipt ---
+
+
+def test_the_receipt_is_in_the_applicants_language(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    token_of(stack, alice, language="zh")
+    assert "注册申请" in stack.smtp.wait_for_receipt(alice.email).subject
+
+
+def test_automatic_approvals_have_a_token_and_no_receipt(make_stack: MakeStack) -> None:
+    stack = make_stack("sqlite", config={"registration": {"approval": False}})
+    bob = stack.newcomer("bob")
+    token = token_of(stack, bob)
+    facts = look(stack, token).json
+    assert (facts["status"], facts["place"]) == ("approved", None)
+    assert stack.smtp.wait_for(bob.email, 2).subject.startswith("Welcome")
+    assert stack.smtp.receipts == []
