@@ -117,7 +117,7 @@ def test_by_address_however_it_is_written(stack: Stack) -> None:
     newest(stack, bob, "sent")
     for spelling in (bob.email, bob.email.upper()):
         mails = ask(stack, to=spelling)["mails"]
-        assert [mail["template"] for mail in mails] == ["approved", "verification_code"]
+        assert [mail["template"] for mail in mails] == ["approved", "received", "verification_code"]
     assert ask(stack, to="nobody@example.org")["mails"] == []
     assert ask(stack, to="no address@")["mails"] == []
 
@@ -130,15 +130,15 @@ def test_by_name_also_after_the_address_changed(stack: Stack) -> None:
         (f"new.{bob.email}", bob.key),
     )
     for spelling in (bob.name, bob.key):
-        assert [mail["template"] for mail in ask(stack, to=spelling)["mails"]] == ["approved"]
+        assert [mail["template"] for mail in ask(stack, to=spelling)["mails"]] == ["approved", "received"]
 
 
 def test_by_name_also_after_the_user_is_gone(stack: Stack) -> None:
     bob = stack.approved("bob")
     newest(stack, bob, "sent")
     stack.decides("delete", bob, silent=True)
-    [mail] = ask(stack, to=bob.name)["mails"]
-    assert (mail["template"], mail["username"]) == ("approved", None)
+    mails = ask(stack, to=bob.name)["mails"]
+    assert [(mail["template"], mail["username"]) for mail in mails] == [("approved", None), ("received", None)]
 
 
 def test_by_state(stack: Stack) -> None:
@@ -160,14 +160,14 @@ def test_pages_begin_with_the_newest_mail(stack: Stack) -> None:
         stack.decides(transition, bob)
     everything = [mail["id"] for mail in mails_to(stack, bob)]
     assert everything == sorted(everything, reverse=True)
-    assert len(everything) == 4
+    assert len(everything) == 5
     found = []
     for number in (1, 2):
         page = ask(stack, to=bob.email, page=number, size=3)
         assert page["pagination"] == {
             "currentPage": number,
             "pageSize": 3,
-            "totalCount": 4,
+            "totalCount": 5,
             "totalPages": 2,
             "hasNext": number < 2,
             "hasPrev": number > 1,

@@ -108,8 +108,8 @@ def test_mails_and_their_fate(stack: Stack) -> None:
     alice = stack.approved("alice")
     stack.smtp.wait_for(alice.email, 2)
     mails = whole(stack, alice)["mails"]
-    assert [mail["template"] for mail in mails] == ["approved", "verification_code"]
-    assert mails[1] | {"id": 0, "createdAt": 0, "doneAt": 0} == {
+    assert [mail["template"] for mail in mails] == ["approved", "received", "verification_code"]
+    assert mails[2] | {"id": 0, "createdAt": 0, "doneAt": 0} == {
         "id": 0,
         "template": "verification_code",
         "to": alice.email,
@@ -132,7 +132,7 @@ def test_a_mail_that_failed_says_why(stack: Stack) -> None:
         " WHERE recipient_key = ? AND template = 'verification_code'",
         (alice.email,),
     )
-    mail = whole(stack, alice)["mails"][1]
+    mail = whole(stack, alice)["mails"][2]
     assert (mail["state"], mail["lastError"]) == ("failed", "mailbox full")
 
 

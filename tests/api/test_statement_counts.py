@@ -106,7 +106,7 @@ def test_a_code_too_soon(host: Host) -> None:
 
 def test_a_registration(host: Host) -> None:
     assert host.register("alice").status == 201
-    host.assert_at_most(9)
+    host.assert_at_most(10)
 
 
 def test_a_registration_with_a_wrong_code(host: Host) -> None:

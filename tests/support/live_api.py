@@ -101,6 +101,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         user_details=unused,
         audit=unused,
         sync=unused,
+        applications=unused,
         statuses=unused,
         status_limits=unused,
         mail_queue=MailQueue(unused, "en", is_available=True, wake=unused, wake_mails=unused),
