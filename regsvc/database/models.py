@@ -328,6 +328,7 @@ class StoredQuestionnaire(BaseModel):
     id = BigAutoField()
     nonce = CharField(32)
     user = ForeignKeyField(User, null=True, unique=True, on_delete="CASCADE", backref="questionnaires")
+    user_id: int | None  # peewee's name for what the key holds
     score = IntegerField()
     max_score = IntegerField()
     pass_score = IntegerField()

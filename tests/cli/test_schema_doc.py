@@ -13,7 +13,7 @@ from regsvc.cli.docs.example_queries import EXAMPLE_QUERIES
 from regsvc.cli.docs.schema import SCHEMA_FILE, main, schema_doc
 from regsvc.core.errors import BadCredentials, Unauthorized
 from regsvc.database.fields import UtcDateTimeField
-from regsvc.database.models import MODELS, User
+from regsvc.database.models import MODELS, OutboxEntry, User
 from regsvc.database.schema import list_tables, list_views
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme.authme_database import Row
@@ -154,6 +154,7 @@ def test_query_story_of_alice(services: ServiceHarness, ask: Ask) -> None:
 def test_query_undelivered_mails(services: ServiceHarness, ask: Ask) -> None:
     for name in ("Alice", "Bob", "Carol"):
         services.approved(name)
+    OutboxEntry.delete().where(OutboxEntry.template == "received").execute()
     outbox = services.app.mail_parts.outbox
     alice, bob = outbox.claim_due(2)
     outbox.mark_sent(alice.id)

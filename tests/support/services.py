@@ -135,10 +135,10 @@ class ServiceHarness:
         return [json.loads(entry.detail or "{}") for entry in self.audits(action, target)]
 
     def mails(self, name: str) -> list[str]:
-        """Return the templates mailed to this user, oldest first."""
+        """Return the templates mailed to this user, oldest first, without the receipt."""
         key = self.user(name).email_key
         query = OutboxEntry.select().where(OutboxEntry.recipient_key == key).order_by(OutboxEntry.id)
-        return [entry.template for entry in query]
+        return [entry.template for entry in query if entry.template != "received"]
 
     def sessions(self, name: str) -> int:
         """Return the number of the user's active sessions."""

@@ -121,4 +121,4 @@ def _find_players_with_password(users: Sequence[User]) -> set[int]:
     if not ids:
         return set()
     rows = Player.select(Player.user_id).where(Player.user_id.in_(ids), Player.base_hash.is_null(False))
-    return {row.user_id for row in rows}
+    return {row.user_id for row in rows if row.user_id is not None}

@@ -91,7 +91,7 @@ class QuestionnaireResults:
         if not user_ids:
             return {}
         rows = StoredQuestionnaire.select().where(StoredQuestionnaire.user.in_(sorted(user_ids)))
-        return {row.user_id: _result_of(row) for row in rows}
+        return {row.user_id: _result_of(row) for row in rows if row.user_id is not None}
 
     def purge_expired(self) -> int:
         """Delete expired results and those of users deleted with SQL; return their number."""
