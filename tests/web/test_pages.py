@@ -86,6 +86,11 @@ def test_nothing_is_allowed_that_the_pages_do_not_need() -> None:
     )
 
 
+@each_page
+def test_a_page_may_start_the_worker_if_its_script_asks_for_captchas(page: WebPage) -> None:
+    assert page.asks_captchas is (b"captchaWorker" in load_script(page.name).content)
+
+
 @pytest.mark.parametrize(
     ("logo", "icon", "sources"),
     [
