@@ -24,7 +24,7 @@ from regsvc.core.startup_error import StartupError
 log = logging.getLogger(__name__)
 
 FALLBACK_LANGUAGE: Final = "en"
-OPERATORS_SECTIONS: Final = ("page.admin.", "doctor.")
+OPERATORS_SECTIONS: Final = ("page.admin.",)
 """Beginnings of the keys of texts that only operators read."""
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _MAX_KEYS_SHOWN: Final = 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 import time
 from pathlib import Path
@@ -14,6 +15,16 @@ from tests.support.each import assert_each
 
 BUILT_IN = load_translations()
 MOST_COMMON_WORDS = 2  # "Minecraft Server" may be the same in another language
+AFTER_A_NUMBER = re.compile(
+    r"\{(?:count|score|seconds|minutes|remainingSeconds|digits|typed|points|online|(?:min|max|pass_?|open_?)\w*)\}"
+    r"[ \u00a0]([^\W\d_]+)"
+)
+AFTER_NUMBERS = {
+    "en": {"min", "s", "so", "to", "of", "needed", "more"}
+    | {"bytes", "characters", "digits", "letters", "minutes", "options", "players", "points", "seconds"},
+    "de": {"Min", "Sek", "s", "bis", "von", "Bytes", "Zeichen"} | {"Antworten", "Buchstaben", "Spielern", "Ziffern"},
+    "fr": {"min", "s", "pour", "sur", "à", "choix", "octets"} | {"caractères", "chiffres", "lettres"},
+}
 
 
 def placeholders(text: str) -> set[str]:
@@ -50,6 +61,13 @@ def test_every_language_says_the_same(language: str) -> None:
             assert text != english, "not translated"
 
     assert_each(sorted(BUILT_IN.keys(language)), check)
+
+
+@pytest.mark.parametrize("language", AFTER_NUMBERS)
+def test_a_number_is_followed_by_a_word_that_fits_every_number(language: str) -> None:
+    """There are no plural forms: a word that has one stands where the number is hardly ever 1."""
+    texts = (BUILT_IN.text(key, language) for key in BUILT_IN.keys(language) if not is_for_operators(key))
+    assert {word for text in texts for word in AFTER_A_NUMBER.findall(text)} == AFTER_NUMBERS[language]
 
 
 def test_every_refusal_has_a_text_and_no_text_is_unused() -> None:

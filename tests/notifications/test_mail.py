@@ -164,7 +164,8 @@ def test_a_second_attempt_has_the_same_message_id(mail_harness: MailHarness, clo
 
 
 @pytest.mark.parametrize(
-    ("language", "word"), [("zh", "验证码"), ("zh-CN", "验证码"), ("fr", "code"), ("../../x", "code")]
+    ("language", "word"),
+    [("zh", "验证码"), ("zh-CN", "验证码"), ("de-AT", "Bestätigungscode"), ("tlh", "code"), ("../../x", "code")],
 )
 def test_it_is_written_in_a_language_there_is(mail_harness: MailHarness, language: str, word: str) -> None:
     mail_harness.ask_for_code(language=language)
@@ -298,16 +299,17 @@ def test_addresses_of_all_kinds_stand_in_the_header(mail_harness: MailHarness, r
 
 def test_a_host_writes_his_own_words(our_database: Database, clock: ManualClock, tmp_path: Path) -> None:
     (tmp_path / "verification_code.en.txt").write_text("Subject: Ahoy!\n\nThe word is $code, ye have $minutes.\n")
-    (tmp_path / "verification_code.fr.txt").write_text("Subject: Bonjour\n\nVotre code : $code\n", encoding="utf-8")
+    (tmp_path / "nl").mkdir()
+    (tmp_path / "nl" / "verification_code.txt").write_text("Subject: Hallo\n\nJe code: $code\n", encoding="utf-8")
     (tmp_path / "README").write_text("not a mail")
     mail_harness = MailHarness(our_database, clock, tmp_path)
     code = mail_harness.ask_for_code()
     message = as_received(render(mail_harness))
     assert message["Subject"] == "Ahoy!"
     assert message.get_content() == f"The word is {code}, ye have 5.\r\n"
-    assert load_mail_templates(tmp_path).languages == ["en", "fr", "zh"]
-    french = mail_harness.renderer.compose("verification_code", ALICE, "fr", {"code": "123456", "minutes": "5"})
-    assert french["Subject"] == "Bonjour"
+    assert load_mail_templates(tmp_path).languages == sorted([*load_mail_templates(None).languages, "nl"])
+    dutch = mail_harness.renderer.compose("verification_code", ALICE, "nl", {"code": "123456", "minutes": "5"})
+    assert dutch["Subject"] == "Hallo"
 
 
 @pytest.mark.parametrize(
