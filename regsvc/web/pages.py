@@ -21,6 +21,7 @@ from tornado.routing import Matcher
 from tornado.template import Template
 
 from regsvc.api.handlers.config import public_config
+from regsvc.auth.application_tokens import APPLICATION_PATH
 from regsvc.auth.password_links import SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
@@ -47,8 +48,8 @@ class WebPage:
     is_mailed: bool = False
     """Mails link to the page, so it exists even if the host has their own front end."""
     template: str = "page.html"
-    helps_to_join: bool = False
-    """Whether the page shows how to join the game, whose texts are in `[page.join]`."""
+    parts: tuple[str, ...] = ()
+    """Parts that it shares with other pages: the texts of "join", how to join the game, are in `[page.join]`."""
     asks_captchas: bool = False
     """Whether one of its forms may ask for a captcha; a worker solves those without a picture."""
 
@@ -60,16 +61,17 @@ class WebPage:
     @property
     def sections(self) -> tuple[str, ...]:
         """All sections of the translations that its script uses."""
-        return ("page.common", *(("page.join",) if self.helps_to_join else ()), self.section)
+        return ("page.common", *(f"page.{part}" for part in self.parts), self.section)
 
 
 PAGE_TABLE: Final = (
     WebPage("/", "home", template="home.html"),
-    WebPage("/register", "register", is_in_menu=True, helps_to_join=True, asks_captchas=True),
-    WebPage("/account", "account", is_in_menu=True, helps_to_join=True, asks_captchas=True),
-    WebPage("/server", "server", is_in_menu=True, helps_to_join=True),
+    WebPage("/register", "register", is_in_menu=True, parts=("questions",), asks_captchas=True),
+    WebPage("/account", "account", is_in_menu=True, parts=("join",), asks_captchas=True),
+    WebPage("/server", "server", is_in_menu=True, parts=("join",)),
     WebPage("/forgot-password", "forgot-password", asks_captchas=True),
-    WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True, helps_to_join=True),
+    WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True, parts=("join",)),
+    WebPage(APPLICATION_PATH, "application", is_mailed=True, parts=("join", "questions")),
     WebPage("/admin", "admin", is_for_players=False, is_wide=True, asks_captchas=True),
 )
 _HOME: Final = PAGE_TABLE[0]

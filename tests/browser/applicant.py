@@ -7,6 +7,11 @@ from playwright.sync_api import Page, expect
 from tests.support.stack import Person, Stack, find_code, has_code
 
 
+def expect_received(page: Page) -> None:
+    """The page of the application, which says so."""
+    expect(page.get_by_role("status")).to_contain_text("received your application")
+
+
 class Applicant:
     """`page` shows `/register` in English."""
 

@@ -16,7 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from tests.browser.admin_pictures import ADMIN_SCENES, admin_stack
-from tests.browser.applicant import Applicant
+from tests.browser.applicant import Applicant, expect_received
 from tests.browser.conftest import SIZES, find_chromium
 from tests.browser.operators_pictures import OPERATORS_SCENES, operators_stack
 from tests.support.chat_stack import ChatStack
@@ -60,7 +60,7 @@ def registering(page: Page, chat_stack: ChatStack, take: Take) -> None:
     opened.value.close()
     page.bring_to_front()
     alice.press("Register")
-    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
+    expect_received(page)
     take("register-done")
 
 

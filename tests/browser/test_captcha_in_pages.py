@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from regsvc.core.email_address import parse_email
-from regsvc.web.pages import OWN_PAGES
+from regsvc.web.pages import OWN_PAGES, PAGES
+from tests.browser.applicant import expect_received
 from tests.browser.conftest import OpenPage
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
@@ -42,7 +43,7 @@ def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path)
 
 @pytest.fixture
 def address(services: ServiceHarness) -> Iterator[str]:
-    with LiveApi(services.app.services, pages=OWN_PAGES) as api:
+    with LiveApi(services.app.services, pages=[*PAGES, *OWN_PAGES]) as api:
         yield f"http://127.0.0.1:{api.port}"
 
 
@@ -100,7 +101,7 @@ def test_every_door_asks_and_a_right_answer_opens_it(reader: Reader, services: S
     expect(page.get_by_text("This name is already taken.")).to_be_visible()
     page.get_by_label("Minecraft username").fill("Alice")
     reader.press("Register")  # the answer is still good
-    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
+    expect_received(page)
     assert reader.pictures == 4
 
 
@@ -155,7 +156,7 @@ def test_a_captcha_saves_the_wait_while_others_guess(
     given = {"auth__login_limits": ["100 per minute"]}
     services = open_services(game_server, authme_table, ManualClock(), tmp_path / "state", **given)
     services.authme.register("bob", PASSWORD)
-    with LiveApi(services.app.services, pages=OWN_PAGES) as api:
+    with LiveApi(services.app.services, pages=[*PAGES, *OWN_PAGES]) as api:
         for _guess in range(6):
             api.request("POST", "/api/login", {"username": "bob", "password": "a guess"})
         page = open_page("/account", at=f"http://127.0.0.1:{api.port}", may_complain=True)

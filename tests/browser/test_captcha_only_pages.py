@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from regsvc.web.pages import OWN_PAGES, PAGES
+from tests.browser.applicant import expect_received
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.authme.authme_database import DatabaseKind
@@ -61,7 +62,7 @@ def register(page: Page, services: ServiceHarness, address: str, name: str, emai
     expect(page.get_by_text("That doesn't look like an e-mail address.")).to_be_visible()
     page.get_by_label("E-mail address").fill(email)
     page.get_by_role("button", name="Register").click()
-    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
+    expect_received(page)
 
 
 def log_in(page: Page, name: str, password: str) -> None:

@@ -89,7 +89,7 @@ def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> Non
     alice.give_code()
     page.get_by_label("Java").check()
     alice.give_name()
-    expect(page.get_by_role("heading", name="You're in!")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text(f"You're in, {alice.person.name}!")
     expect_help(page)
     page.get_by_role("link", name="My account").last.click()
     page.get_by_label("Name or e-mail address").fill(alice.person.name)

@@ -19,6 +19,7 @@ declare global {
 
   type Config = GetReply<"config">["config"];
   type OwnStatus = GetReply<"user/status">["data"];
+  type Application = GetReply<"application">;
   type Question = GetReply<"questionnaire/config">["data"]["questions"][number];
   type ServerStatus = GetReply<"server/status">["data"];
   type JoinHelp = GetReply<"server/join">["data"];

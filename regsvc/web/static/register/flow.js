@@ -2,14 +2,13 @@
 
 import { asRefusal } from "../shared/api.js";
 import { CaptchaField, renewAfter, requiresCaptcha } from "../shared/captcha.js";
-import { button, make } from "../shared/dom.js";
+import { button, link, make } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
 import { isProven } from "./code.js";
 import { reapplyText } from "./name.js";
-import { showResult } from "./result.js";
 import { StepHistory } from "./step-history.js";
 
 const PROGRESS = "progress";
@@ -145,7 +144,7 @@ export class Flow {
     const progress = renderProgress(steps.length, index);
     const title = make("h2", { tabindex: "-1", "aria-describedby": PROGRESS }, t(`step_${steps[index].id}`));
     const back = index > 0 && button(t("back"), () => this.back(), "plain");
-    showSection(null, progress, title, above, form.element, below, back);
+    showSection(null, index === 0 && appliedBefore(draft), progress, title, above, form.element, below, back);
     showAnnouncement(index === 0);
     if (!isFirst) {
       scrollTo(0, 0);
@@ -187,7 +186,7 @@ export class Flow {
   }
 
   async register() {
-    const { draft, config } = this;
+    const { draft } = this;
     const password = draft.get("password");
     const questionnaire = draft.get("questionnaire");
     const reply = await this.api.post("register", {
@@ -201,8 +200,9 @@ export class Flow {
       ...(await this.captcha?.proof()),
     });
     draft.clear();
-    showResult(reply, config, { api: this.api, hasPassword: Boolean(password) });
-    this.history.end(t(reply.status === "approved" ? "done_approved" : "done_pending"));
+    draft.update({ application: `application#token=${reply.applicationToken}` });
+    addEventListener("pageshow", () => location.reload()); // Back may bring this page back as it was
+    location.replace(draft.get("application"));
   }
 
   /**
@@ -233,6 +233,19 @@ export class Flow {
     this.isCorrecting = isAtEnd && !isAboutCaptcha;
     (await this.show(index)).showRefusal(refusal);
   }
+}
+
+/**
+ * Render a link to the application that was sent in this tab, so that nobody who comes back applies twice.
+ *
+ * @param {import("./draft.js").Draft} draft
+ */
+function appliedBefore(draft) {
+  const address = draft.get("application");
+  return (
+    address &&
+    make("p", { class: "notice", "data-kind": "good" }, t("applied"), " ", link(address, t("to_application")))
+  );
 }
 
 /**

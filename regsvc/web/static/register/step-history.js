@@ -9,10 +9,9 @@ export class StepHistory {
     this.server = server;
     /** @type {string | null} the step of the entry before this one */
     this.before = null;
-    this.isOver = false;
     addEventListener("popstate", ({ state }) => {
       this.before = state?.before ?? null;
-      if (state?.step && !this.isOver) {
+      if (state?.step) {
         onStep(state.step);
       }
     });
@@ -41,15 +40,5 @@ export class StepHistory {
   /** @param {string} text */
   setTitle(text) {
     document.title = `${text} – ${this.server}`;
-  }
-
-  /**
-   * The registration is over: Back changes nothing on the page any more.
-   *
-   * @param {string} title
-   */
-  end(title) {
-    this.isOver = true;
-    this.setTitle(title);
   }
 }

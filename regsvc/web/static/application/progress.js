@@ -1,0 +1,105 @@
+// The way of an application: received, in review, decided, joining the game.
+
+import { make } from "../shared/dom.js";
+import { formatTime, language, t } from "../shared/i18n.js";
+
+const MINUTE = 60; // seconds
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** @typedef {{ state: "done" | "current" | "bad" | "next", title: string, lines: Array<string | number | null | false> }} Stage */
+
+/**
+ * Make the list of stages. The current one is marked for screen readers, too.
+ *
+ * @param {Application} application
+ * @param {Config} config
+ */
+export function progress(application, config) {
+  const stages = [
+    { state: "done", title: t("stage_received"), lines: [formatTime(application.receivedAt)] },
+    ...(application.status === "pending" ? waiting(application, config) : decided(application)),
+  ];
+  return make(
+    "ol",
+    { class: "stages" },
+    stages.map(({ state, title, lines }) =>
+      make(
+        "li",
+        { "data-state": state, "aria-current": state === "current" || state === "bad" ? "step" : null },
+        make("strong", {}, title),
+        lines.filter(Boolean).map((line) => make("p", {}, line)),
+      ),
+    ),
+  );
+}
+
+/**
+ * @param {Application} application
+ * @param {Config} config
+ * @returns {Stage[]}
+ */
+function waiting({ place, waiting, usualSeconds, email, hasPassword, gameAddress }, { registration }) {
+  const isMailed = registration.email === "verified";
+  const isPasswordMailed = !hasPassword && registration.password !== "off" && registration.passwordReset === "mail";
+  return [
+    {
+      state: "current",
+      title: t("stage_review"),
+      lines: [
+        place !== null && t(place === 1 ? "place_first" : "place", { place, waiting }),
+        usualSeconds !== null && t("usual_time", { time: formatDuration(usualSeconds) }),
+      ],
+    },
+    {
+      state: "next",
+      title: t("stage_decision"),
+      lines: isMailed ? [t("decision_mailed", { email })] : [t("decision_here"), hasPassword && t("password_kept")],
+    },
+    {
+      state: "next",
+      title: t("stage_join"),
+      lines: [gameAddress && t("stage_join_at", { address: gameAddress }), isPasswordMailed && t("password_then")],
+    },
+  ];
+}
+
+/**
+ * @param {Application} application
+ * @returns {Stage[]}
+ */
+function decided({ status, reason, reviewedAt, reapplyAt, banExpiresAt }) {
+  const lines = [formatTime(reviewedAt), reason && t("reason", { reason })];
+  const title = t(`status_${status}`);
+  if (status === "approved") {
+    return [
+      { state: "done", title, lines },
+      {
+        state: "current",
+        title: t("stage_join"),
+        lines: [],
+      },
+    ];
+  }
+  if (status === "banned") {
+    return [
+      { state: "bad", title, lines: [...lines, banExpiresAt && t("ban_until", { until: formatTime(banExpiresAt) })] },
+    ];
+  }
+  const again = reapplyAt ? t("again_from", { date: formatTime(reapplyAt) }) : t("again_now");
+  return [
+    { state: "bad", title, lines },
+    { state: "next", title: t("apply_again"), lines: [again] },
+  ];
+}
+
+/**
+ * Format a duration as people say it: "45 minutes", "2 hours", "3 days".
+ *
+ * @param {number} seconds
+ */
+function formatDuration(seconds) {
+  const [size, unit] = seconds < 2 * HOUR ? [MINUTE, "minute"] : seconds < 2 * DAY ? [HOUR, "hour"] : [DAY, "day"];
+  const format = new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" });
+  return format.format(Math.max(1, Math.round(seconds / size)));
+}

@@ -1,0 +1,134 @@
+// An application: how far it is, and what the applicant may still change. The address of the page is the way in: the
+// token behind the "#" opens this application alone, so it stays there, to be kept and reloaded.
+
+import { answersSection } from "../application/answers.js";
+import { progress } from "../application/progress.js";
+import { Draft } from "../register/draft.js";
+import { Api, asRefusal } from "../shared/api.js";
+import { config } from "../shared/config.js";
+import { link, make, replaceContent } from "../shared/dom.js";
+import { t } from "../shared/i18n.js";
+import { joinHelp } from "../shared/join-help.js";
+import { notice } from "../shared/notice.js";
+import { startPage } from "../shared/page.js";
+
+const NOT_FOUND = "application_not_found";
+
+const api = new Api();
+const overview = make("div", {});
+const sections = make("div", { class: "sections" });
+/** @type {Application | null} what is shown */
+let shown = null;
+
+/** @param {HTMLElement} content */
+async function render(content) {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  shown = null;
+  if (!token) {
+    showNothing(t("link_incomplete"));
+    return;
+  }
+  api.headers = { "X-Application-Token": token };
+  try {
+    const application = await api.get("application");
+    replaceContent(content, overview, sections);
+    show(application);
+  } catch (error) {
+    const refusal = asRefusal(error);
+    if (refusal.code !== NOT_FOUND) {
+      throw refusal;
+    }
+    showNothing(refusal.message);
+  }
+}
+
+/**
+ * Show the application as it is now. What the applicant is typing stays, unless it can no longer be sent.
+ *
+ * @param {Application} application
+ */
+function show(application) {
+  const before = shown;
+  shown = application;
+  if (before === null || before.status !== application.status) {
+    notice.show(
+      headline(application),
+      application.status === "rejected" || application.status === "banned" ? "bad" : "good",
+    );
+    document.title = `${t(`status_${application.status}`)} – ${config.webServerPrefix}`;
+  }
+  if (overviewState(before) !== overviewState(application)) {
+    replaceContent(overview, renderOverview(application));
+  }
+  if (sectionsState(before) !== sectionsState(application)) {
+    replaceContent(sections, answersSection(application));
+  }
+}
+
+/** @param {Application | null} application */
+function overviewState(application) {
+  return JSON.stringify({ ...application, answers: null });
+}
+
+/** @param {Application | null} application */
+function sectionsState(application) {
+  return JSON.stringify([
+    application?.answers,
+    application?.canEditAnswers,
+    application?.canCorrectEmail,
+    application?.email,
+  ]);
+}
+
+/** @param {Application} application */
+function headline({ status, username }) {
+  return t(`headline_${status}`, { username });
+}
+
+/** @param {Application} application */
+function renderOverview(application) {
+  const { status, hasPassword, email } = application;
+  const isApproved = status === "approved";
+  const lacksPassword = isApproved && !hasPassword && config.registration.password !== "off";
+  const isMailed = config.registration.passwordReset === "mail";
+  return [
+    progress(application, config),
+    lacksPassword && make("p", {}, t(isMailed ? "password_mailed" : "password_by_operator", { email })),
+    lacksPassword && isMailed && make("p", {}, link("forgot-password", t("password_mail_again"))),
+    isApproved && joinHelp(api, config),
+    status === "rejected" && make("p", {}, applyAgain(application)),
+  ];
+}
+
+/**
+ * Make the link to a new application of the same player.
+ *
+ * @param {Application} application
+ */
+function applyAgain({ username, email }) {
+  const onclick = () => {
+    const draft = new Draft();
+    draft.clear();
+    draft.update({ username, email });
+  };
+  return link("register", t("apply_again"), { class: "button", onclick });
+}
+
+/** @param {string} message why there is no application to show */
+function showNothing(message) {
+  notice.announce(message, "bad");
+  replaceContent(
+    /** @type {HTMLElement} */ (document.getElementById("inside")),
+    make(
+      "p",
+      { class: "buttons" },
+      link("register", t("apply"), { class: "button" }),
+      link("account", t("to_account"), { class: "button quiet" }),
+    ),
+  );
+}
+
+// Opening another link in the same tab changes what is behind the "#", and loads nothing.
+addEventListener("hashchange", () => startPage(render));
+
+startPage(render);

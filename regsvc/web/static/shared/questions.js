@@ -1,0 +1,106 @@
+// The host's questions as fields, and their values as the answers that the API takes.
+
+import { Refusal } from "./api.js";
+import { Choice, Field } from "./form.js";
+import { t } from "./i18n.js";
+import { notice } from "./notice.js";
+
+/** @param {number | undefined} id of a question */
+export function fieldName(id) {
+  return `question-${id}`;
+}
+
+/**
+ * Make the field of a question.
+ *
+ * @param {Question} question
+ * @param {any} value a text, or the list of the chosen options' ids
+ */
+export function questionField({ id, question, type, required, input, options }, value) {
+  const name = fieldName(id);
+  if (type === "text") {
+    return new Field(name, question, {
+      type: input.multiline ? "textarea" : "text",
+      isOptional: !required,
+      value: value ?? "",
+      placeholder: input.placeholder ?? null,
+      hint: (text) => lengthHint(text, input),
+      check: (text) => (isWithin(text.length, input.minLength, input.maxLength) ? "" : lengthHint(text, input)),
+    });
+  }
+  const isMultiple = type === "multiple_choice";
+  const hint = isMultiple ? selectionsHint(input) : "";
+  const choices = (options ?? []).map((option) => ({ value: option.id, text: option.text }));
+  return new Choice(name, question, choices, {
+    isMultiple,
+    isOptional: !required,
+    chosen: value ?? [],
+    hint,
+    check: (chosen) => (isWithin(chosen.length, input.minSelections, input.maxSelections) ? "" : hint),
+  });
+}
+
+/** @param {number} count */
+function isWithin(count, least = 0, most = Number.POSITIVE_INFINITY) {
+  return count >= least && count <= most;
+}
+
+/**
+ * @param {string} value
+ * @param {Question["input"]} input
+ */
+function lengthHint(value, { minLength = 0, maxLength }) {
+  return maxLength === undefined ? "" : t("answer_length", { minLength, maxLength, typed: value.length });
+}
+
+/** @param {Question["input"]} input */
+function selectionsHint({ minSelections = 0, maxSelections }) {
+  return maxSelections === undefined ? "" : t("answer_selections", { minSelections, maxSelections });
+}
+
+/**
+ * Return the answers in the values of a form, without questions that were skipped.
+ *
+ * @param {Question[]} questions
+ * @param {Record<string, any>} values
+ */
+export function answersIn(questions, values) {
+  /** @type {PostBody<"questionnaire/submit">["answers"]} */
+  const answers = {};
+  for (const { id, type } of questions) {
+    const value = values[fieldName(id)];
+    if (value.length) {
+      answers[id] = type === "text" ? { type, textAnswer: value } : { type, selectedOptionIds: value };
+    }
+  }
+  return answers;
+}
+
+/**
+ * Throw a Refusal for answers that did not pass.
+ *
+ * @param {{ passed: boolean, message?: string, remainingSeconds?: number }} result
+ */
+export function refuseFailed({ passed, message = "", remainingSeconds }) {
+  if (!passed) {
+    throw new Refusal(200, { code: "questionnaire_failed", message }, remainingSeconds || null);
+  }
+}
+
+/**
+ * Show a refusal at the question that it is about, or count its wait down at the button. Returns whether it did.
+ *
+ * @param {import("./api.js").Refusal} refusal
+ * @param {import("./form.js").Form} form
+ */
+export function showQuestionRefusal(refusal, form) {
+  if (refusal.retryAfter) {
+    form.hold(refusal.retryAfter);
+    notice.announce(refusal.message, "bad");
+    return true;
+  }
+  const field = form.fields.find(({ name }) => name === fieldName(refusal.body.questionId));
+  field?.showError(refusal.message);
+  field?.focus();
+  return Boolean(field);
+}

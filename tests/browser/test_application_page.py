@@ -1,0 +1,119 @@
+"""`/application` in a browser: applicants follow their applications by a private link, without a password."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.accessibility import find_serious_faults
+from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.questions import BUILD, TALK, WORDS, applies, asking, token_for
+from tests.support.stack import Person, Stack
+
+ADDRESS = "play.willow.example"
+ENGLISH = {
+    "received": "received your application",
+    "next": "You're next in line.",
+    "line": "number 2 of 2",
+    "answers": "Your answers",
+    "in": "You're in",
+    "join": "How to join",
+    "sorry": "can't accept your application",
+    "again": "Apply again",
+    "email": "E-mail address",
+    "gone": "There is no application behind this link any more",
+}
+CHINESE = {
+    "received": "我们已经收到",
+    "next": "下一个就轮到您了",
+    "line": "排在第 2 位",
+    "answers": "您的回答",
+    "in": "欢迎加入",
+    "join": "如何加入",
+    "sorry": "您的申请暂未通过",
+    "again": "重新申请",
+    "email": "邮箱",
+    "gone": "申请",
+}
+
+everywhere = pytest.mark.parametrize(
+    ("size", "language", "texts"), [("phone", "en", ENGLISH), ("desktop", "zh-CN", CHINESE)], ids=["phone", "desktop"]
+)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    directory = tmp_path_factory.mktemp("stack")
+    config = {
+        **asking(directory, retry_after="0 seconds"),
+        "game": {"address": ADDRESS},
+        "registration": {"reapply_after": "0 seconds"},
+    }
+    with Stack("sqlite", directory / "stack", config=config) as stack:
+        yield stack
+
+
+def apply(stack: Stack, name: str) -> tuple[Person, str]:
+    """Return a new applicant and the path of their application's page, out of the receipt."""
+    person = stack.newcomer(name)
+    reply = applies(stack, person, token_for(stack, TALK | BUILD | WORDS))
+    assert reply.status == 201, reply.text
+    letter = stack.smtp.wait_for_receipt(person.email)
+    found = re.search(r"/application#token=\S+", letter.text)
+    assert found is not None
+    assert found[0].endswith(reply.json["applicationToken"])
+    return person, found[0]
+
+
+def expect_usable(page: Page) -> None:
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+
+
+@everywhere
+def test_alice_follows_her_application_until_she_is_in(
+    stack: Stack, open_page: OpenPage, size: str, language: str, texts: Mapping[str, str]
+) -> None:
+    """The link in the mail opens it in any browser, and the open page turns with the decision."""
+    bob, _ = apply(stack, "bob")
+    alice, path = apply(stack, "alice")
+    page = open_page(path, size=size, language=language, dark=size == "phone")
+    status = page.get_by_role("status")
+    expect(status).to_contain_text(texts["received"])
+    expect(page.get_by_text(texts["line"])).to_be_visible()
+    page.get_by_text(texts["answers"]).click()
+    expect_usable(page)
+    page.reload()
+    expect(status).to_contain_text(texts["received"])
+    stack.decides("reject", bob)
+    page.reload()
+    expect(page.get_by_text(texts["next"])).to_be_visible()
+    stack.decides("approve", alice)
+    page.reload()
+    expect(status).to_contain_text(texts["in"])
+    expect(page.get_by_role("heading", name=texts["join"])).to_be_visible()
+    expect_usable(page)
+    stack.post("/api/user/delete", {"password": alice.password}, token=stack.user_token(alice))
+
+
+@everywhere
+def test_rick_applies_again(
+    stack: Stack, open_page: OpenPage, size: str, language: str, texts: Mapping[str, str]
+) -> None:
+    rick, path = apply(stack, "rick")
+    page = open_page(path, size=size, language=language, may_complain=True)
+    page.get_by_text(texts["answers"]).click()
+    stack.decides("reject", rick, reason="Too short.")
+    page.reload()
+    expect(page.get_by_role("status")).to_contain_text(texts["sorry"])
+    expect(page.get_by_text("Too short.")).to_be_visible()
+    expect_usable(page)
+    page.get_by_role("link", name=texts["again"]).click()
+    expect(page.get_by_label(texts["email"])).to_have_value(rick.email)
+    applies(stack, rick, token_for(stack, TALK | BUILD))
+    page.goto(f"{stack.daemon.base_url}{path}")  # that of the first application
+    expect(page.get_by_role("status")).to_contain_text(texts["gone"])
+    expect_usable(page)
