@@ -67,7 +67,10 @@ class SelfDeletion:
         if self.is_operator(user.username):
             raise errors.ProtectedOperator
         reapply_after = self.live.current.registration.reapply_after
-        if find_reapply_at(user.status, user.reviewed_at, reapply_after, self.now()) is not None:
+        reapply_at = find_reapply_at(
+            user.status, user.reviewed_at, reapply_after, self.now(), may_reapply=user.may_reapply
+        )
+        if reapply_at is not None:
             raise errors.WrongStatus(user.status)
 
     def _remove_address(self, user: User) -> None:

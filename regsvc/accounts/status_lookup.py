@@ -60,11 +60,13 @@ class StatusLookup:
 
     def _select_public(self, keys: Sequence[str]) -> Mapping[str, UserStatus]:
         """Return the public status by key."""
-        fields = [User.username_key, User.username, User.status, User.reviewed_at]
+        fields = [User.username_key, User.username, User.status, User.reviewed_at, User.may_reapply]
         rows = select_rows(self._database, User, fields, User.username_key, keys)
         return {
-            key: UserStatus(username, status, reapply_at=self._find_public_reapply_at(status, reviewed_at))
-            for key, username, status, reviewed_at in rows
+            key: UserStatus(
+                username, status, reapply_at=self._find_public_reapply_at(status, reviewed_at, may_reapply=may_reapply)
+            )
+            for key, username, status, reviewed_at, may_reapply in rows
         }
 
     def _select_for(self, key: str, session: VerifiedSession | None, proof: str | None) -> UserStatus | None:
@@ -72,7 +74,7 @@ class StatusLookup:
         if user is None:
             return None
         if session is not None and (session.is_admin or session.user_id == user.id):
-            reapply_at = self._find_reapply_at(user.status, user.reviewed_at)
+            reapply_at = self._find_reapply_at(user.status, user.reviewed_at, may_reapply=user.may_reapply)
             return UserStatus(
                 user.username,
                 user.status,
@@ -84,16 +86,20 @@ class StatusLookup:
                 reapply_at,
             )
         find_reapply_at = self._find_reapply_at if self._proves(proof) else self._find_public_reapply_at
-        return UserStatus(user.username, user.status, reapply_at=find_reapply_at(user.status, user.reviewed_at))
+        reapply_at = find_reapply_at(user.status, user.reviewed_at, may_reapply=user.may_reapply)
+        return UserStatus(user.username, user.status, reapply_at=reapply_at)
 
-    def _find_public_reapply_at(self, status: str, reviewed_at: datetime | None) -> datetime | None:
+    def _find_public_reapply_at(
+        self, status: str, reviewed_at: datetime | None, *, may_reapply: bool
+    ) -> datetime | None:
         """Return it where nobody has to prove an address to register, else None."""
         if self._live.current.registration.requires_code:
             return None
-        return self._find_reapply_at(status, reviewed_at)
+        return self._find_reapply_at(status, reviewed_at, may_reapply=may_reapply)
 
-    def _find_reapply_at(self, status: str, reviewed_at: datetime | None) -> datetime | None:
-        return find_reapply_at(status, reviewed_at, self._live.current.registration.reapply_after, self._now())
+    def _find_reapply_at(self, status: str, reviewed_at: datetime | None, *, may_reapply: bool) -> datetime | None:
+        reapply_after = self._live.current.registration.reapply_after
+        return find_reapply_at(status, reviewed_at, reapply_after, self._now(), may_reapply=may_reapply)
 
     def _proves(self, proof: str | None) -> bool:
         try:

@@ -20,7 +20,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.email_address import parse_email
 from regsvc.core.game_address import public_game_address
 from regsvc.core.units import RateLimit
-from regsvc.database.models import Review
+from regsvc.database.models import Review, User
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
 from regsvc.notifications.mail.backend import (
@@ -140,7 +140,8 @@ def _make_next_steps(live: LiveConfig, base_url: str, application_tokens: Applic
 
     def find_review_reapply_at(review: Review) -> datetime | None:
         reapply_after = live.current.registration.reapply_after
-        return find_reapply_at(review.status_after, review.reviewed_at, reapply_after, now())
+        may_reapply = User.select().where((User.id == review.user_id) & User.may_reapply).exists()
+        return find_reapply_at(review.status_after, review.reviewed_at, reapply_after, now(), may_reapply=may_reapply)
 
     return NextSteps(
         base_url,

@@ -50,6 +50,8 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
         _add_name(decide)
         decide.add_argument("--reason", metavar="TEXT")
         decide.add_argument("--silent", action="store_true", help="send no mail")
+        if name == "reject":
+            decide.add_argument("--may-reapply", action="store_true", help="allow another application at once")
         if name == "ban":
             decide.add_argument(
                 "--for",
@@ -178,7 +180,13 @@ def _ask_password() -> str:
 def _decide(args: argparse.Namespace, app: App, by: Principal) -> int:
     duration: timedelta | str | None = getattr(args, "duration", None)
     expires_at = app.context.now() + duration if isinstance(duration, timedelta) else None
-    details = DecisionDetails(args.reason, expires_at, args.silent, keeps_expiry=duration is None)
+    details = DecisionDetails(
+        args.reason,
+        expires_at,
+        args.silent,
+        keeps_expiry=duration is None,
+        may_reapply=getattr(args, "may_reapply", False),
+    )
     decided = app.worker.run_here(app.services.accounts.decide, args.username, args.action, by, details)
     level = app.context.level_of(decided.username)
     if level > 0 and args.action != "unban":

@@ -120,6 +120,7 @@ class User(BaseModel):
     reviewed_at = UtcDateTimeField(null=True)
     banned_from = CharField(16, null=True)
     ban_expires_at = UtcDateTimeField(null=True)
+    may_reapply = BooleanField(default=False)
     last_login_at = UtcDateTimeField(null=True)
     totp_step = BigIntegerField(null=True)
     totp_nonce = CharField(32, null=True)

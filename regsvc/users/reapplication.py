@@ -6,10 +6,13 @@ from regsvc.database.models import REJECTED
 
 
 def find_reapply_at(
-    status: str | None, reviewed_at: datetime | None, reapply_after: timedelta, now: datetime
+    status: str | None, reviewed_at: datetime | None, reapply_after: timedelta, now: datetime, *, may_reapply: bool
 ) -> datetime | None:
-    """Return when the name of a user with this status becomes free, or None where no rejection holds it any more."""
-    if status != REJECTED or reviewed_at is None:
+    """Return when the name of a user with this status becomes free, or None where no rejection holds it any more.
+
+    `may_reapply`: the operator who rejected the user allowed another application at once.
+    """
+    if status != REJECTED or reviewed_at is None or may_reapply:
         return None
     reapply_at = reviewed_at + reapply_after
     return reapply_at if reapply_at > now else None

@@ -57,6 +57,8 @@ class DecisionDetails:
     is_silent: bool = False
     keeps_expiry: bool = False
     """Whether a user already banned keeps the end of that ban; `expires_at` then applies to new bans only."""
+    may_reapply: bool = False
+    """Whether a rejected user may apply again at once, and not only after `registration.reapply_after`."""
     is_on_time: bool = False
     """Whether a ban ends at its time, and is not lifted by an operator: the mail differs."""
 
@@ -94,6 +96,7 @@ class _Decision:
             "reviewed_by": by.name,
             "reviewed_at": moment,
             "ban_expires_at": self.ban_expires_at,
+            "may_reapply": self.details.may_reapply,
         }
         if self.name != "ban":
             columns["banned_from"] = None
@@ -124,6 +127,8 @@ class _Decision:
             detail["reason"] = self.details.reason
         if self.details.expires_at is not None:
             detail["expiresAt"] = epoch_ms(self.details.expires_at)
+        if self.details.may_reapply:
+            detail["mayReapply"] = True
         return TRANSITIONS[self.name].action, self.user.username, detail
 
 

@@ -94,6 +94,26 @@ def test_the_name_is_held_for_a_while_the_email_is_not(stack: Stack) -> None:
     assert len(stack.audits(alice, "user.rejected")) == 1
 
 
+def test_an_operator_may_allow_another_application_at_once(stack: Stack) -> None:
+    alice, bob = stack.pending("alice"), stack.pending("bob")
+    assert decide_on_many(stack, "reject", [alice.name], mayReapply=True)[0]["success"] is True
+    stack.decides("reject", bob)
+    said = f"You can apply again right away, under the name {alice.name}, too."
+    assert said in stack.smtp.wait_for(alice.email, 2).text
+    assert "right away" not in stack.smtp.wait_for(bob.email, 2).text
+    [entry] = stack.audits(alice, "user.rejected")
+    assert entry["detail"]["mayReapply"] is True
+    own = stack.get("/api/user/status", {"username": alice.name}, token=stack.login(alice).json["token"])
+    assert "reapplyAt" not in own.json["data"]
+
+    assert_refused(stack.register(bob), 409, "reapply_later", field="username")
+    assert stack.register(alice).status == 201
+
+    # a later rejection without it holds the name again
+    stack.decides("reject", alice)
+    assert_refused(stack.register(alice), 409, "reapply_later", field="username")
+
+
 def test_only_who_waits_can_be_rejected_among_many(stack: Stack) -> None:
     waiting, playing, banned = (person_with_status(stack, status) for status in ("pending", "approved", "banned"))
     results = decide_on_many(stack, "reject", [waiting.name, playing.name, banned.name], reason="no more room")

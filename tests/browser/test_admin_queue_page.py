@@ -141,6 +141,8 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     dialog.get_by_label("Reason, in your own words").fill("No alts.")
     dialog.get_by_role("button", name="Save this reason").click()
     dialog.get_by_label("Don't send an e-mail").check()
+    dialog.get_by_label("Allow a new application right away").check()
+    assert find_serious_faults(page, ["dialog"]) == []
     standing_clock(page)
     dialog.get_by_role("button", name="Reject", exact=True).click()
     page.keyboard.press("r")  # for the next one what was said last stands there
@@ -155,6 +157,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(olivia.pending_bar).to_contain_text(f"Not carried out: Reject {names[2]}")
     expect(olivia.pending_bar).to_contain_text("Another operator already decided; the status is now Approved.")
     assert stack.user(Person(names[0], "", ""))["reason"] == "No alts."
+    assert stack.audits(Person(names[0], "", ""), "user.rejected")[0]["detail"]["mayReapply"] is True
     assert stack.smtp.letters_to(f"{names[0].lower()}@example.org") == []
     olivia.pending_bar.get_by_role("button", name="OK").click()
     expect(olivia.pending_bar).to_be_hidden()

@@ -180,6 +180,8 @@ export type RegisterRequest = { language?: string | null; captchaToken?: string 
 
 export type RegistrationConfigFields = { open: boolean; approval: boolean; email: "optional" | "verified"; codeDigits: number; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
 
+export type RejectRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; mayReapply?: boolean };
+
 export type RejectionFields = { count: number; lastAt: number | null; lastReason: string | null };
 
 export type ResendReply = { success: true; message?: string; id: number; state: "waiting" | "sent" | "failed" | "dropped" };
@@ -311,7 +313,7 @@ export interface PostRoutes {
   "admin/login": { reply: LoginReply; body: LoginRequest };
   "admin/verify": { reply: ValidTokenReply | InvalidTokenReply; body: VerifyTokenRequest };
   "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
-  "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
+  "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: RejectRequest };
   "admin/user/ban": { reply: DecisionReply | BulkDecisionReply; body: BanRequest };
   "admin/user/unban": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
   "admin/user/delete": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };

@@ -83,7 +83,11 @@ class MailHarness:
                 has_own_pages,
                 ApplicationTokens(secrets),
                 find_reapply_at=lambda review: find_reapply_at(
-                    review.status_after, review.reviewed_at, timedelta(hours=24), clock()
+                    review.status_after,
+                    review.reviewed_at,
+                    timedelta(hours=24),
+                    clock(),
+                    may_reapply=User.select().where((User.id == review.user_id) & User.may_reapply).exists(),
                 ),
             ),
         )

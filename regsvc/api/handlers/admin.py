@@ -24,6 +24,7 @@ from regsvc.api.types.admin import (
     DecisionReply,
     LinkedChatFields,
     RejectionFields,
+    RejectRequest,
     ReviewRequest,
     SetPasswordRequest,
     SyncReply,
@@ -146,6 +147,8 @@ class DecisionHandler(ApiHandler):
     ) -> DecisionReply | BulkDecisionReply:
         reason = (request.reason or "").strip() or None
         details = DecisionDetails(reason, is_silent=request.silent)
+        if isinstance(request, RejectRequest):
+            details = DecisionDetails(reason, is_silent=request.silent, may_reapply=request.may_reapply)
         if isinstance(request, BanRequest):
             details = DecisionDetails(reason, request.ends_at, request.silent, keeps_expiry=not request.has_end)
         accounts, by = self.services.accounts, self.principal
@@ -183,7 +186,7 @@ class ApproveHandler(DecisionHandler):
 
 class RejectHandler(DecisionHandler):
     @endpoint(*DECISION_REFUSALS)
-    async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
+    async def post(self, request: RejectRequest) -> DecisionReply | BulkDecisionReply:
         """Reject a pending registration."""
         return await self.change_status(request, "reject", "rejected")
 

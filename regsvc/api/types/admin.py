@@ -155,6 +155,12 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
         raise InvalidField("username")
 
 
+class RejectRequest(ReviewRequest, frozen=True, kw_only=True):
+    """A rejection. `mayReapply`: the name is free for another application at once, not after `reapply_after`."""
+
+    may_reapply: bool = False
+
+
 class BanRequest(ReviewRequest, frozen=True, kw_only=True):
     """A ban until `expiresAt`; null: permanent. If missing, an existing ban keeps its end; a new one has none."""
 

@@ -20,4 +20,5 @@ MIGRATIONS: Final = (
     "m0012_second_factor",
     "m0013_code_clients",
     "m0014_signing_key",
+    "m0015_may_reapply",
 )

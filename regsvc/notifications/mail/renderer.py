@@ -186,9 +186,11 @@ class MailRenderer:
         return _Content({"username": review.username, "reason": review.reason or None, "until": until})
 
     def _rejected(self, mail: OutboxMessage) -> _Content:
-        again = self._next_steps.find_reapply_at(_get_review(mail))
+        review = _get_review(mail)
+        again = self._next_steps.find_reapply_at(review)
+        name = review.username if again is None else None
         decision = self._decision(mail)
-        return _Content({**decision.values, "again": None if again is None else _format_time(again)})
+        return _Content({**decision.values, "again": None if again is None else _format_time(again), "name": name})
 
     def _email_changed(self, mail: OutboxMessage) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""

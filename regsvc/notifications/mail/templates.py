@@ -31,7 +31,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "received": frozenset({"username"}),
     "approved": frozenset({"username", "reason"}),
     "approved_set_password": frozenset({"username", "reason", "days"}),
-    "rejected": frozenset({"username", "reason", "again"}),
+    "rejected": frozenset({"username", "reason", "again", "name"}),
     "banned": frozenset({"username", "reason", "until"}),
     "unbanned": frozenset({"username", "reason"}),
     "ban_ended": frozenset({"username"}),

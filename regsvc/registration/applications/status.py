@@ -98,7 +98,11 @@ class Applications:
                 reason=user.reason or None,
                 reviewed_at=user.reviewed_at,
                 reapply_at=find_reapply_at(
-                    user.status, user.reviewed_at, config.registration.reapply_after, self._now()
+                    user.status,
+                    user.reviewed_at,
+                    config.registration.reapply_after,
+                    self._now(),
+                    may_reapply=user.may_reapply,
                 ),
                 ban_expires_at=user.ban_expires_at,
                 has_password=not needs_password(user) or user.id in with_password,

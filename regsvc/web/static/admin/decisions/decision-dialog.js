@@ -17,7 +17,10 @@ const LONGEST_REASON = 4000; // characters, as in the API
  * @property {number | null} [end] the initial end of a ban, epoch milliseconds
  */
 
-/** @typedef {{ reason: string, silent: boolean, expiresAt?: number | null }} DialogAnswer `expiresAt` for a ban only */
+/**
+ * @typedef {{ reason: string, silent: boolean, expiresAt?: number | null, mayReapply?: boolean }} DialogAnswer
+ *   `expiresAt` for a ban only, `mayReapply` for a rejection
+ */
 
 /**
  * Ask for the details of a decision; resolves to null if the dialog was cancelled.
@@ -49,6 +52,7 @@ class DecisionDialog {
     this.save = button(t("text_save"), () => this.saveReason(), "plain");
     this.remove = button(t("text_remove"), () => this.removeReason(), "plain");
     this.silent = make("input", { type: "checkbox" });
+    this.mayReapply = decision === "reject" ? make("input", { type: "checkbox" }) : null;
     this.end = decision === "ban" ? new BanEndField(end) : null;
     this.dialog = this.makeDialog(usernames);
     this.dialog.addEventListener("close", () => {
@@ -74,6 +78,7 @@ class DecisionDialog {
       { novalidate: true, onsubmit: (/** @type {Event} */ event) => this.confirm(event) },
       make("fieldset", { class: "field" }, make("legend", {}, t("reason")), this.reasons, this.reason, links),
       this.end?.element,
+      this.mayReapply && make("label", { class: "option" }, this.mayReapply, make("span", {}, t("may_reapply"))),
       make("label", { class: "option" }, this.silent, make("span", {}, t("silent"))),
       this.makeButtons(),
     );
@@ -193,7 +198,8 @@ class DecisionDialog {
     const reason = this.reason.value.trim();
     rememberReason(this.decision, reason);
     const expiresAt = this.end === null ? {} : { expiresAt: this.end.value };
-    this.answer = { reason, silent: this.silent.checked, ...expiresAt };
+    const mayReapply = this.mayReapply === null ? {} : { mayReapply: this.mayReapply.checked };
+    this.answer = { reason, silent: this.silent.checked, ...expiresAt, ...mayReapply };
     this.dialog.close();
   }
 }

@@ -166,7 +166,9 @@ class Row {
   /** @param {Child[]} children */
   description(...children) {
     const { entry } = this;
-    const reason = [entry.reason, entry.silent && t("silently")].filter(Boolean).join(" · ");
+    const reason = [entry.reason, entry.mayReapply && t("may_reapply"), entry.silent && t("silently")]
+      .filter(Boolean)
+      .join(" · ");
     return make(
       "div",
       { class: "what" },

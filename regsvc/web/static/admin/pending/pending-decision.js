@@ -11,6 +11,7 @@ const RETRY_DELAYS = [2, 4, 8, 15, 30, 60]; // seconds, after the first failure,
  * @property {string} [reason]
  * @property {boolean} [silent]
  * @property {number | null} [expiresAt]
+ * @property {boolean} [mayReapply]
  */
 
 /**
@@ -22,13 +23,22 @@ const RETRY_DELAYS = [2, 4, 8, 15, 30, 60]; // seconds, after the first failure,
 
 export class PendingDecision {
   /** @param {DecisionFields} fields */
-  constructor({ decision, usernames, applicants = [], reason = "", silent = false, expiresAt = undefined }) {
+  constructor({
+    decision,
+    usernames,
+    applicants = [],
+    reason = "",
+    silent = false,
+    expiresAt = undefined,
+    mayReapply = false,
+  }) {
     this.decision = decision;
     this.usernames = usernames;
     this.applicants = applicants;
     this.reason = reason;
     this.silent = silent;
     this.expiresAt = expiresAt;
+    this.mayReapply = mayReapply;
     /** @type {PendingState} */
     this.state = "waiting";
     this.dueAt = Date.now() + UNDO_TIME;
@@ -91,11 +101,12 @@ export class PendingDecision {
 
   /** The fields of a request, beside its usernames. */
   get body() {
-    const { reason, silent, expiresAt } = this;
+    const { reason, silent, expiresAt, mayReapply } = this;
     return {
       ...(reason ? { reason } : {}),
       ...(silent ? { silent } : {}),
       ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...(mayReapply ? { mayReapply } : {}),
     };
   }
 
@@ -106,7 +117,7 @@ export class PendingDecision {
 
   /** What is stored in the tab. */
   get stored() {
-    const { decision, usernames, applicants, reason, silent, expiresAt } = this;
-    return { decision, usernames, applicants, reason, silent, expiresAt };
+    const { decision, usernames, applicants, reason, silent, expiresAt, mayReapply } = this;
+    return { decision, usernames, applicants, reason, silent, expiresAt, mayReapply };
   }
 }
