@@ -1,5 +1,5 @@
 // The bar at the foot of the page: the last pending decision with a button to undo it, in a height that does not
-// change, and on request all of them, with the seconds until each is sent (again). Unsent and refused ones are always shown.
+// change, and on request all of them, with the seconds until each is sent (again). Unsent and refused ones always show.
 
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
