@@ -52,6 +52,8 @@ from regsvc.core.exceptions import describe_exception
 
 log = logging.getLogger(__name__)
 
+WordReason = Callable[[str | None], str | None]
+"""See `ApiHandler.word_reason`."""
 P = ParamSpec("P")
 T = TypeVar("T")
 AnyRequest = TypeVar("AnyRequest", bound=Request)
@@ -240,6 +242,10 @@ class ApiHandler(BaseHandler):
     def text(self, key: str, /, **facts: object) -> str:
         """Return a translated text in the caller's language, for keys such as `message.approved`."""
         return self.services.translations.text(key, self.language, **facts)
+
+    def word_reason(self, stored: str | None) -> str | None:
+        """Return the reason of a decision in the caller's language, if it is not an operator's own words."""
+        return self.services.translations.reason(stored, self.language)
 
     def message(self, key: str, /, **facts: object) -> str:
         """Return the translated text `message.<key>` for a reply, with the facts filled in."""

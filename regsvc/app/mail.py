@@ -15,7 +15,6 @@ from regsvc.auth.guess_limits import GuessLimits
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
-from regsvc.config.live import LiveConfig
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import parse_email
 from regsvc.core.game_address import public_game_address
@@ -103,7 +102,7 @@ def wire_mail(
         now,
         sender=backend.sender,
         server_name=config.server.name,
-        next_steps=_make_next_steps(runtime.live, base_url, application_tokens, now),
+        next_steps=_make_next_steps(runtime, base_url, application_tokens, now),
     )
     store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)
     delivery_worker = DeliveryWorker(runtime.worker, store, MailTransport(runtime.worker, store, backend))
@@ -135,8 +134,10 @@ def wire_mail(
     )
 
 
-def _make_next_steps(live: LiveConfig, base_url: str, application_tokens: ApplicationTokens, now: Clock) -> NextSteps:
-    config = live.current
+def _make_next_steps(
+    runtime: RuntimeParts, base_url: str, application_tokens: ApplicationTokens, now: Clock
+) -> NextSteps:
+    live, config = runtime.live, runtime.live.current
 
     def find_review_reapply_at(review: Review) -> datetime | None:
         reapply_after = live.current.registration.reapply_after
@@ -149,6 +150,7 @@ def _make_next_steps(live: LiveConfig, base_url: str, application_tokens: Applic
         has_own_pages=config.http.web_root is None,
         application_tokens=application_tokens,
         find_reapply_at=find_review_reapply_at,
+        word_reason=runtime.translations.reason,
     )
 
 

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 FALLBACK_LANGUAGE: Final = "en"
 OPERATORS_SECTIONS: Final = ("page.admin.",)
 """Beginnings of the keys of texts that only operators read."""
+_EARLIER_REASONS: Final = {"the ban has ended": "ban_ended"}
+"""What earlier versions stored in place of a code."""
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _MAX_KEYS_SHOWN: Final = 5
 _MAX_ACCEPTED_LANGUAGES: Final = 20
@@ -108,6 +110,13 @@ class Translations:
         if "status" in facts:
             facts["status"] = self.text(f"status.{facts['status']}", language)
         return self.text(key, language, **facts)
+
+    def reason(self, stored: str | None, language: str) -> str | None:
+        """Return the reason of a decision: in words if we gave it (`[reason]`), else as the operator wrote it."""
+        code = _EARLIER_REASONS.get(stored or "", stored)
+        if f"reason.{code}" not in self._texts[FALLBACK_LANGUAGE]:
+            return stored
+        return self.text(f"reason.{code}", self.find(language) or FALLBACK_LANGUAGE)
 
     def find(self, requested: str) -> str | None:
         """Return the available language for a tag ("zh-CN" → "zh"), or None."""

@@ -22,6 +22,10 @@ from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.notifications.webhook.queue import Event, WebhookQueue
 
 DELETED: Final = "deleted"
+BAN_ENDED: Final = "ban_ended"
+NAME_TAKEN_IN_GAME: Final = "name_taken_in_game"
+OWN_REASONS: Final = (BAN_ENDED, NAME_TAKEN_IN_GAME)
+"""Codes of reasons that we give, not an operator; stored as they are, and worded when shown (`Translations.reason`)."""
 """Stands for the status of a deleted user in webhook calls."""
 
 
@@ -198,12 +202,12 @@ class Transitions:
 
     def end_bans(self, users: Sequence[User], by: Actor = SYNC) -> None:
         """End expired bans: restore the status from before the ban."""
-        details = DecisionDetails("the ban has ended", is_on_time=True)
+        details = DecisionDetails(BAN_ENDED, is_on_time=True)
         self._apply([_decide(user, "unban", user.banned_from or APPROVED, details) for user in users], by)
 
     def reject_name_conflicts(self, users: Sequence[User], by: Actor = SYNC) -> None:
         """Reject users whose names belong to players registered before."""
-        details = DecisionDetails("name_taken_in_game")
+        details = DecisionDetails(NAME_TAKEN_IN_GAME)
         self._apply([_decide(user, "reject", REJECTED, details) for user in users], by)
 
     def record_registration(self, user: User, by: Actor) -> None:

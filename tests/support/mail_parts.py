@@ -19,6 +19,7 @@ from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.i18n import load_translations
 from regsvc.core.units import RateLimit
 from regsvc.database.models import BaseModel, Review, User
 from regsvc.notifications.delivery import DeliveryWorker
@@ -89,6 +90,7 @@ class MailHarness:
                     clock(),
                     may_reapply=User.select().where((User.id == review.user_id) & User.may_reapply).exists(),
                 ),
+                word_reason=load_translations().reason,
             ),
         )
         self.store = MailStore(database, self.outbox, self.codes, self.renderer)

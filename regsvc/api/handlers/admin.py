@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.api.base import ApiHandler
+from regsvc.api.base import ApiHandler, WordReason
 from regsvc.api.endpoint import endpoint
 from regsvc.api.replies import to_reply
 from regsvc.api.types.admin import (
@@ -69,7 +69,7 @@ class UsersHandler(ApiHandler):
             ),
         )
         return UsersReply(
-            users=[user_fields(entry) for entry in page.entries],
+            users=[user_fields(entry, self.word_reason) for entry in page.entries],
             next_cursor=page.next_cursor,
             pagination=_pagination_of(page),
         )
@@ -96,7 +96,7 @@ class AuditsHandler(ApiHandler):
         )
         total_pages = None if page.total is None else -(-page.total // query.size)
         return AuditsReply(
-            audits=[_audit(entry) for entry in page.entries],
+            audits=[_audit(entry, self.word_reason) for entry in page.entries],
             pagination=Pagination(
                 current_page=query.page,
                 page_size=query.size,
@@ -267,20 +267,26 @@ def _pagination_of(page: UserPage) -> Pagination:
     )
 
 
-def user_fields(entry: UserListItem) -> UserFields:
+def user_fields(entry: UserListItem, word_reason: WordReason) -> UserFields:
     """Return a user as all admin routes show users."""
+    rejections = entry.rejections
     return to_reply(
         UserFields,
         entry,
+        reason=word_reason(entry.reason),
         reg_time=milliseconds_of(entry.registered_at),
         chat=None if entry.chat is None else to_reply(LinkedChatFields, entry.chat),
-        rejections=None if entry.rejections is None else to_reply(RejectionFields, entry.rejections),
+        rejections=None
+        if rejections is None
+        else to_reply(RejectionFields, rejections, last_reason=word_reason(rejections.last_reason)),
         last_login=epoch_milliseconds(entry.last_login_at),
     )
 
 
-def _audit(entry: AuditRecord) -> AuditFields:
+def _audit(entry: AuditRecord, word_reason: WordReason) -> AuditFields:
     detail = entry.detail
+    if detail is not None and isinstance(detail.get("reason"), str):
+        detail = detail | {"reason": word_reason(detail["reason"])}
     if entry.occurrences > 1:
         detail = (detail or {}) | {"occurrences": entry.occurrences}
     return to_reply(AuditFields, entry, detail=detail, timestamp=milliseconds_of(entry.created_at))

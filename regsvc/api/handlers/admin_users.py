@@ -31,9 +31,12 @@ class UserHandler(ApiHandler):
             user=to_reply(
                 UserDetailsFields,
                 details,
-                **msgspec.structs.asdict(user_fields(details.entry)),
+                **msgspec.structs.asdict(user_fields(details.entry, self.word_reason)),
                 questionnaire=_questionnaire(details.questionnaire),
-                history=[to_reply(HistoryFields, review) for review in details.history],
+                history=[
+                    to_reply(HistoryFields, review, reason=self.word_reason(review.reason))
+                    for review in details.history
+                ],
                 mails=[to_reply(MailFields, mail) for mail in details.mails],
                 sessions=[to_reply(SessionFields, session) for session in details.sessions],
                 clients=[to_reply(ClientFields, client) for client in details.clients],

@@ -138,7 +138,8 @@ class ReviewStatusHandler(StatusHandler):
             raise errors.UserNotFound
         if not found.has_details:
             return ReviewStatusReply(username=found.username, status=found.status, reapply_at=_reapply_at(found))
-        return to_reply(ReviewStatusReply, found, reapply_at=_reapply_at(found))
+        reason = self.word_reason(found.reason)
+        return to_reply(ReviewStatusReply, found, reason=reason, reapply_at=_reapply_at(found))
 
 
 class UserStatusHandler(StatusHandler):
@@ -150,15 +151,19 @@ class UserStatusHandler(StatusHandler):
         again.
         """
         found = await self.find_status(query.username)
-        return UserStatusReply(data=NameStatusFields(registered=False) if found is None else _name_status(found))
+        return UserStatusReply(
+            data=NameStatusFields(registered=False)
+            if found is None
+            else _name_status(found, self.word_reason(found.reason))
+        )
 
 
-def _name_status(found: UserStatus) -> NameStatusFields:
+def _name_status(found: UserStatus, reason: str | None) -> NameStatusFields:
     if not found.has_details:
         return NameStatusFields(
             registered=True, username=found.username, status=found.status, reapply_at=_reapply_at(found)
         )
-    return to_reply(NameStatusFields, found, registered=True, reapply_at=_reapply_at(found))
+    return to_reply(NameStatusFields, found, registered=True, reason=reason, reapply_at=_reapply_at(found))
 
 
 def _reapply_at(found: UserStatus) -> int | UnsetType:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from regsvc.api.base import WordReason
 from regsvc.api.endpoint import endpoint
 from regsvc.api.handlers.admin import AuditsHandler, UsersHandler
 from regsvc.api.legacy.types import PlainAuditFields, PlainAuditsReply, UsersWithIdReply, UserWithIdFields
@@ -67,16 +68,16 @@ class PlainAuditsHandler(AuditsHandler):
             since=query.since_at,
             until=query.until_at,
         )
-        return PlainAuditsReply(audits=[_plain(entry) for entry in found.entries])
+        return PlainAuditsReply(audits=[_plain(entry, self.word_reason) for entry in found.entries])
 
 
-def _plain(entry: AuditRecord) -> PlainAuditFields:
+def _plain(entry: AuditRecord, word_reason: WordReason) -> PlainAuditFields:
     return PlainAuditFields(
         id=entry.id,
         action=KNOWN_ACTIONS[entry.action],
         operator=entry.operator,
         target=entry.target or "",
-        detail=str((entry.detail or {}).get("reason") or ""),
+        detail=word_reason(str((entry.detail or {}).get("reason") or "")) or "",
         ip=entry.ip,
         timestamp=milliseconds_of(entry.created_at),
     )

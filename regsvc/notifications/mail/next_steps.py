@@ -1,4 +1,4 @@
-"""Next steps in mails: the page that a mail leads to, the game's address, and when a rejected name is free again."""
+"""What mails tell beside their rows: the page they lead to, the game's address, when a name is free, reasons in words."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,6 +37,8 @@ class NextSteps:
     application_tokens: ApplicationTokens
     find_reapply_at: Callable[[Review], datetime | None]
     """Return when the name of the rejected registration is free again; None if it already is."""
+    word_reason: Callable[[str | None, str], str | None]
+    """Return the reason of a decision in words of a language (`Translations.reason`)."""
 
     def find_link(self, mail: str) -> str | None:
         """Return the address of the page that this mail leads to, if any."""

@@ -171,7 +171,7 @@ class MailRenderer:
         return _Content({"username": user.username, "link": link}, (token,))
 
     def _approved(self, mail: OutboxMessage) -> _Content:
-        return _Content({"username": _get_user(mail).username, "reason": _get_review(mail).reason or None})
+        return _Content({"username": _get_user(mail).username, "reason": self._reason(mail, _get_review(mail))})
 
     def _approved_set_password(self, mail: OutboxMessage) -> _Content:
         approved = self._approved(mail)
@@ -183,7 +183,7 @@ class MailRenderer:
         """Render a decision from its review, which stays even if the user is gone by now."""
         review = _get_review(mail)
         until = None if review.ban_expires_at is None else _format_time(review.ban_expires_at)
-        return _Content({"username": review.username, "reason": review.reason or None, "until": until})
+        return _Content({"username": review.username, "reason": self._reason(mail, review), "until": until})
 
     def _rejected(self, mail: OutboxMessage) -> _Content:
         review = _get_review(mail)
@@ -191,6 +191,9 @@ class MailRenderer:
         name = review.username if again is None else None
         decision = self._decision(mail)
         return _Content({**decision.values, "again": None if again is None else _format_time(again), "name": name})
+
+    def _reason(self, mail: OutboxMessage, review: Review) -> str | None:
+        return self._next_steps.word_reason(review.reason, mail.language) or None
 
     def _email_changed(self, mail: OutboxMessage) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""

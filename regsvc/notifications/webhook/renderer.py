@@ -37,7 +37,7 @@ class WebhookRenderer:
         name = escape_markdown(shorten(payload["username"], _MAX_NAME))
         body: dict[str, Any] = {
             "content": self._translations.text(f"webhook.{payload['event']}", message.language, username=name),
-            "embeds": _embeds(payload.get("reason")),
+            "embeds": _embeds(self._translations.reason(payload.get("reason"), message.language)),
             "allowed_mentions": {"parse": []},
             "companion": {"server": self._server_name, **payload},
         }
