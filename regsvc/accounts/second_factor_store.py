@@ -14,6 +14,7 @@ from regsvc.accounts.access import Principal
 from regsvc.accounts.login_lookup import LoginIdentity, find_players_totp, require_account_owner
 from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.player_totp import PlayerTotp
+from regsvc.accounts.second_factor_notices import SecondFactorNotices
 from regsvc.auth.derived_secrets import new_nonce
 from regsvc.auth.second_factor import SecondFactors
 from regsvc.auth.sessions import Sessions
@@ -22,7 +23,6 @@ from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.names import name_key
-from regsvc.database.audit import Audit
 from regsvc.database.models import User
 from regsvc.sync.accounts_loader import AccountsLoader
 
@@ -37,7 +37,7 @@ class SecondFactorStore:
     second_factors: SecondFactors
     sessions: Sessions
     player_totp: PlayerTotp
-    audit: Audit
+    notices: SecondFactorNotices
     now: Clock
 
     def find_origin(self, username: str) -> Literal["web", "game"] | None:
@@ -76,7 +76,7 @@ class SecondFactorStore:
             changes = {"totp_enabled_at": self.now(), "totp_step": step}
             self.sessions.revoke_all(user.id, changes, kept=session.jti)
             codes = self.second_factors.replace_recovery_codes(user.id)
-            self.audit.record("user.totp_enabled", user.username, user.username, ip=caller.address)
+            self.notices.enabled(user, caller)
         return codes, secret
 
     def replace_recovery_codes(self, identity: LoginIdentity, caller: Caller) -> list[str]:
@@ -84,7 +84,7 @@ class SecondFactorStore:
         with self.database.atomic():
             user = self._use_code(identity, caller)
             codes = self.second_factors.replace_recovery_codes(user.id)
-            self.audit.record("user.recovery_codes_replaced", user.username, user.username, ip=caller.address)
+            self.notices.replaced_codes(user, caller)
         return codes
 
     def use_code(self, identity: LoginIdentity, caller: Caller) -> None:
@@ -106,7 +106,7 @@ class SecondFactorStore:
         with self.database.atomic():
             user = self._lock_user(identity)
             self._remove(user.id, kept=kept)
-            self.audit.record("user.totp_disabled", user.username, user.username, ip=caller.address)
+            self.notices.disabled(user, caller)
         return in_game not in (None, identity.totp_secret)
 
     def reset(self, username: str, by: Principal) -> bool:
@@ -123,8 +123,11 @@ class SecondFactorStore:
         had_one = is_in_game or user.totp_enabled_at is not None
         with self.database.atomic():
             self._remove(user.id, kept=None)
+            row = User.get_or_none(User.id == user.id)
+            if row is None:  # deleted meanwhile
+                raise errors.UserNotFound
             if had_one:
-                self.audit.record("user.totp_disabled", by.actor.name, user.username, ip=by.actor.ip)
+                self.notices.reset(row, by.actor)
         return had_one
 
     def _lock_user(self, identity: LoginIdentity) -> User:

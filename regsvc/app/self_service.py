@@ -3,6 +3,7 @@
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.player_totp import PlayerTotp
+from regsvc.accounts.second_factor_notices import SecondFactorNotices
 from regsvc.accounts.second_factor_setup import SecondFactorSetup
 from regsvc.accounts.second_factor_store import SecondFactorStore
 from regsvc.accounts.self_deletion import SelfDeletion
@@ -55,7 +56,7 @@ def wire_self_service(
         second_factor=SecondFactorSetup(
             worker=worker,
             checker=accounts.checker,
-            store=_wire_second_factors(context, auth, accounts, reconciler),
+            store=_wire_second_factors(context, auth, mail, accounts, reconciler),
             is_operator=context.is_operator,
             live=runtime.live,
         ),
@@ -63,7 +64,7 @@ def wire_self_service(
 
 
 def _wire_second_factors(
-    context: AppContext, auth: AuthParts, accounts: AccountParts, reconciler: Reconciler
+    context: AppContext, auth: AuthParts, mail: MailParts, accounts: AccountParts, reconciler: Reconciler
 ) -> SecondFactorStore:
     return SecondFactorStore(
         database=context.location.database,
@@ -72,6 +73,6 @@ def _wire_second_factors(
         second_factors=auth.second_factors,
         sessions=auth.sessions,
         player_totp=PlayerTotp(context.location.players, reconciler),
-        audit=auth.audit,
+        notices=SecondFactorNotices(auth.audit, mail.mail_queue),
         now=context.now,
     )

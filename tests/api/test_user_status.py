@@ -93,6 +93,20 @@ def test_who_may_register_is_told_when_a_rejected_name_is_free(stack: Stack, pat
     assert keys({"X-Address-Proof": proof}) == {"username", "status"}
 
 
+def test_a_reason_of_our_own_is_in_the_readers_language(stack: Stack) -> None:
+    rick = stack.pending("rick")
+    stack.decides("reject", rick, reason="an ugly name")
+    for table in ("regsvc_user", "regsvc_review"):
+        our_database(stack).execute(
+            f"UPDATE {table} SET reason = 'name_taken_in_game' WHERE username_key = ?", (rick.key,)
+        )
+    told = stack.get("/api/user/status", {"username": rick.name, "language": "zh"}, token=stack.user_token(rick))
+    assert told.json["data"]["reason"].startswith("这个名字已属于游戏中的一位玩家")
+    shown = stack.get("/api/admin/user", {"username": rick.name}, token=stack.olivia()).json["user"]
+    for reason in (shown["reason"], shown["history"][0]["reason"]):
+        assert reason.startswith("This name already belongs to a player")
+
+
 def test_an_admin_sees_when_a_ban_ends(stack: Stack) -> None:
     bert = stack.approved("bert")
     stack.decides("ban", bert, expiresAt=4_102_444_800_000)

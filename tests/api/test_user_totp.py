@@ -62,6 +62,7 @@ def test_the_host_removes_a_lost_one(stack: Stack) -> None:
     assert log_in(stack, alice).status == 200
     [entry] = stack.audits(alice, "user.totp_disabled")
     assert entry["operator"].startswith("cli:")
+    assert "/account" in stack.smtp.wait_for(alice.email, counts=lambda mail: "was reset" in mail.subject).text
 
 
 def test_operators_need_it_where_the_host_says_so(make_stack: MakeStack) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from regsvc.core.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
 from regsvc.core.i18n import OPERATORS_SECTIONS, Translations, load_translations
+from regsvc.users.transitions import OWN_REASONS
 from tests.support.each import assert_each
 
 BUILT_IN = load_translations()
@@ -37,6 +38,13 @@ def is_for_operators(key: str) -> bool:
 
 def test_english_and_chinese_are_built_in() -> None:
     assert {"en", "zh"} <= set(BUILT_IN.languages)
+
+
+def test_reasons_of_our_own_are_worded_and_operators_words_stay() -> None:
+    for code in OWN_REASONS:
+        assert len({BUILT_IN.reason(code, language) for language in ("en", "zh-CN")} - {code}) == 2
+    assert BUILT_IN.reason("the ban has ended", "zh") == "封禁已到期。"  # as earlier versions stored it
+    assert [BUILT_IN.reason(words, "zh") for words in ("griefing", "", None)] == ["griefing", "", None]
 
 
 @pytest.mark.parametrize("language", BUILT_IN.languages)

@@ -151,11 +151,9 @@ class UserStatusHandler(StatusHandler):
         again.
         """
         found = await self.find_status(query.username)
-        return UserStatusReply(
-            data=NameStatusFields(registered=False)
-            if found is None
-            else _name_status(found, self.word_reason(found.reason))
-        )
+        if found is None:
+            return UserStatusReply(data=NameStatusFields(registered=False))
+        return UserStatusReply(data=_name_status(found, self.word_reason(found.reason)))
 
 
 def _name_status(found: UserStatus, reason: str | None) -> NameStatusFields:

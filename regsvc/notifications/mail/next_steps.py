@@ -1,4 +1,4 @@
-"""What mails tell beside their rows: the page they lead to, the game's address, when a name is free, reasons in words."""
+"""What mails tell beside their rows: where they lead, the game's address, when a name is free, reasons in words."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +18,9 @@ _PAGES: Final[Mapping[str, str]] = {
     "ban_ended_unapproved": "/account",
     "deleted": "/",
     "email_changed": "/",
+    "totp_enabled": "/account",
+    "totp_disabled": "/account",
+    "totp_reset": "/account",
     "account_deleted": "/",
     "digest": "/admin#queue",
     "mail_test": "/",

@@ -105,6 +105,18 @@ class MailQueue:
         """Enqueue the notice to the user's previous address; `user` still holds it."""
         self._put(user, "email_changed", None)
 
+    def send_totp_enabled(self, user: User) -> None:
+        """Enqueue the notice that the second factor was switched on with the user's password."""
+        self._put(user, "totp_enabled", None)
+
+    def send_totp_disabled(self, user: User) -> None:
+        """Enqueue the notice that the second factor was switched off with the user's password and a code."""
+        self._put(user, "totp_disabled", None)
+
+    def send_totp_reset(self, user: User) -> None:
+        """Enqueue the notice that an operator has removed the user's second factor."""
+        self._put(user, "totp_reset", None)
+
     def send_account_deleted(self, user: User, review_id: int) -> None:
         """Enqueue the notice to a user who deleted the account; the review is that of the deletion."""
         self._put(user, "account_deleted", review_id)

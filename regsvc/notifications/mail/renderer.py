@@ -109,6 +109,9 @@ class MailRenderer:
             "password_link": self._password_link,
             "digest": self._digest,
             "email_changed": self._email_changed,
+            "totp_enabled": self._about_user,
+            "totp_disabled": self._about_user,
+            "totp_reset": self._about_user,
             "account_deleted": self._account_deleted,
         }
 
