@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from regsvc.api.base import ApiHandler
@@ -23,7 +24,8 @@ class ApplicationHandler(ApiHandler):
         the user's address changes.
         """
         self.services.status_limits.hit(self.caller)
-        return application_reply(await self.services.applications.find(self.application_token(query)))
+        found = await self.services.applications.find(self.application_token(query))
+        return application_reply(replace(found, reason=self.word_reason(found.reason)))
 
     def application_token(self, query: ApplicationQuery) -> str:
         """Return the token in the header or else in the query; empty if there is none."""
