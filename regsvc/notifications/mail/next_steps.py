@@ -1,4 +1,4 @@
-"""What mails tell beside their rows: where they lead, the game's address, when a name is free, reasons in words."""
+"""Parts of mails that no row has: links to pages, the game's address, when a name is free, reasons in words."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
