@@ -191,8 +191,9 @@ def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPa
     line = page.get_by_role("row", name=bob.name)
     expect(line).to_contain_text("Griefing at spawn")
     line.get_by_role("button", name="Change ban").click()
+    expect(dialog.get_by_role("heading")).to_have_text(f"Change the ban of {bob.name}?")
     dialog.get_by_role("textbox").first.fill("Griefing, twice")
-    dialog.get_by_role("button", name="Ban", exact=True).click()
+    dialog.get_by_role("button", name="Change ban").click()
     page.keyboard.press("?")  # the keys of this view are told
     expect(dialog).to_contain_text("Change ban")
     page.keyboard.press("Escape")

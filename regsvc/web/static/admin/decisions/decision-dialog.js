@@ -14,7 +14,7 @@ const LONGEST_REASON = 4000; // characters, as in the API
  * @property {string[]} usernames
  * @property {string | null} [key] a key that confirms while no text is being typed, so that pressing it twice decides
  * @property {string | null} [reason] the initial reason; null for the last one given
- * @property {number | null} [end] the initial end of a ban, epoch milliseconds
+ * @property {number | null} [end] the end of the ban that is changed, epoch milliseconds; undefined for a new one
  */
 
 /**
@@ -39,9 +39,10 @@ class DecisionDialog {
    * @param {DialogOptions} options
    * @param {(answer: DialogAnswer | null) => void} resolve
    */
-  constructor({ decision, usernames, key = null, reason = null, end = null }, resolve) {
+  constructor({ decision, usernames, key = null, reason = null, end }, resolve) {
     this.decision = decision;
     this.key = key;
+    this.isChange = end !== undefined;
     /** @type {DialogAnswer | null} */
     this.answer = null;
     this.group = uniqueId("text");
@@ -53,7 +54,7 @@ class DecisionDialog {
     this.remove = button(t("text_remove"), () => this.removeReason(), "plain");
     this.silent = make("input", { type: "checkbox" });
     this.mayReapply = decision === "reject" ? make("input", { type: "checkbox" }) : null;
-    this.end = decision === "ban" ? new BanEndField(end) : null;
+    this.end = decision === "ban" ? new BanEndField(end ?? null) : null;
     this.dialog = this.makeDialog(usernames);
     this.dialog.addEventListener("close", () => {
       this.dialog.remove();
@@ -89,7 +90,11 @@ class DecisionDialog {
         "aria-labelledby": title,
         onkeydown: (/** @type {KeyboardEvent} */ event) => this.handleKey(event),
       },
-      make("h2", { id: title }, t(`ask_${this.decision}`, { names: countNames(usernames) })),
+      make(
+        "h2",
+        { id: title },
+        t(this.isChange ? "ask_change_ban" : `ask_${this.decision}`, { names: countNames(usernames) }),
+      ),
       usernames.length > 1 && make("p", { class: "who" }, usernames.join(t("between_names"))),
       form,
     );
@@ -109,7 +114,7 @@ class DecisionDialog {
 
   makeButtons() {
     const kind = this.decision === "approve" || this.decision === "unban" ? null : "danger";
-    const confirm = make("button", { class: kind }, t(`do_${this.decision}`));
+    const confirm = make("button", { class: kind }, t(this.isChange ? "key_change_ban" : `do_${this.decision}`));
     const cancel = button(t("cancel"), () => this.dialog.close(), "quiet");
     return make("div", { class: "buttons" }, confirm, cancel);
   }
