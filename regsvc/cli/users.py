@@ -19,7 +19,7 @@ from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, STATUSES
 from regsvc.users.transitions import TRANSITIONS, DecisionDetails
-from regsvc.users.user_list import PLUGIN_STATES, UserQuery
+from regsvc.users.user_query import PLUGIN_STATES, UserQuery
 
 PERMANENT: Final = "permanent"
 

@@ -1,102 +1,31 @@
 """The list of users that admins see: filtered, sorted and paged, by number or by key."""
 
-import base64
 import math
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import ip_address
 from typing import Any, Final
 
 from peewee import JOIN, fn
 
 from regsvc.core.clock import Clock
-from regsvc.core.errors import InvalidField
 from regsvc.core.names import name_key
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
-from regsvc.database.models import PENDING, STATUSES, ChatLink, Player, Review, StoredQuestionnaire, User
+from regsvc.database.models import PENDING, ChatLink, Player, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
+from regsvc.users.rejections import Rejections, find_rejections
+from regsvc.users.user_query import ALL, SORTS, Sort, UserQuery, make_cursor, parse_cursor, search_condition, validate
 
-_MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
-
-
-@dataclass(frozen=True)
-class Rejections:
-    """Earlier rejections of a name or its e-mail address. `last_at` and `last_reason` None: never."""
-
-    count: int = 0
-    last_at: datetime | None = None
-    last_reason: str | None = None
-
-
-def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
-    """Return rejections by user id, with one query, for rows with `id`, `username_key` and `email_key`."""
-    if not users:
-        return {}
-    names = {user.username_key for user in users}
-    addresses = {user.email_key for user in users if user.email_key is not None}
-    newest_first = list(
-        Review.select(Review.id, Review.username_key, Review.email_key, Review.reason, Review.reviewed_at)
-        .where(Review.transition == "reject", Review.username_key.in_(names) | Review.email_key.in_(addresses))
-        .order_by(Review.id.desc())
-        .limit(_MAX_REVIEWS)
-    )
-    by_name: dict[str, list[Review]] = {}
-    by_address: dict[str | None, list[Review]] = {}
-    for review in newest_first:
-        by_name.setdefault(review.username_key, []).append(review)
-        by_address.setdefault(review.email_key, []).append(review)
-    return {
-        user.id: _summarize([*by_name.get(user.username_key, ()), *_with_address(by_address, user.email_key)])
-        for user in users
-    }
-
-
-def _with_address(by_address: dict[str | None, list[Review]], key: str | None) -> list[Review]:
-    return by_address.get(key, []) if key is not None else []
-
-
-def _summarize(reviews: Sequence[Review]) -> Rejections:
-    """Summarize reviews that may be listed twice, by name and by address."""
-    distinct = {review.id: review for review in reviews}
-    if not distinct:
-        return Rejections()
-    last = distinct[max(distinct)]
-    return Rejections(len(distinct), last.reviewed_at, last.reason)
-
-
-PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
-"""Values of `plugin`: the state of the user's player in AuthMe's table; "off" without AuthMe."""
-
-_ALL: Final = "all"
-_MAX_SIZE: Final = 100
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
-_MAX_ID: Final = 2**63 - 1
-_START_OF_ADDRESS: Final = re.compile(r"(\d{1,3}\.){1,3}|([0-9a-f]{0,4}:){1,7}")
 _FAR: Final = 10_000
 """From this row on it pays to count first, and to read pages past the middle from the far end."""
-
 
 _CACHED_FROM: Final = 100_000
 _CACHED_FOR: Final = timedelta(seconds=30)
 _MAX_CACHED: Final = 64
-
-
-@dataclass(frozen=True)
-class UserQuery:
-    """Filters, order and page of a user list. `page` starts at 1; `after` is a cursor. None: the default."""
-
-    page: int | None = None
-    size: int | None = None
-    search: str = ""
-    status: str = _ALL
-    plugin: str = _ALL
-    sort: str | None = None
-    after: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,33 +73,6 @@ class UserPage:
         return math.ceil(self.total / self.size)
 
 
-@dataclass(frozen=True)
-class _Sort:
-    """A sort order served by a unique index."""
-
-    name: str
-    column: Any
-    is_descending: bool
-
-    def order(self, *, is_reversed: bool = False) -> Any:
-        return self.column.desc() if self.is_descending != is_reversed else self.column.asc()
-
-    def is_past(self, value: int | str) -> Any:
-        """Return the condition that a row comes after the one with this value."""
-        return self.column < value if self.is_descending else self.column > value
-
-
-# Ids count up and are never reused: they order users by when they were created or adopted here.
-_SORTS: Final = {
-    sort.name: sort
-    for sort in (
-        _Sort("newest", User.id, is_descending=True),
-        _Sort("oldest", User.id, is_descending=False),
-        _Sort("name", User.username_key, is_descending=False),
-    )
-}
-
-
 class UserList:
     """List of users. Blocking: for a worker thread. With the bridge off, every user's `plugin` is "off"."""
 
@@ -181,9 +83,9 @@ class UserList:
 
     def list_users(self, query: UserQuery) -> UserPage:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
-        _validate(query)
+        validate(query)
         is_queue = query.status == PENDING
-        sort = _SORTS[query.sort or ("oldest" if is_queue else "newest")]
+        sort = SORTS[query.sort or ("oldest" if is_queue else "newest")]
         size = query.size or (_REVIEW_QUEUE_SIZE if is_queue else _DEFAULT_SIZE)
         if query.after is not None:
             return self._page_after(query, sort, size, query.after)
@@ -199,7 +101,7 @@ class UserList:
         database = User._meta.database
         return list_unreadable_dates(database, f"username_key = {database.param}", name_key(username))
 
-    def _numbered_page(self, query: UserQuery, sort: _Sort, size: int, page: int) -> UserPage:
+    def _numbered_page(self, query: UserQuery, sort: Sort, size: int, page: int) -> UserPage:
         total, offset = self._counts.find(_filters(query)), (page - 1) * size
         if total is None and offset > _FAR:
             total = self._count(query)
@@ -214,13 +116,13 @@ class UserList:
             rows, total = self._load(query, sort, backwards, total)
         return self._page(rows, sort, size, total, has_next=offset + size < total, page=page)
 
-    def _page_after(self, query: UserQuery, sort: _Sort, size: int, after: str) -> UserPage:
-        past = sort.is_past(_parse_cursor(after, sort))
+    def _page_after(self, query: UserQuery, sort: Sort, size: int, after: str) -> UserPage:
+        past = sort.is_past(parse_cursor(after, sort))
         matching = self._matching(query, User.id).where(past).order_by(sort.order()).limit(size + 1)
         rows, total = self._load(query, sort, matching, self._counts.find(_filters(query)))
         return self._page(rows[:size], sort, size, total, has_next=len(rows) > size)
 
-    def _load(self, query: UserQuery, sort: _Sort, ids: Any, total: int | None) -> tuple[list[Any], int]:
+    def _load(self, query: UserQuery, sort: Sort, ids: Any, total: int | None) -> tuple[list[Any], int]:
         """Load the users that `ids` selects, and their total: in the same statement if it is not known.
 
         Skipping rows is cheap in an index and expensive in the table, hence the separate ids.
@@ -237,7 +139,7 @@ class UserList:
     def _page(
         self,
         found: Sequence[Any],
-        sort: _Sort,
+        sort: Sort,
         size: int,
         total: int,
         *,
@@ -251,7 +153,7 @@ class UserList:
             total=total,
             has_next=has_next,
             has_prev=page != 1,
-            next_cursor=_cursor(found[-1], sort) if has_next and found else None,
+            next_cursor=make_cursor(found[-1], sort) if has_next and found else None,
         )
 
     def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
@@ -287,11 +189,11 @@ class UserList:
     def _matching(self, query: UserQuery, selected: Any) -> Any:
         """Return a query for `selected` of the users that match the filters."""
         users = User.select(selected)
-        if query.status != _ALL:
+        if query.status != ALL:
             users = users.where(User.status == query.status)
         if query.search:
-            users = users.where(_search_condition(query.search.lower()))
-        if query.plugin == _ALL:
+            users = users.where(search_condition(query.search.lower()))
+        if query.plugin == ALL:
             return users
         if (query.plugin == "off") == self._is_bridge_on:
             return users.where(User.id < 0)  # matches no user
@@ -301,25 +203,6 @@ class UserList:
         total = int(self._matching(query, fn.COUNT(User.id)).scalar())
         self._counts.store(_filters(query), total)
         return total
-
-
-def _search_condition(text: str) -> Any:
-    """Return the condition that the name or e-mail has the text, or that it is the client's address or its start."""
-    # INSTR has no wildcards, so there is nothing to escape.
-    condition = (fn.INSTR(User.username_key, text) > 0) | (fn.INSTR(User.email_key, text) > 0)
-    address = _parse_address(text)
-    if address is not None:
-        return condition | (User.registration_ip == address)
-    if _START_OF_ADDRESS.fullmatch(text):
-        return condition | (fn.INSTR(User.registration_ip, text) == 1)
-    return condition
-
-
-def _parse_address(text: str) -> str | None:
-    try:
-        return str(ip_address(text))
-    except ValueError:
-        return None
 
 
 def _filters(query: UserQuery) -> tuple[str, ...]:
@@ -350,20 +233,6 @@ class CountCache:
                 self._cached[filters] = (total, self._now())
             while len(self._cached) > _MAX_CACHED:
                 self._cached.popitem(last=False)
-
-
-def _validate(query: UserQuery) -> None:
-    is_valid = {
-        "page": query.page is None or query.page >= 1,
-        "size": query.size is None or 1 <= query.size <= _MAX_SIZE,
-        "status": query.status in (_ALL, *STATUSES),
-        "plugin": query.plugin in (_ALL, *PLUGIN_STATES),
-        "sort": query.sort is None or query.sort in _SORTS,
-        "after": query.after is None or query.page is None,
-    }
-    for field, is_fine in is_valid.items():
-        if not is_fine:
-            raise InvalidField(field)
 
 
 def _full_rows(*columns: Any, ids: Any = None) -> Any:
@@ -426,25 +295,3 @@ def _in_plugin_state(users: Any, state: str) -> Any:
     if state == "pending":
         is_in_state = is_in_state | Player.plugin_state.is_null()
     return _join_player(users).where(is_in_state)
-
-
-def _cursor(row: Any, sort: _Sort) -> str:
-    return _encode_cursor(sort.name, row.username_key if sort.name == "name" else row.id)
-
-
-def _encode_cursor(sort: str, value: int | str) -> str:
-    return base64.urlsafe_b64encode(f"{sort}:{value}".encode()).decode().rstrip("=")
-
-
-def _parse_cursor(cursor: str, sort: _Sort) -> int | str:
-    """Return the sort value at which the page before ended. Raises `InvalidField` for a cursor of another order."""
-    try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-        name, written = text.split(":", maxsplit=1)
-        value = written if sort.name == "name" else int(written)
-    except ValueError as error:
-        raise InvalidField("after") from error
-    is_ours = name == sort.name and _encode_cursor(name, value) == cursor
-    if not is_ours or (isinstance(value, int) and not 0 <= value <= _MAX_ID):
-        raise InvalidField("after")
-    return value

@@ -12,7 +12,8 @@ from regsvc.database.models import StoredQuestionnaire, User
 from regsvc.registration.questionnaire.questions import Evaluation
 from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.users.user_details import AnsweredQuestion
-from regsvc.users.user_list import UserList, UserQuery
+from regsvc.users.user_list import UserList
+from regsvc.users.user_query import UserQuery
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.mail_parts import rows_of
 from tests.support.manual_clock import ManualClock

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.users.user_list import Rejections, UserList, UserQuery
+from regsvc.users.rejections import Rejections
+from regsvc.users.user_list import UserList
+from regsvc.users.user_query import UserQuery
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock

@@ -12,7 +12,8 @@ from peewee import Database
 from regsvc.core.errors import InvalidField
 from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
 from regsvc.users import user_list
-from regsvc.users.user_list import UserList, UserListItem, UserPage, UserQuery
+from regsvc.users.user_list import UserList, UserListItem, UserPage
+from regsvc.users.user_query import UserQuery
 from tests.support.database_fixtures import MakeUser
 from tests.support.manual_clock import ManualClock
 

@@ -14,7 +14,7 @@ from regsvc.notifications.mail.history import MailState
 from regsvc.notifications.mail.templates import list_template_files
 from regsvc.sync.actions import Conflict
 from regsvc.sync.report import HeldBack
-from regsvc.users.user_list import PLUGIN_STATES
+from regsvc.users.user_query import PLUGIN_STATES
 
 CONFLICT = get_type_hints(Conflict)
 MAILS = {

@@ -41,7 +41,8 @@ from regsvc.core.errors import Refusal
 from regsvc.database.audit import ACTIONS, Actor, AuditRecord
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
-from regsvc.users.user_list import UserListItem, UserPage, UserQuery
+from regsvc.users.user_list import UserListItem, UserPage
+from regsvc.users.user_query import UserQuery
 
 DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)
 
