@@ -23,7 +23,7 @@ from regsvc.api.handlers.admin import (
     UsersHandler,
 )
 from regsvc.api.handlers.admin_users import UserHandler
-from regsvc.api.handlers.applications import ApplicationHandler
+from regsvc.api.handlers.applications import ApplicationEventsHandler, ApplicationHandler
 from regsvc.api.handlers.captcha import CaptchaHandler, CaptchaWorkHandler
 from regsvc.api.handlers.chat import BeginChatLinkHandler, ChatCallbackHandler, ChatStatusHandler, UnlinkChatHandler
 from regsvc.api.handlers.config import ConfigHandler
@@ -88,6 +88,7 @@ ROUTES = (
     Route("POST", "/api/questionnaire/submit", SubmitQuestionnaireHandler, PUBLIC, has_large_body=True),
     Route("POST", "/api/register", RegisterHandler, PUBLIC),
     Route("GET", "/api/application", ApplicationHandler, PUBLIC),
+    Route("GET", "/api/application/events", ApplicationEventsHandler, PUBLIC),
     Route("GET", "/api/review/status", ReviewStatusHandler, PUBLIC),
     Route("GET", "/api/user/status", UserStatusHandler, PUBLIC),
     Route("POST", "/api/login", LoginHandler, PUBLIC),

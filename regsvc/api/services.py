@@ -26,7 +26,7 @@ from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.notifications.mail.history import MailHistory
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.resend import MailResender
-from regsvc.registration.applications.status import Applications
+from regsvc.registration.applications.service import ApplicationService
 from regsvc.registration.chat.linking import Chat
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.registration.registration import Registration
@@ -76,7 +76,7 @@ class Services:
     is_authme_enabled: bool
     verification: EmailVerification
     registration: Registration
-    applications: Applications
+    applications: ApplicationService
     logins: Logins
     captchas: Captchas
     accounts: Accounts

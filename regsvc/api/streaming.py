@@ -1,13 +1,18 @@
-"""Responses sent in chunks, no faster than the client reads them."""
+"""Responses sent in chunks, no faster than the client reads them: long ones, and streams of server-sent events."""
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final, Protocol, cast
 
 from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
+
+from regsvc.api.base import Access, ApiHandler
+
+EVENT_STREAM: Final = "text/event-stream"
 
 
 async def write_chunk(handler: RequestHandler, chunk: bytes) -> bool:
@@ -27,3 +32,46 @@ def disconnect(request: HTTPServerRequest) -> None:
     """Close the connection in the middle of a response, so that the client cannot take it for a complete one."""
     # The stream, not the connection: closing the connection would drop the future that a pending flush waits on.
     cast(HTTP1Connection, request.connection).stream.close()
+
+
+class Closable(Protocol):
+    """A stream of a service that ends by itself, or when its client has disconnected."""
+
+    on_close: Callable[[], None]
+
+    def close(self) -> None: ...
+
+
+class StreamHandler(ApiHandler):
+    """Base of the handlers of server-sent events."""
+
+    def initialize(self, access: Mapping[str, Access]) -> None:
+        super().initialize(access)
+        self._stream: Closable | None = None
+        self._is_sending = False
+
+    async def send_events(self, stream: Closable, chunks: AsyncIterator[bytes]) -> None:
+        """Send the chunks of an open stream until it ends or the client disconnects."""
+        self._stream = stream
+        stream.on_close = self._disconnect_blocked
+        self.set_stream_headers()
+        async for chunk in chunks:
+            self._is_sending = True
+            is_sent = await write_chunk(self, chunk)
+            self._is_sending = False
+            if not is_sent:
+                return
+
+    def set_stream_headers(self) -> None:
+        self.set_header("Content-Type", EVENT_STREAM)
+        self.set_header("X-Accel-Buffering", "no")  # a proxy that buffers responses would never forward anything
+
+    def on_connection_close(self) -> None:
+        super().on_connection_close()
+        if self._stream is not None:
+            self._stream.close()
+
+    def _disconnect_blocked(self) -> None:
+        """Disconnect a listener that is not reading, so that it cannot keep an ended stream open."""
+        if self._is_sending:
+            disconnect(self.request)

@@ -138,14 +138,21 @@ class App:
         self.runtime_parts.metrics.count_sync(report)
         self.mail_parts.mail_queue.wake()
         self.events.publish_run(report)
+        self.registration_parts.applications.streams.wake()
 
     def _on_change(self) -> None:
         self.runtime_parts.delivery_workers.wake()
         self.events.wake()
+        self.registration_parts.applications.streams.wake()
 
     def open(self) -> None:
         """Let services run: the database has our tables."""
         self.runtime_parts.open()
+
+    def end_streams(self) -> None:
+        """End all live streams, and every one opened later."""
+        self.events.close()
+        self.registration_parts.applications.streams.close()
 
     def watch_installation(self) -> None:
         """Let no service write to files that were removed under this process, until those are back. Blocking."""

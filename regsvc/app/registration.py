@@ -12,7 +12,9 @@ from regsvc.app.runtime import RuntimeParts
 from regsvc.app.sync import SyncParts
 from regsvc.core.email_address import EmailPolicy
 from regsvc.registration.applicant_proofs import ClientLimit, MailedCode
+from regsvc.registration.applications.service import ApplicationService
 from regsvc.registration.applications.status import Applications
+from regsvc.registration.applications.streams import ApplicationStreams
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.registration.registration import Registration
 from regsvc.registration.steps import ApprovalStep, CaptchaStep, RegistrationStep
@@ -26,7 +28,7 @@ class RegistrationParts:
 
     verification: EmailVerification
     registration: Registration
-    applications: Applications
+    applications: ApplicationService
 
 
 def wire_registration(
@@ -60,4 +62,5 @@ def wire_registration(
         wake=mail.mail_queue.wake,
     )
     applications = Applications(runtime.worker, mail.application_tokens, questionnaires, live, context.now)
-    return RegistrationParts(verification, registration, applications)
+    service = ApplicationService(applications, ApplicationStreams(applications))
+    return RegistrationParts(verification, registration, service)

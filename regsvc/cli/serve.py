@@ -91,7 +91,7 @@ class Daemon:
         await self._stop.wait()
 
         notify("STOPPING=1")
-        self._app.events.close()
+        self._app.end_streams()
         for task in (reloading, opening, findings):
             if task is not None:
                 task.cancel()

@@ -15,6 +15,7 @@ from typing import Final
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.core.exceptions import describe_exception
+from regsvc.core.server_sent_events import HEARTBEAT, PREAMBLE
 from regsvc.database.engine import Worker
 from regsvc.runtime.events import Event, EventLog, Tail, event_from_run
 from regsvc.sync.report import SyncReport
@@ -34,8 +35,6 @@ SESSION_CHECK_INTERVAL: Final = timedelta(seconds=5)
 
 # A transaction may stay open for a while after it took its id, so higher ids can become visible before it.
 _COMMIT_DELAY: Final = 10.0  # seconds
-_PREAMBLE: Final = b"retry: 3000\n\n"
-_HEARTBEAT: Final = b": still here\n\n"
 
 IsStillAdmin = Callable[[VerifiedSession], bool]
 
@@ -148,9 +147,9 @@ class EventStreams:
 
     async def chunks(self, stream: EventStream) -> AsyncIterator[bytes]:
         """Yield the bytes of server-sent events: events as they come, and a comment as a heartbeat."""
-        yield _PREAMBLE
+        yield PREAMBLE
         async for batch in self.batches(stream):
-            yield b"".join(event.encode() for event in batch) or _HEARTBEAT
+            yield b"".join(event.encode() for event in batch) or HEARTBEAT
 
     async def batches(self, stream: EventStream) -> AsyncIterator[tuple[Event, ...]]:
         """Yield events as they come, and an empty batch as a heartbeat. Ends with the session."""

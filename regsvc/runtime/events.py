@@ -8,6 +8,7 @@ import msgspec
 from peewee import fn
 
 from regsvc.core.clock import epoch_ms
+from regsvc.core.server_sent_events import encode_event
 from regsvc.database.models import AuditEntry, User
 from regsvc.sync.report import SyncReport
 
@@ -39,8 +40,7 @@ class Event:
 
     def encode(self) -> bytes:
         """Encode as a server-sent event."""
-        number = b"" if self.id is None else b"id: %d\n" % self.id
-        return number + b"event: %s\ndata: %s\n\n" % (self.name.encode(), msgspec.json.encode(self.data))
+        return encode_event(self.name, self.data, self.id)
 
 
 @dataclass(frozen=True)

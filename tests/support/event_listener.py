@@ -28,14 +28,19 @@ class EventListener:
     def __init__(
         self,
         daemon: Daemon,
-        token: str,
+        token: str | None,
         headers: Mapping[str, str] | None = None,
         method: str = "GET",
         connection: http.client.HTTPConnection | None = None,
+        path: str = "/events",
     ) -> None:
-        """Open the stream, over `connection` if it is given; AssertionError unless the status is 200."""
+        """Open the stream, over `connection` if it is given; AssertionError unless the status is 200.
+
+        `token` None: `headers` say who listens.
+        """
         self._connection = connection or http.client.HTTPConnection(HOST, daemon.port, timeout=60)
-        self._connection.request(method, "/events", headers={"Authorization": f"Bearer {token}", **(headers or {})})
+        authorization = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._connection.request(method, path, headers={**authorization, **(headers or {})})
         self._socket = self._connection.sock
         self._response = self._connection.getresponse()
         self.headers = self._response.headers

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
-from regsvc.api.base import Access, ApiHandler
 from regsvc.api.endpoint import endpoint
-from regsvc.api.streaming import disconnect, write_chunk
+from regsvc.api.streaming import EVENT_STREAM, StreamHandler
 from regsvc.core import errors
-from regsvc.runtime.event_streams import EventStream
-
-EVENT_STREAM: Final = "text/event-stream"
 
 _ID: Final = re.compile("[0-9]{1,18}")
 
 
-class EventsHandler(ApiHandler):
+class EventsHandler(StreamHandler):
     """Stream of events. Neither opening a stream nor listening counts as activity of the admin."""
-
-    def initialize(self, access: Mapping[str, Access]) -> None:
-        super().initialize(access)
-        self._stream: EventStream | None = None
-        self._is_sending = False
 
     @endpoint(errors.TooManyStreams, media_type=EVENT_STREAM)
     async def get(self) -> None:
@@ -35,35 +25,11 @@ class EventsHandler(ApiHandler):
         twice. The stream ends with the session.
         """
         events = self.services.events
-        async with events.listen(self.require_admin(), self._last_event_id) as self._stream:
-            self._stream.on_close = self._disconnect_blocked
-            self._set_stream_headers()
-            async for chunk in events.chunks(self._stream):
-                if not await self._send(chunk):
-                    return
+        async with events.listen(self.require_admin(), self._last_event_id) as stream:
+            await self.send_events(stream, events.chunks(stream))
 
     def head(self) -> None:
-        self._set_stream_headers()
-
-    def on_connection_close(self) -> None:
-        super().on_connection_close()
-        if self._stream is not None:
-            self._stream.close()
-
-    async def _send(self, chunk: bytes) -> bool:
-        self._is_sending = True
-        is_sent = await write_chunk(self, chunk)
-        self._is_sending = False
-        return is_sent
-
-    def _disconnect_blocked(self) -> None:
-        """Disconnect a listener that is not reading, so that it cannot keep an ended stream open."""
-        if self._is_sending:
-            disconnect(self.request)
-
-    def _set_stream_headers(self) -> None:
-        self.set_header("Content-Type", EVENT_STREAM)
-        self.set_header("X-Accel-Buffering", "no")  # a proxy that buffers responses would never forward anything
+        self.set_stream_headers()
 
     @property
     def _last_event_id(self) -> int | None:
