@@ -1,4 +1,4 @@
-"""What the token of an application opens."""
+"""Operations that the token of an application allows."""
 
 from dataclasses import dataclass
 
