@@ -15,9 +15,9 @@ from typing import Final
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.server_sent_events import HEARTBEAT, PREAMBLE
 from regsvc.database.engine import Worker
 from regsvc.runtime.events import Event, EventLog, Tail, event_from_run
+from regsvc.runtime.server_sent_events import HEARTBEAT, PREAMBLE
 from regsvc.sync.report import SyncReport
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ import msgspec
 from peewee import fn
 
 from regsvc.core.clock import epoch_ms
-from regsvc.core.server_sent_events import encode_event
 from regsvc.database.models import AuditEntry, User
+from regsvc.runtime.server_sent_events import encode_event
 from regsvc.sync.report import SyncReport
 
 SYNC_FINISHED: Final = "sync_finished"

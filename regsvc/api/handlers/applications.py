@@ -11,8 +11,8 @@ from regsvc.api.replies import to_reply
 from regsvc.api.streaming import EVENT_STREAM, StreamHandler
 from regsvc.api.types.applications import ApplicationQuery, ApplicationReply, GivenAnswerFields
 from regsvc.core import errors
-from regsvc.core.server_sent_events import HEARTBEAT, PREAMBLE, encode_event
 from regsvc.registration.applications.status import ApplicationStatus
+from regsvc.runtime.server_sent_events import HEARTBEAT, PREAMBLE, encode_event
 
 APPLICATION_TOKEN_HEADER: Final = "X-Application-Token"  # noqa: S105 - a name
 
