@@ -55,6 +55,8 @@ _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359, 1091}
 _MYSQL_DENIED = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
+MIGRATION: Final = "migration"
+"""Name of the lease of the process that migrates."""
 _LEASE: Final = timedelta(minutes=5)
 """How long a migration may take before another process may try to apply it, too."""
 _MAX_WAIT: Final = timedelta(seconds=10)
@@ -110,7 +112,7 @@ def migrate(database: Database, now: Clock, instance: str | None = None, max_wai
         return []
     if isinstance(database, SqliteDatabase):
         return _apply_missing(database, now, lambda: None)  # each migration takes the write lock
-    lease = TaskLease(database, "migration", _LEASE, instance or instance_id(_MACHINE))
+    lease = TaskLease(database, MIGRATION, _LEASE, instance or instance_id(_MACHINE))
     _wait_for(database, lease, max_wait)
     try:
         return _apply_missing(database, now, partial(_require, lease))

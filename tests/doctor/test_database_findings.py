@@ -80,6 +80,17 @@ def test_a_database_that_does_not_answer_is_not_waited_for(
     assert "in time" in doctor_case.only_finding("database.away").title
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite", "mariadb"])
+def test_a_database_that_is_being_migrated_is_not_away(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.our_database.execute("INSERT INTO regsvc_lease VALUES ('migration', 'another:1', '2999-01-01')")
+    doctor_case.our_database.execute("ALTER TABLE regsvc_installation RENAME TO regsvc_half_way")
+    checkup = doctor_case.examine()
+    assert checkup.findings == ()
+    [reason] = checkup.not_examined
+    assert "migrating" in reason
+
+
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_our_own_file_is_damaged(doctor_case: DoctorCase) -> None:
     doctor_case.start_once()

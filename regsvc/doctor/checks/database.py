@@ -21,7 +21,7 @@ from regsvc.database.location import (
 from regsvc.database.migrator import list_migrations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.own_tables import MAX_NAMES
-from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
+from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 _TOLERANCE: Final = timedelta(seconds=10)
@@ -40,7 +40,7 @@ _GRANT: Final = FixLocation(Source.DATABASE, "GRANT")
 )
 def database_is_away(facts: Facts) -> Iterator[Symptom]:
     problem = facts.databases.ours
-    if not isinstance(problem, DatabaseUnreadable):
+    if not isinstance(problem, DatabaseUnreadable) or isinstance(problem, DatabaseMigrating):
         return
     if not isinstance(facts.location.database, MySQLDatabase):
         file = str(facts.own_sqlite_file)

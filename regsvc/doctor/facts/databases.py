@@ -25,7 +25,13 @@ from regsvc.doctor.facts.player_table import (
     sql_name,
     with_row_counts,
 )
-from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, ReadOnlyMySql, ReadOnlySqlite
+from regsvc.doctor.facts.readonly_db import (
+    DatabaseMigrating,
+    DatabaseUnreadable,
+    ReadOnlyDatabase,
+    ReadOnlyMySql,
+    ReadOnlySqlite,
+)
 
 T = TypeVar("T")
 
@@ -97,7 +103,8 @@ def inspect_databases(
     ours = _within(_TIMEOUT, lambda: _inspect_ours(location, now, operators, in_process))
     if authme is None:
         return Databases(ours, None)
-    if isinstance(ours, DatabaseUnreadable) and authme.backend != Backend.SQLITE:
+    is_away = isinstance(ours, DatabaseUnreadable) and not isinstance(ours, DatabaseMigrating)
+    if is_away and authme.backend != Backend.SQLITE:
         return Databases(ours, ours)  # it is the same server
     return Databases(ours, _within(_TIMEOUT, lambda: _inspect_authme(location, authme, operators, in_process)))
 
@@ -113,8 +120,10 @@ def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[
         if not _is_there(file):
             return OurDatabase(None)
         with closing(ReadOnlySqlite(file, in_process=in_process)) as database:
+            own_tables.require_no_migration(database)
             return _with_operators(database, OurDatabase(own_tables.inspect_own_tables(database)), operators)
     with closing(ReadOnlyMySql(location.database)) as server:
+        own_tables.require_no_migration(server)
         difference, login = own_tables.clock_difference(server, now()), rights.current_login(server)
         nodes = _list_cluster_nodes(server, location.database)
         try:

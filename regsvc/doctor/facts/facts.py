@@ -32,7 +32,7 @@ from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_row_counts import PlayerRowCounts
 from regsvc.doctor.facts.player_table import PlayerTable
-from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
+from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
 from regsvc.doctor.facts.running_daemon import RunningDaemon, find_running_daemon
 from regsvc.notifications.mail.backends import make_mail_backend
 
@@ -275,6 +275,8 @@ class Facts:
     @property
     def ours(self) -> OurDatabase:
         side = self.databases.ours
+        if isinstance(side, DatabaseMigrating):
+            raise FactUnavailable("our own tables: a process is migrating them; check again when it is done")
         if isinstance(side, DatabaseUnreadable):
             raise FactUnavailable("our own tables: the database cannot be read")
         return side

@@ -10,13 +10,23 @@ from typing import Any, Final, get_args
 from regsvc.auth.limit_windows import WindowKey, Windows
 from regsvc.database.dates import UnreadableDate, dates_of, unreadable_dates_sql
 from regsvc.database.fields import UtcDateTimeField
-from regsvc.database.migrator import list_migrations
+from regsvc.database.migrator import MIGRATION, list_migrations
 from regsvc.database.models import RateLimitWindow
-from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row, StatementTimeout
+from regsvc.doctor.facts.readonly_db import (
+    DatabaseMigrating,
+    DatabaseUnreadable,
+    ReadOnlyDatabase,
+    Row,
+    StatementTimeout,
+)
 from regsvc.notifications.mail.limits import Budget, total_of
 
 _NO_SUCH_TABLE: Final = 1146
 MAX_NAMES: Final = 3
+_MIGRATING_SQLITE: Final = (
+    "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now')"
+)
+_MIGRATING_MYSQL: Final = "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > UTC_TIMESTAMP(3)"
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,16 @@ class OwnTables:
     held_back: Mapping[str, Any]
     mail_totals: Windows
     """Windows of the limits on mails in total."""
+
+
+def require_no_migration(database: ReadOnlyDatabase) -> None:
+    """Raise `DatabaseMigrating` while a process migrates our tables."""
+    try:
+        holder = database.value(_MIGRATING_SQLITE if database.is_sqlite else _MIGRATING_MYSQL, MIGRATION)
+    except DatabaseUnreadable:  # there is no such table yet, or what follows tells what is wrong
+        return
+    if holder is not None:
+        raise DatabaseMigrating("a process is migrating it")
 
 
 def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:

@@ -41,6 +41,10 @@ class StatementTimeout(DatabaseUnreadable):
     """A statement took longer than `ReadOnlyMySql.statement_timeout` allows."""
 
 
+class DatabaseMigrating(DatabaseUnreadable):
+    """A process is changing our tables, which is no fault: they can be read once it is done."""
+
+
 class ReadOnlyDatabase(ABC):
     """A read-only connection, to be closed. Placeholders are `?`. Methods raise `DatabaseUnreadable`."""
 
