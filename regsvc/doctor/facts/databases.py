@@ -103,8 +103,8 @@ def inspect_databases(
     ours = _within(_TIMEOUT, lambda: _inspect_ours(location, now, operators, in_process))
     if authme is None:
         return Databases(ours, None)
-    is_away = isinstance(ours, DatabaseUnreadable) and not isinstance(ours, DatabaseMigrating)
-    if is_away and authme.backend != Backend.SQLITE:
+    is_migrating = isinstance(ours, DatabaseMigrating)
+    if isinstance(ours, DatabaseUnreadable) and not is_migrating and authme.backend != Backend.SQLITE:
         return Databases(ours, ours)  # it is the same server
     return Databases(ours, _within(_TIMEOUT, lambda: _inspect_authme(location, authme, operators, in_process)))
 
