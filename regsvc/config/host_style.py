@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from regsvc.core.colours import READABLE, contrast, readable_on
@@ -86,7 +87,10 @@ def read_style(file: Path | None) -> str:
 def unusable_style_reason(file: Path) -> str | None:
     """Return a sentence if the file cannot be the style sheet of a host, else None."""
     try:
-        if file.stat().st_size > MAX_STYLE_BYTES:
+        status = file.stat()
+        if not S_ISREG(status.st_mode):
+            return f"{file} is not a regular file"  # reading a pipe would never end
+        if status.st_size > MAX_STYLE_BYTES:
             return f"{file} is larger than {MAX_STYLE_BYTES // 1024} KiB; every visitor would wait for it"
         file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

@@ -17,9 +17,11 @@ from tornado.template import Template
 
 from regsvc.api.endpoint import ACCESS_TOKEN
 from regsvc.api.openapi import DescribedRoute, OpenApiBuilder
+from regsvc.config.sections import Config
 from regsvc.core.i18n import Translations
 from regsvc.web.assets import asset_rules, load_style, load_template
-from regsvc.web.base import ReadOnlyHandler, accepts_gzip
+from regsvc.web.base import ReadOnlyHandler, accepts_gzip, content_security_policy
+from regsvc.web.branding import host_style, icon_of, image_sources
 
 _STYLE: Final = load_style("docs")
 _TEMPLATE: Final[Template] = load_template("docs.html")
@@ -71,6 +73,16 @@ class OperationView:
 
 
 @dataclass(frozen=True)
+class Look:
+    """Name, theme, icon and style sheets of a host."""
+
+    server: str
+    theme: str
+    icon: str
+    styles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RenderedPage:
     content: bytes
     compressed: bytes
@@ -82,8 +94,9 @@ class DocsHandler(ReadOnlyHandler):
     async def get(self) -> None:
         config, translations = self.services.config, self.services.translations
         page = await asyncio.to_thread(
-            _page, self.application.routes, translations, config.server.name, config.http.legacy_status
+            _page, self.application.routes, translations, look_of(config), config.http.legacy_status
         )
+        self.set_header("Content-Security-Policy", content_security_policy(image_sources(config)))
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Content-Language", "en")
         self.set_header("Vary", "Accept-Encoding")
@@ -95,15 +108,19 @@ class DocsHandler(ReadOnlyHandler):
         await self.get()
 
 
+def look_of(config: Config) -> Look:
+    """Return how the page of a host looks."""
+    style = host_style(config)
+    styles = (_STYLE.path,) if style is None else (_STYLE.path, style.path)
+    return Look(config.server.name, config.server.theme, icon_of(config), styles)
+
+
 @lru_cache(maxsize=1)  # rendered once: it changes only with the config
-def _page(
-    routes: tuple[DescribedRoute, ...], translations: Translations, server_name: str, is_legacy: bool
-) -> RenderedPage:
+def _page(routes: tuple[DescribedRoute, ...], translations: Translations, look: Look, is_legacy: bool) -> RenderedPage:
     document = OpenApiBuilder(routes, translations, server_url="/", is_legacy=is_legacy).build()
     operations = list_operations(document)
     content: bytes = _TEMPLATE.generate(
-        server=server_name,
-        style=_STYLE.path,
+        look=look,
         about=document["info"]["description"].strip().split("\n\n"),
         version=document["info"]["version"],
         groups=[(name, list(members)) for name, members in groupby(operations, lambda operation: operation.group)],

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 from tornado.httputil import HTTPServerRequest
@@ -24,11 +23,10 @@ from regsvc.api.handlers.config import public_config
 from regsvc.auth.application_tokens import APPLICATION_PATH
 from regsvc.auth.password_links import SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of
-from regsvc.config.sections import Config
 from regsvc.web.announcement import ANNOUNCEMENT_COOKIE, TextPart, announcement_id, split_links
 from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template, load_worker
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
-from regsvc.web.branding import BRANDING, host_style, icon_of, preview_of
+from regsvc.web.branding import BRANDING, host_style, icon_of, image_sources, preview_of
 
 
 @dataclass(frozen=True)
@@ -152,18 +150,6 @@ class PageHandler(LayoutHandler):
             is_open=self.services.config.registration.open,
             config=msgspec.json.encode(public_config(self.services)).decode(),
         )
-
-
-def image_sources(config: Config) -> list[str]:
-    """Return the origins of the images on the pages of this host, as CSP sources."""
-    own = (config.server.logo_url, config.server.banner_url, config.server.favicon)
-    pictures = (*own, *(download.icon for download in config.downloads.values()))
-    return sorted({_source(picture) for picture in pictures if picture})
-
-
-def _source(address: str) -> str:
-    parts = urlsplit(address)  # a word for a host's own front end has no picture here, and counts as ours
-    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
 
 
 def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:

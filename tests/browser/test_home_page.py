@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,12 @@ def test_the_address_can_be_copied_while_the_game_is_away(open_page: OpenPage, t
         page.get_by_role("button", name="Copy").click()
         expect(page.get_by_text("Address copied.")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()") == "play.willow.invalid:25566"
+
+
+def test_the_reference_of_the_api_has_the_hosts_colours_and_icon(open_page: OpenPage) -> None:
+    page = open_page("/docs", size="phone")
+    assert page.locator("header .server").evaluate("e => getComputedStyle(e).color") == "rgb(133, 106, 0)"
+    expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("^data:image/svg"))
 
 
 def test_without_a_status_the_rest_is_there(stack: Stack, open_page: OpenPage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -70,6 +71,13 @@ def test_a_style_sheet_that_cannot_be_used_is_refused(tmp_path: Path, content: b
     (tmp_path / "own.css").write_bytes(content)
     file = write(tmp_path / "companion.toml", '[server]\ncustom_css = "own.css"\n')
     with pytest.raises(ConfigError, match=reason):
+        load_config(file, {})
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "own.css")
+    file = write(tmp_path / "companion.toml", '[server]\ncustom_css = "own.css"\n')
+    with pytest.raises(ConfigError, match="is not a regular file"):
         load_config(file, {})
 
 
