@@ -59,7 +59,16 @@ declare global {
   interface AccountSection {
     title: string;
     isShown(config: Config): boolean;
-    render(account: Account): Child | Promise<Child>;
+    /** Whether screen readers are told when its content changes. */
+    isLive?: boolean;
+    render(account: Account, place: SectionPlace): Child | Promise<Child>;
+  }
+
+  /** Where a section of the account is: it may show something else, and itself again. */
+  interface SectionPlace {
+    show(...children: Child[]): void;
+    /** Throws a Refusal. */
+    renderAgain(): Promise<void>;
   }
 
   interface RenderedStep {

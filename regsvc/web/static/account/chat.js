@@ -12,41 +12,31 @@ export const chatSection = {
   title: "chat_title",
   isShown: (config) => config.chat.enabled,
 
-  async render(account) {
-    const container = make("div", { "aria-live": "polite" });
-    await show(account, container);
-    return container;
+  isLive: true,
+
+  async render(account, place) {
+    const linked = await findLinkedAccount(account.api, account.user.username);
+    return linked === null ? renderUnlinked(account, place) : renderLinked(account, place, linked);
   },
 };
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
- */
-async function show(account, container) {
-  const linked = await findLinkedAccount(account.api, account.user.username);
-  const elements =
-    linked === null ? await renderUnlinked(account, container) : renderLinked(account, container, linked);
-  container.replaceChildren(...elements);
-}
-
-/**
- * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  * @param {string} linked
  */
-function renderLinked(account, container, linked) {
+function renderLinked(account, place, linked) {
   return [
     make("p", {}, t("chat_linked", { account: linked })),
-    button(t("chat_unlink"), () => unlink(account, container), "danger"),
+    button(t("chat_unlink"), () => unlink(account, place), "danger"),
   ];
 }
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  */
-async function renderUnlinked(account, container) {
+async function renderUnlinked(account, place) {
   const { api, config, user } = account;
   const platform = platformName(config);
   const { authUrl } = await startLinking(api, user.username);
@@ -55,22 +45,22 @@ async function renderUnlinked(account, container) {
     { class: "button", href: authUrl, target: "_blank", rel: "noopener" },
     t("chat_open", { platform }),
   );
-  pollForAccount(api, user.username, null, open, () => show(account, container));
+  pollForAccount(api, user.username, null, open, () => place.renderAgain());
   return [make("p", {}, t("chat_none", { platform })), make("p", {}, open)];
 }
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  */
-async function unlink(account, container) {
+async function unlink(account, place) {
   const { api, user } = account;
   if (!(await confirm(t("chat_unlink"), t("chat_unlink_sure"), { confirmText: t("chat_unlink") }))) {
     return;
   }
   try {
     const { message = "" } = await api.post("chat/unlink", { username: user.username });
-    await show(account, container);
+    await place.renderAgain();
     notice.announce(message);
   } catch (error) {
     notice.showRefusal(asRefusal(error));

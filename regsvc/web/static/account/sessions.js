@@ -1,7 +1,7 @@
 // Where the user is logged in, and the end of single sessions.
 
 import { asRefusal } from "../shared/api.js";
-import { make, replaceContent } from "../shared/dom.js";
+import { make } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 
@@ -12,29 +12,19 @@ export const sessionsSection = {
   title: "sessions_title",
   isShown: () => true,
 
-  async render(account) {
-    const container = make("div", {});
-    await show(account, container);
-    return container;
+  async render(account, place) {
+    const { sessions } = await account.api.get("user/sessions");
+    const items = sessions.map((session) => renderSession(account, place, session));
+    return make("ul", { class: "plain-list" }, items);
   },
 };
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
- */
-async function show(account, container) {
-  const { sessions } = await account.api.get("user/sessions");
-  const items = sessions.map((session) => renderSession(account, container, session));
-  replaceContent(container, make("ul", { class: "plain-list" }, items));
-}
-
-/**
- * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  * @param {OwnSession} session
  */
-function renderSession(account, container, session) {
+function renderSession(account, place, session) {
   const seen = formatTime(session.lastSeenAt);
   const where = t(session.audience === "admin" ? "session_admin" : "session_user");
   const about = [
@@ -45,7 +35,7 @@ function renderSession(account, container, session) {
   const label = `${t("session_end")}: ${where}, ${seen}`;
   const end = make(
     "button",
-    { type: "button", class: "quiet", "aria-label": label, onclick: () => endSession(account, container, session) },
+    { type: "button", class: "quiet", "aria-label": label, onclick: () => endSession(account, place, session) },
     t("session_end"),
   );
   return make("li", {}, make("p", {}, about), session.isCurrent ? null : end);
@@ -53,19 +43,19 @@ function renderSession(account, container, session) {
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  * @param {OwnSession} session
  */
-async function endSession(account, container, { id }) {
+async function endSession(account, place, { id }) {
   try {
     const { message = "" } = await account.api.post("user/sessions/end", { session: id });
-    await show(account, container);
+    await place.renderAgain();
     notice.announce(message);
   } catch (error) {
     const refusal = asRefusal(error);
     notice.showRefusal(refusal);
     if (refusal.code === "session_not_found") {
-      await show(account, container); // it ended meanwhile
+      await place.renderAgain(); // it ended meanwhile
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import { asRefusal } from "../shared/api.js";
 import { confirm } from "../shared/dialog.js";
-import { button, link, make, replaceContent } from "../shared/dom.js";
+import { button, link, make } from "../shared/dom.js";
 import { Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
 import { codeField } from "../shared/login.js";
@@ -14,34 +14,20 @@ export const totpSection = {
   title: "totp_title",
   isShown: () => true,
 
-  async render(account) {
-    const container = make("div", {});
-    await show(account, container);
-    return container;
+  async render(account, place) {
+    const state = await account.api.get("user/totp");
+    if (!state.enabled) {
+      const about = t(state.required ? "totp_about_required" : "totp_about");
+      return [make("p", {}, about), beginForm(account, place).element];
+    }
+    return [
+      make("p", {}, t(state.inGame ? "totp_on_in_game" : "totp_on")),
+      make("p", {}, t("recovery_left", { count: state.recoveryCodesLeft })),
+      part("recovery_new", t("recovery_new_about"), replaceForm(account, place)),
+      part("totp_turn_off", t("totp_turn_off_about"), turnOffForm(account, place)),
+    ];
   },
 };
-
-/**
- * Show whether it is on, and what can be done. Throws a Refusal.
- *
- * @param {Account} account
- * @param {HTMLElement} container
- */
-async function show(account, container) {
-  const state = await account.api.get("user/totp");
-  if (!state.enabled) {
-    const about = t(state.required ? "totp_about_required" : "totp_about");
-    replaceContent(container, make("p", {}, about), beginForm(account, container).element);
-    return;
-  }
-  replaceContent(
-    container,
-    make("p", {}, t(state.inGame ? "totp_on_in_game" : "totp_on")),
-    make("p", {}, t("recovery_left", { count: state.recoveryCodesLeft })),
-    part("recovery_new", t("recovery_new_about"), replaceForm(account, container)),
-    part("totp_turn_off", t("totp_turn_off_about"), turnOffForm(account, container)),
-  );
-}
 
 /**
  * @param {string} title
@@ -54,16 +40,16 @@ function part(title, about, form) {
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  */
-function beginForm(account, container) {
+function beginForm(account, place) {
   return new Form({
     fields: [currentPasswordField()],
     submit: t("totp_begin"),
     send: async ({ currentPassword }) => {
       const entry = await account.api.post("user/totp/begin", { currentPassword });
-      const form = confirmForm(account, container, currentPassword);
-      replaceContent(container, renderEntry(entry), form.element);
+      const form = confirmForm(account, place, currentPassword);
+      place.show(renderEntry(entry), form.element);
       form.fields[0].focus();
     },
   });
@@ -82,17 +68,17 @@ function renderEntry({ secret, uri, image }) {
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  * @param {string} currentPassword
  */
-function confirmForm(account, container, currentPassword) {
+function confirmForm(account, place, currentPassword) {
   return new Form({
     fields: [codeField(t("totp_confirm_hint"))],
     submit: t("totp_turn_on"),
     send: async ({ totp }) => {
       const { message = "", ...reply } = await account.api.post("user/totp/confirm", { currentPassword, totp });
       const inGame = reply.inGame && make("p", {}, t("totp_in_game"));
-      showCodes(account, container, reply.recoveryCodes, inGame);
+      showCodes(place, reply.recoveryCodes, inGame);
       notice.announce(message);
     },
   });
@@ -101,16 +87,14 @@ function confirmForm(account, container, currentPassword) {
 /**
  * Show recovery codes, this once.
  *
- * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  * @param {string[]} codes
  * @param {Child} [others]
  */
-function showCodes(account, container, codes, others = null) {
-  const done = () => show(account, container).catch((error) => notice.showRefusal(asRefusal(error)));
+function showCodes(place, codes, others = null) {
+  const done = () => place.renderAgain().catch((error) => notice.showRefusal(asRefusal(error)));
   const list = codes.map((code) => make("li", {}, make("code", {}, code)));
-  replaceContent(
-    container,
+  place.show(
     make("p", {}, t("recovery_about")),
     make("ul", { class: "recovery-codes" }, list),
     others,
@@ -120,16 +104,16 @@ function showCodes(account, container, codes, others = null) {
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  */
-function replaceForm(account, container) {
+function replaceForm(account, place) {
   return new Form({
     fields: [currentPasswordField(), codeField()],
     submit: t("recovery_new"),
     kind: "quiet",
     send: async ({ currentPassword, totp }) => {
       const reply = await account.api.post("user/totp/recovery-codes", { currentPassword, totp });
-      showCodes(account, container, reply.recoveryCodes);
+      showCodes(place, reply.recoveryCodes);
       notice.announce(reply.message ?? "");
     },
   });
@@ -137,9 +121,9 @@ function replaceForm(account, container) {
 
 /**
  * @param {Account} account
- * @param {HTMLElement} container
+ * @param {SectionPlace} place
  */
-function turnOffForm(account, container) {
+function turnOffForm(account, place) {
   return new Form({
     fields: [currentPasswordField(), codeField()],
     submit: t("totp_turn_off"),
@@ -148,7 +132,7 @@ function turnOffForm(account, container) {
       const options = { confirmText: t("totp_turn_off") };
       if (await confirm(t("totp_turn_off_sure"), t("totp_turn_off_about"), options)) {
         const { message = "" } = await account.api.post("user/totp/off", { currentPassword, totp });
-        await show(account, container);
+        await place.renderAgain();
         notice.announce(message);
       }
     },

@@ -146,16 +146,11 @@ function renderOverview({ status, reason, email, reviewedAt, reapplyAt }) {
  * @param {Account} account
  */
 function renderSection(section, account) {
-  const container = make("div", { class: "section" });
-  const show = async () => {
-    try {
-      replaceContent(container, await section.render(account));
-    } catch (error) {
-      notice.showRefusal(asRefusal(error));
-    }
-  };
+  const container = make("div", { class: "section", "aria-live": section.isLive ? "polite" : null });
+  const show = (/** @type {Child[]} */ ...children) => replaceContent(container, ...children);
+  const renderAgain = async () => show(await section.render(account, { show, renderAgain }));
   const ontoggle = (/** @type {{ target: HTMLDetailsElement }} */ { target }) =>
-    target.open && !container.hasChildNodes() && show();
+    target.open && !container.hasChildNodes() && renderAgain().catch((error) => notice.showRefusal(asRefusal(error)));
   const open = location.hash === `#${section.title}`; // a link from another page led to it
   return make("details", { id: section.title, open, ontoggle }, make("summary", {}, t(section.title)), container);
 }
