@@ -17,7 +17,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-_COMMENT: Final = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*.*?\*/[ \t]*)\n|/\*\*.*?\*/ ?", re.MULTILINE | re.DOTALL)
+_BLOCK: Final = r"/\*\*(?:(?!\*/).)*\*/"
+_COMMENT: Final = re.compile(rf"^[ \t]*(?://[^\n]*|{_BLOCK}[ \t]*)\n|{_BLOCK} ?", re.MULTILINE | re.DOTALL)
 _IMPORT: Final = re.compile(r'^import \{([\w\s,]*)\} from "(\.\.?/[\w./-]+\.js)";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{((?:\s*\w+\s*(?:,|(?=\})))*\s*)\};$", re.MULTILINE)

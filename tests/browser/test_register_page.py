@@ -55,7 +55,6 @@ def test_alice_registers_and_is_approved(stack: Stack, apply: Apply, size: str, 
     expect(alice.page.get_by_text(f"We'll e-mail {alice.person.email}")).to_be_visible()
     assert not is_wider_than_the_screen(alice.page)
     stack.decides("approve", alice.person)
-    alice.page.reload()
     expect(alice.page.get_by_role("status")).to_contain_text(f"You're in, {alice.person.name}!")
     assert stack.login(alice.person).json["status"] == "approved"
     assert stack.authme.login(alice.person.name, alice.person.password)

@@ -268,7 +268,6 @@ export interface GetRoutes {
   "captcha/work": { reply: CaptchaWorkReply; body: {} };
   "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
   "application": { reply: ApplicationReply; body: {} };
-  "application/events": { reply: ; body: {} };
   "review/status": { reply: ReviewStatusReply; body: {} };
   "user/status": { reply: UserStatusReply; body: {} };
   "user/export": { reply: ExportUserReply; body: {} };

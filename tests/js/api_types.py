@@ -34,15 +34,14 @@ def api_types() -> str:
 
 
 def _routes(described: Schema, method: str) -> Iterator[tuple[str, str]]:
-    """Yield the path of each JSON route below `/api/`, and the type of its successful reply and its request body."""
-    for path, operations in described["paths"].items():
-        operation = operations.get(method)
-        if operation is None or not path.startswith(_PREFIX):
-            continue
+    """Yield the path of each route below `/api/` that replies with JSON, and the types of its reply and request."""
+    below = [(path, operations) for path, operations in described["paths"].items() if path.startswith(_PREFIX)]
+    for path, operation in ((path, operations[method]) for path, operations in below if method in operations):
         replies = [_content(reply) for status, reply in operation["responses"].items() if status.startswith("2")]
         body = _content(operation.get("requestBody", {}))
         types = [_type(reply) for reply in replies if reply is not None]
-        yield path.removeprefix(_PREFIX), f"{{ reply: {' | '.join(types)}; body: {_type(body) if body else '{}'} }}"
+        if types:
+            yield path.removeprefix(_PREFIX), f"{{ reply: {' | '.join(types)}; body: {_type(body) if body else '{}'} }}"
 
 
 def _content(holder: Schema) -> Schema | None:

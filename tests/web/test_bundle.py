@@ -56,8 +56,12 @@ def test_comments_are_left_out() -> None:
         '  const address = "https://example.org/*"; // ours',
         "  return /** @type {string} */ (`${address}//`);",
         "}",
+        "/** @type {string} */ (greet());",
+        "/** Greet again. */",
+        "greet();",
     ]
     kept = '\nfunction greet() {\n  const address = "https://example.org/*"; // ours\n  return (`${address}//`);\n}'
+    kept += "\n(greet());\ngreet();"
     assert join(page="\n".join(page)) == f"const $page = (() => {{\n{kept}\nreturn {{  }};\n}})();"
 
 

@@ -7,7 +7,12 @@ const MINUTE = 60; // seconds
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** @typedef {{ state: "done" | "current" | "bad" | "next", title: string, lines: Array<string | number | null | false> }} Stage */
+/**
+ * @typedef {object} Stage
+ * @property {"done" | "current" | "bad" | "next"} state
+ * @property {string} title
+ * @property {Array<string | number | null | false>} lines those that are falsy are left out
+ */
 
 /**
  * Make the list of stages. The current one is marked for screen readers, too.

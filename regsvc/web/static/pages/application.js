@@ -7,7 +7,8 @@ import { Draft } from "../register/draft.js";
 import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { link, make, replaceContent } from "../shared/dom.js";
-import { t } from "../shared/i18n.js";
+import { EventStream } from "../shared/event-stream.js";
+import { language, t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
@@ -15,14 +16,21 @@ import { startPage } from "../shared/page.js";
 const NOT_FOUND = "application_not_found";
 
 const api = new Api();
+const stream = new EventStream(
+  api,
+  { onEvent: (_name, data) => data && show(data), onState },
+  `api/application/events?language=${language}`,
+);
 const overview = make("div", {});
 const sections = make("div", { class: "sections" });
+const liveness = make("p", { class: "quiet-text" });
 /** @type {Application | null} what is shown */
 let shown = null;
 
 /** @param {HTMLElement} content */
 async function render(content) {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  stream.stop();
   shown = null;
   if (!token) {
     showNothing(t("link_incomplete"));
@@ -31,7 +39,7 @@ async function render(content) {
   api.headers = { "X-Application-Token": token };
   try {
     const application = await api.get("application");
-    replaceContent(content, overview, sections);
+    replaceContent(content, overview, sections, liveness);
     show(application);
   } catch (error) {
     const refusal = asRefusal(error);
@@ -39,7 +47,9 @@ async function render(content) {
       throw refusal;
     }
     showNothing(refusal.message);
+    return;
   }
+  stream.start();
 }
 
 /**
@@ -116,6 +126,7 @@ function applyAgain({ username, email }) {
 
 /** @param {string} message why there is no application to show */
 function showNothing(message) {
+  stream.stop();
   notice.announce(message, "bad");
   replaceContent(
     /** @type {HTMLElement} */ (document.getElementById("inside")),
@@ -126,6 +137,18 @@ function showNothing(message) {
       link("account", t("to_account"), { class: "button quiet" }),
     ),
   );
+}
+
+/** @param {{ is: string, error?: any }} state */
+function onState({ is, error }) {
+  if (error?.code === NOT_FOUND) {
+    showNothing(error.message);
+    return;
+  }
+  liveness.textContent = is === "off" ? "" : t(is === "live" ? "live" : "live_lost");
+  if (error?.status) {
+    api.get("application").then(show, () => {}); // refused, perhaps as one of too many: it is asked from time to time
+  }
 }
 
 // Opening another link in the same tab changes what is behind the "#", and loads nothing.
