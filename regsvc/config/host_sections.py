@@ -54,9 +54,13 @@ class ServerSection:
         'Public address of the companion, for links in e-mails; "" is built from host and port.',
         check=check.web_address,
     )
-    language: str = key.text("en", "Default language, for requests that do not name one.", check=check.language_tag)
+    language: str = key.text(
+        "en",
+        "Default language, for requests that do not name one: de, en, fr or zh, or one of server.translations.",
+        check=check.language_tag,
+    )
     translations: Path | None = key.optional_path(
-        'Folder with your own translation files, such as fr.toml, to add languages or change texts; "" is none.'
+        'Folder with your own translation files, such as nl.toml, to add languages or change texts; "" is none.'
     )
     announcement: str = key.paragraph("", "Text that front ends show above the registration form.")
     description: str = key.text("", "One sentence about this server, for its home page and for previews of links.")
