@@ -23,7 +23,12 @@ from regsvc.api.handlers.admin import (
     UsersHandler,
 )
 from regsvc.api.handlers.admin_users import UserHandler
-from regsvc.api.handlers.applications import ApplicationEventsHandler, ApplicationHandler
+from regsvc.api.handlers.applications import (
+    ApplicationEventsHandler,
+    ApplicationHandler,
+    ChangeAnswersHandler,
+    CorrectAddressHandler,
+)
 from regsvc.api.handlers.captcha import CaptchaHandler, CaptchaWorkHandler
 from regsvc.api.handlers.chat import BeginChatLinkHandler, ChatCallbackHandler, ChatStatusHandler, UnlinkChatHandler
 from regsvc.api.handlers.config import ConfigHandler
@@ -89,6 +94,8 @@ ROUTES = (
     Route("POST", "/api/register", RegisterHandler, PUBLIC),
     Route("GET", "/api/application", ApplicationHandler, PUBLIC),
     Route("GET", "/api/application/events", ApplicationEventsHandler, PUBLIC),
+    Route("POST", "/api/application/answers", ChangeAnswersHandler, PUBLIC, has_large_body=True),
+    Route("POST", "/api/application/email", CorrectAddressHandler, PUBLIC),
     Route("GET", "/api/review/status", ReviewStatusHandler, PUBLIC),
     Route("GET", "/api/user/status", UserStatusHandler, PUBLIC),
     Route("POST", "/api/login", LoginHandler, PUBLIC),

@@ -12,6 +12,8 @@ from regsvc.app.runtime import RuntimeParts
 from regsvc.app.sync import SyncParts
 from regsvc.core.email_address import EmailPolicy
 from regsvc.registration.applicant_proofs import ClientLimit, MailedCode
+from regsvc.registration.applications.address import AddressCorrection
+from regsvc.registration.applications.answers import AnswerChanges
 from regsvc.registration.applications.service import ApplicationService
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
@@ -62,5 +64,11 @@ def wire_registration(
         wake=mail.mail_queue.wake,
     )
     applications = Applications(runtime.worker, mail.application_tokens, questionnaires, live, context.now)
-    service = ApplicationService(applications, ApplicationStreams(applications))
+    streams, database, tokens = ApplicationStreams(applications), location.database, mail.application_tokens
+    service = ApplicationService(
+        applications,
+        streams,
+        AnswerChanges(database, runtime.worker, tokens, applications, questionnaires, auth.audit, mail.mail_queue.wake),
+        AddressCorrection(database, runtime.worker, tokens, verification, auth.audit, mail.mail_queue.wake),
+    )
     return RegistrationParts(verification, registration, service)

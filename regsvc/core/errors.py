@@ -226,7 +226,17 @@ class QuestionnaireRequired(Refusal, code="questionnaire_required", category=Cat
 
 
 class QuestionnaireFailed(Refusal, code="questionnaire_failed", category=Category.INVALID, field="questionnaire"):
-    """The answers behind the token did not pass."""
+    """The answers behind the token did not pass.
+
+    `fault`: "kept" where `score` is below `passScore`, the earlier answers stay, and the next are accepted in
+    `remainingSeconds`.
+    """
+
+    def __init__(
+        self, score: int | None = None, pass_score: int | None = None, remaining_seconds: int | None = None
+    ) -> None:
+        fault = None if score is None else "kept"
+        super().__init__(fault=fault, score=score, pass_score=pass_score, remaining_seconds=remaining_seconds)
 
 
 class WrongPassword(Refusal, code="wrong_password", category=Category.INVALID, field="currentPassword"):

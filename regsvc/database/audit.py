@@ -47,6 +47,7 @@ ACTIONS: Final = (
     "user.password_changed",
     "user.password_link_created",
     "user.email_changed",
+    "user.answers_changed",
     "user.totp_enabled",
     "user.totp_disabled",
     "user.recovery_codes_replaced",

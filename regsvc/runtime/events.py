@@ -21,6 +21,7 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.banned": "user_banned",
     "user.unbanned": "user_unbanned",
     "user.deleted": "user_deleted",
+    "user.answers_changed": "user_answers_changed",
     "sync.run": SYNC_FINISHED,
 }
 """Audit action → event name. Other actions are not events."""

@@ -181,7 +181,8 @@ class AnsweredQuestion:
     """A question as it was asked, in the host's language, and its answer.
 
     `answers` are the chosen options, or the one text; empty: it was skipped. `points` None: an admin has to read it.
-    `note` is the scoring service's reason, or empty.
+    `note` is the scoring service's reason, or empty. `option_ids` are the ids of the chosen options; results stored by
+    earlier versions have none.
     """
 
     question_id: int
@@ -191,6 +192,7 @@ class AnsweredQuestion:
     points: int | None
     max_points: int
     note: str
+    option_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

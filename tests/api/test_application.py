@@ -128,9 +128,9 @@ def test_answers_are_shown(make_stack: MakeStack, tmp_path_factory: pytest.TempP
     token = applies(stack, alice, token_for(stack, PASSING | WORDS)).json["applicationToken"]
     facts = look(stack, token).json
     assert facts["answers"] == [
-        {"questionId": 1, "question": "What do you do?", "answer": "Talk"},
-        {"questionId": 7, "question": "Which are allowed?", "answer": "Building"},
-        {"questionId": 9, "question": "Why here?", "answer": "I like it."},
+        {"questionId": 1, "question": "What do you do?", "answer": "Talk", "selectedOptionIds": [0]},
+        {"questionId": 7, "question": "Which are allowed?", "answer": "Building", "selectedOptionIds": [0]},
+        {"questionId": 9, "question": "Why here?", "answer": "I like it.", "selectedOptionIds": []},
     ]
     assert facts["canEditAnswers"] is True
     stack.decides("approve", alice)

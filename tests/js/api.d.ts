@@ -8,7 +8,7 @@ export type ApplicationReply = { success: true; message?: string; username: stri
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -42,6 +42,8 @@ export type CaptchaReply = { success: true; message?: string; token: string; ima
 
 export type CaptchaWorkReply = { success: true; message?: string; token: string; salt: string; hash: string; maxNumber: number; expiresAt: number; expiresInSeconds: number };
 
+export type ChangeAnswersRequest = { language?: string | null; answers: Record<string, AnswerFields> };
+
 export type ChangePasswordReply = { success: true; message?: string; warnings: Array<string> };
 
 export type ChangePasswordRequest = { language?: string | null; currentPassword: string; newPassword: string };
@@ -73,6 +75,10 @@ export type ConfigReply = { success: true; message?: string; config: PublicConfi
 export type ConfirmSecondFactorReply = { success: true; message?: string; recoveryCodes: Array<string>; inGame: boolean };
 
 export type ConfirmSecondFactorRequest = { language?: string | null; currentPassword: string; totp: string };
+
+export type CorrectAddressReply = { success: true; message?: string; email: string; applicationToken: string };
+
+export type CorrectAddressRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string };
 
 export type DecisionReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
 
@@ -112,7 +118,7 @@ export type ForgotPasswordRequest = { language?: string | null; captchaToken?: s
 
 export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null; statusHidden: boolean };
 
-export type GivenAnswerFields = { questionId: number; question: string; answer: string };
+export type GivenAnswerFields = { questionId: number; question: string; answer: string; selectedOptionIds: Array<number> };
 
 export type HistoryFields = { username: string; transition: "approve" | "reject" | "ban" | "unban" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; operator: string; reviewedAt: number; isSameUser: boolean; isSameName: boolean; isSameEmail: boolean };
 
@@ -296,6 +302,8 @@ export interface PostRoutes {
   "verify/check": { reply: CheckCodeReply; body: CheckCodeRequest };
   "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };
   "register": { reply: RegisterReply; body: RegisterRequest };
+  "application/answers": { reply: ApplicationReply; body: ChangeAnswersRequest };
+  "application/email": { reply: CorrectAddressReply; body: CorrectAddressRequest };
   "login": { reply: LoginReply; body: LoginRequest };
   "logout": { reply: MessageReply; body: {} };
   "user/password": { reply: ChangePasswordReply; body: ChangePasswordRequest };

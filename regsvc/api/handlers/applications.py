@@ -1,18 +1,30 @@
-"""Routes of an application, which its token opens: its status, and a stream of it."""
+"""Routes of an application, which its token opens: status, a stream of it, changes of answers and address."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Final
 
+from msgspec import UNSET, UnsetType
+
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import APPLICATION_TOKEN, endpoint
+from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
+from regsvc.api.handlers.questionnaire import to_answer
 from regsvc.api.replies import to_reply
 from regsvc.api.streaming import EVENT_STREAM, StreamHandler
-from regsvc.api.types.applications import ApplicationQuery, ApplicationReply, GivenAnswerFields
+from regsvc.api.types.applications import (
+    ApplicationQuery,
+    ApplicationReply,
+    ChangeAnswersRequest,
+    CorrectAddressReply,
+    CorrectAddressRequest,
+    GivenAnswerFields,
+)
 from regsvc.core import errors
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.runtime.server_sent_events import HEARTBEAT, PREAMBLE, encode_event
+from regsvc.users.user_details import AnsweredQuestion
 
 APPLICATION_TOKEN_HEADER: Final = "X-Application-Token"  # noqa: S105 - a name
 
@@ -54,9 +66,53 @@ class ApplicationEventsHandler(StreamHandler):
         self.set_stream_headers()
 
 
-def application_token(handler: ApiHandler, query: ApplicationQuery) -> str:
+class ChangeAnswersHandler(ApiHandler):
+    @endpoint(
+        errors.ApplicationNotFound,
+        errors.WrongStatus,
+        errors.NotEnabled,
+        errors.InvalidAnswer,
+        errors.QuestionnaireFailed,
+        errors.QuestionnaireRequired,
+        errors.RateLimited,
+        credentials=(APPLICATION_TOKEN,),
+    )
+    async def post(self, request: ChangeAnswersRequest) -> ApplicationReply:
+        """Replace the answers of an application that waits for review. If the new ones fail, the earlier ones stay.
+
+        The token is taken from the header alone. The limits are those of the questionnaire; failed answers start its
+        wait for the applicant's address.
+        """
+        answers = {key: to_answer(fields) for key, fields in request.answers.items()}
+        changes = self.services.applications.answers
+        changed = await changes.change(application_token(self), answers, self.caller)
+        return application_reply(self, changed, message=self.message("answers_changed"))
+
+
+class CorrectAddressHandler(ApiHandler):
+    @endpoint(
+        errors.ApplicationNotFound,
+        errors.WrongStatus,
+        errors.NotEnabled,
+        errors.InvalidEmail,
+        errors.DomainNotAllowed,
+        *CAPTCHA_REFUSALS,
+        credentials=(APPLICATION_TOKEN,),
+    )
+    async def post(self, request: CorrectAddressRequest) -> CorrectAddressReply:
+        """Correct an address that nothing proves (`canCorrectEmail`), while the application waits for review.
+
+        The token is taken from the header alone. Nothing is mailed to such addresses.
+        """
+        correction = self.services.applications.address
+        corrected = await correction.correct(application_token(self), request.email, request.captcha, self.caller)
+        return to_reply(CorrectAddressReply, corrected, message=self.message("email_changed"))
+
+
+def application_token(handler: ApiHandler, query: ApplicationQuery | None = None) -> str:
     """Return the token in the header or else in the query; empty if there is none."""
-    return handler.request.headers.get(APPLICATION_TOKEN_HEADER) or query.token or ""
+    in_query = None if query is None else query.token
+    return handler.request.headers.get(APPLICATION_TOKEN_HEADER) or in_query or ""
 
 
 async def _encode_each(handler: ApiHandler, statuses: AsyncIterator[ApplicationStatus | None]) -> AsyncIterator[bytes]:
@@ -65,8 +121,16 @@ async def _encode_each(handler: ApiHandler, statuses: AsyncIterator[ApplicationS
         yield HEARTBEAT if status is None else encode_event("application", application_reply(handler, status))
 
 
-def application_reply(handler: ApiHandler, found: ApplicationStatus) -> ApplicationReply:
+def application_reply(
+    handler: ApiHandler, found: ApplicationStatus, message: str | UnsetType = UNSET
+) -> ApplicationReply:
     answers = None
     if found.answers is not None:
-        answers = [to_reply(GivenAnswerFields, answer, answer="\n".join(answer.answers)) for answer in found.answers]
-    return to_reply(ApplicationReply, found, reason=handler.word_reason(found.reason), answers=answers)
+        answers = [_given_answer(answer) for answer in found.answers]
+    return to_reply(ApplicationReply, found, message=message, reason=handler.word_reason(found.reason), answers=answers)
+
+
+def _given_answer(given: AnsweredQuestion) -> GivenAnswerFields:
+    return to_reply(
+        GivenAnswerFields, given, answer="\n".join(given.answers), selected_option_ids=list(given.option_ids)
+    )

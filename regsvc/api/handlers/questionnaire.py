@@ -52,7 +52,7 @@ class SubmitQuestionnaireHandler(ApiHandler):
         The wait is that of the proven address or, without a proof, that of all applicants behind the client's address,
         which failed answers with a proof start, too.
         """
-        answers = {key: _answer(fields) for key, fields in request.answers.items()}
+        answers = {key: to_answer(fields) for key, fields in request.answers.items()}
         submitted = await self.services.questionnaires.submit(answers, Submitter(self.caller, request.proof))
         wait = round(submitted.wait.total_seconds())
         if submitted.is_passed:
@@ -71,7 +71,8 @@ class SubmitQuestionnaireHandler(ApiHandler):
         )
 
 
-def _answer(fields: AnswerFields) -> Answer:
+def to_answer(fields: AnswerFields) -> Answer:
+    """Return an answer as the questionnaire evaluates it."""
     return Answer(fields.type, tuple(fields.selected_option_ids or ()), fields.text_answer or "")
 
 

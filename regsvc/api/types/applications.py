@@ -6,7 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from regsvc.api.types.captcha import CaptchaProtectedRequest
 from regsvc.api.types.messages import Email, EpochMilliseconds, Output, Reply, Request, Username
+from regsvc.api.types.questionnaire import AnswerFields, OptionId, QuestionId, QuestionKey
 from regsvc.api.types.registration import ApplicationToken, Status
 
 
@@ -21,9 +23,10 @@ class ApplicationQuery(Request, frozen=True, kw_only=True):
 class GivenAnswerFields(Output, frozen=True, kw_only=True):
     """An answer that the applicant gave, in the host's language. Several options are on lines of their own."""
 
-    question_id: Annotated[int, Meta(examples=[1])]
+    question_id: QuestionId
     question: Annotated[str, Meta(examples=["What do you do?"])]
     answer: Annotated[str, Meta(description="Empty: skipped.", examples=["I talk to the player."])]
+    selected_option_ids: list[OptionId]
 
 
 class ApplicationReply(Reply, frozen=True, kw_only=True):
@@ -51,3 +54,25 @@ class ApplicationReply(Reply, frozen=True, kw_only=True):
     game_address: (
         Annotated[str, Meta(description="The address to type into the game.", examples=["play.example.org"])] | None
     )
+
+
+class ChangeAnswersRequest(Request, frozen=True, kw_only=True):
+    """All answers by question id, as in `POST /api/questionnaire/submit`; omitted questions count as unanswered."""
+
+    answers: Annotated[
+        dict[QuestionKey, AnswerFields],
+        Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
+    ]
+
+
+class CorrectAddressRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The right address; with a captcha where one is required for `verify_send`."""
+
+    email: Email
+
+
+class CorrectAddressReply(Reply, frozen=True, kw_only=True):
+    """The address was replaced, and with it the token: the one presented is no longer valid."""
+
+    email: Email
+    application_token: ApplicationToken

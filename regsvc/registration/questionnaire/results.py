@@ -15,7 +15,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.core.clock import Clock
 from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.models import StoredQuestionnaire, User
-from regsvc.registration.questionnaire.questions import Evaluation, ScoredAnswer
+from regsvc.registration.questionnaire.questions import ChoiceQuestion, Evaluation, ScoredAnswer
 from regsvc.users.user_details import AnsweredQuestion, QuestionnaireResult
 
 _PURPOSE: Final = "questionnaire"
@@ -82,6 +82,11 @@ class QuestionnaireResults:
             raise QuestionnaireRequired
         return row
 
+    def replace_of(self, user_id: int, token: str) -> None:
+        """Redeem the token for a user who has an earlier result, which is deleted. Raises as `redeem` does."""
+        StoredQuestionnaire.delete().where(StoredQuestionnaire.user == user_id).execute()
+        self.redeem(token, user_id)
+
     def find_of(self, user_id: int) -> QuestionnaireResult | None:
         """Return the user's result, or None."""
         return self.find_all_of([user_id]).get(user_id)
@@ -139,7 +144,18 @@ def record_answer(scored: ScoredAnswer, language: str) -> AnsweredQuestion:
         type=question.type,
         question=question.text.in_language(language),
         answers=chosen or ((scored.text,) if scored.text else ()),
+        option_ids=_list_option_ids(scored),
         points=scored.points,
         max_points=question.max_points,
         note=scored.note,
+    )
+
+
+def _list_option_ids(scored: ScoredAnswer) -> tuple[int, ...]:
+    if not isinstance(scored.question, ChoiceQuestion):
+        return ()
+    return tuple(
+        place
+        for place, option in enumerate(scored.question.options)
+        if any(option is chosen for chosen in scored.options)
     )

@@ -43,10 +43,14 @@ class SubmittedAnswers:
 
 @dataclass(frozen=True)
 class Submitter:
-    """A client that submits answers, and its proof of an e-mail address, if it has one."""
+    """A client that submits answers, and its proof of an e-mail address, if it has one.
+
+    `address`: the key of an address that was proven before.
+    """
 
     caller: Caller
     proof: str | None = field(default=None, repr=False)
+    address: str | None = None
 
 
 class Questionnaires(ABC):
@@ -74,6 +78,13 @@ class Questionnaires(ABC):
     def find_result_of(self, user_id: int) -> QuestionnaireResult | None:
         """Return the user's result, or None. Blocking: for a worker thread."""
         return self.find_results_of([user_id]).get(user_id)
+
+    def replace_result_of(self, user_id: int, token: str) -> None:
+        """Assign the result of this token to a user who has an earlier one, inside the caller's transaction.
+
+        Raises `QuestionnaireRequired` and `QuestionnaireFailed`.
+        """
+        self._results.replace_of(user_id, token)
 
     def find_results_of(self, user_ids: Collection[int]) -> dict[int, QuestionnaireResult]:
         """Return the results of those of these users who have one, by user id. Blocking: for a worker thread."""
@@ -124,7 +135,7 @@ class SubmissionLimits:
     def start_cool_down(self, submitter: Submitter) -> None:
         """Start the cool-down. Raises `RateLimited` during one: of several failed attempts at once, one is saved."""
         self.limits.hit("questionnaire.failed", self._subject(submitter), self._cool_down)
-        if submitter.proof is not None:
+        if submitter.proof is not None or submitter.address is not None:
             with suppress(RateLimited):  # the client already waits, after another address
                 self.limits.hit("questionnaire.failed", submitter.caller.limit_key, self._cool_down)
 
@@ -135,6 +146,8 @@ class SubmissionLimits:
             raise RateLimited(wait)
 
     def _subject(self, submitter: Submitter) -> str:
+        if submitter.address is not None:
+            return submitter.address
         if submitter.proof is None:
             return submitter.caller.limit_key
         return self.proofs.find_address(submitter.proof, "register")

@@ -34,6 +34,7 @@ export const USER_EVENTS = [
   "user_banned",
   "user_unbanned",
   "user_deleted",
+  "user_answers_changed",
 ];
 
 const REOPENED = ["absent", "returned"]; // states of a player whom an approval adds to the game (again)

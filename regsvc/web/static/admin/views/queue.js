@@ -393,7 +393,7 @@ class QueuePage {
     } else if (name === "user_registered" && this.applicants.find(username) === null) {
       this.addArrival(username);
     } else {
-      this.reload(); // the user is back in the queue, or has registered again
+      this.reload(); // the user is back in the queue, has registered again, or has changed the answers
     }
   }
 
