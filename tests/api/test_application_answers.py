@@ -38,10 +38,10 @@ def given(host: Stack, token: str) -> dict[int, Any]:
 
 def test_alice_adds_what_she_forgot_and_the_moderator_reads_it(host: Stack) -> None:
     alice, token = applied(host, "alice")
-    with EventListener(host.daemon, host.olivia()) as desk:
+    with EventListener(host.daemon, host.olivia()) as queue:
         reply = change(host, token, PASSING | WORDS)
         assert (reply.status, reply.json["message"]) == (200, "Your answers were saved.")
-        [event] = desk.expect_events("user_answers_changed")
+        [event] = queue.expect_events("user_answers_changed")
         assert (event.data["username"], event.data["status"]) == (alice.name, "pending")
     assert [answer["selectedOptionIds"] for answer in reply.json["answers"]] == [[0], [0], []]
     assert given(host, token) == {1: "Talk", 7: "Building", 9: "I like it."}

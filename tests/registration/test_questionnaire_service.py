@@ -289,7 +289,7 @@ def test_the_result_stays_with_the_user_whatever_becomes_of_the_questions(
     services.app.purge_expired()
     result = services.app.questionnaires.find_result_of(services.user("Alice").id)
     assert result is not None
-    assert result.answers == (AnsweredQuestion(1, "single_choice", "Which?", ("Right",), 60, 60, ""),)
+    assert result.answers == (AnsweredQuestion(1, "single_choice", "Which?", ("Right",), 60, 60, "", (0,)),)
     assert result.summary == "60 of 60 points; 60 needed."
 
 
