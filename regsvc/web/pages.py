@@ -69,7 +69,7 @@ PAGE_TABLE: Final = (
     WebPage("/server", "server", is_in_menu=True, parts=("join",)),
     WebPage("/forgot-password", "forgot-password", asks_captchas=True),
     WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True, parts=("join",)),
-    WebPage(APPLICATION_PATH, "application", is_mailed=True, parts=("join", "questions")),
+    WebPage(APPLICATION_PATH, "application", is_mailed=True, parts=("join", "questions"), asks_captchas=True),
     WebPage("/admin", "admin", is_for_players=False, is_wide=True, asks_captchas=True),
 )
 _HOME: Final = PAGE_TABLE[0]

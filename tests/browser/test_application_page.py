@@ -19,6 +19,14 @@ ENGLISH = {
     "next": "You're next in line.",
     "line": "number 2 of 2",
     "answers": "Your answers",
+    "edit": "Edit answers",
+    "save": "Save answers",
+    "saved": "Your answers were saved.",
+    "build": "Building",
+    "fight": "Fight",
+    "talk": "Talk",
+    "failed": "0 points; you need 60",
+    "why": "Why here?",
     "in": "You're in",
     "join": "How to join",
     "sorry": "can't accept your application",
@@ -31,6 +39,14 @@ CHINESE = {
     "next": "下一个就轮到您了",
     "line": "排在第 2 位",
     "answers": "您的回答",
+    "edit": "修改回答",
+    "save": "保存回答",
+    "saved": "回答已保存",
+    "build": "Building",
+    "fight": "打架",
+    "talk": "商量",
+    "failed": "60",
+    "why": "为什么来这里？",
     "in": "欢迎加入",
     "join": "如何加入",
     "sorry": "您的申请暂未通过",
@@ -98,12 +114,26 @@ def test_alice_follows_her_application_until_she_is_in(
 
 
 @everywhere
-def test_rick_applies_again(
+def test_rick_edits_his_answers_and_applies_again(
     stack: Stack, open_page: OpenPage, size: str, language: str, texts: Mapping[str, str]
 ) -> None:
     rick, path = apply(stack, "rick")
     page = open_page(path, size=size, language=language, may_complain=True)
     page.get_by_text(texts["answers"]).click()
+    page.get_by_role("button", name=texts["edit"]).click()
+    expect(page.get_by_label(texts["talk"])).to_be_checked()
+    expect(page.get_by_label(texts["build"])).to_be_checked()
+    expect(page.get_by_label(texts["why"])).to_have_value("I like it.")
+    expect_usable(page)
+    page.get_by_label(texts["why"]).fill("I want to build.")
+    page.get_by_label(texts["fight"]).check()
+    page.get_by_role("button", name=texts["save"]).click()
+    expect(page.get_by_role("status")).to_contain_text(texts["failed"])
+    page.get_by_label(texts["talk"]).check()
+    page.get_by_role("button", name=texts["save"]).click()
+    expect(page.get_by_role("status")).to_contain_text(texts["saved"])
+    expect(page.get_by_text("I want to build.")).to_be_visible()
+
     stack.decides("reject", rick, reason="Too short.")
     expect(page.get_by_role("status")).to_contain_text(texts["sorry"])
     expect(page.get_by_text("Too short.")).to_be_visible()

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from regsvc.web.pages import OWN_PAGES, PAGES
+from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import expect_received
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
@@ -77,6 +78,11 @@ def test_from_the_registration_to_a_link_handed_over(
     page = open_page("/server", at=address, may_complain=True)
     register(page, services, address, "Alice", "alice@example.org")
     expect(page.get_by_text("we can't e-mail you a new one")).to_be_visible()
+    page.get_by_text("Wrong e-mail address?").click()
+    page.get_by_label("Your e-mail address").fill("alice@example.net")
+    assert find_serious_faults(page) == []
+    page.get_by_role("button", name="Correct address").click()
+    expect(page.get_by_role("status")).to_contain_text("Your e-mail address was changed.")
     page.get_by_role("link", name="My account").last.click()
     log_in(page, "Alice", PASSWORD)
     expect(page.get_by_text("you will see the decision here")).to_be_visible()

@@ -41,6 +41,7 @@ declare global {
     code?: string;
     field?: string;
     questionId?: number;
+    remainingSeconds?: number;
     reapplyAt?: number;
     banExpiresAt?: number | null;
     captchaHelps?: boolean;

@@ -2,6 +2,7 @@
 // token behind the "#" opens this application alone, so it stays there, to be kept and reloaded.
 
 import { answersSection } from "../application/answers.js";
+import { emailSection } from "../application/email.js";
 import { progress } from "../application/progress.js";
 import { Draft } from "../register/draft.js";
 import { Api, asRefusal } from "../shared/api.js";
@@ -71,7 +72,9 @@ function show(application) {
     replaceContent(overview, renderOverview(application));
   }
   if (sectionsState(before) !== sectionsState(application)) {
-    replaceContent(sections, answersSection(application));
+    const isOpen = sections.querySelector("details[open]") !== null;
+    const parts = { api, application, isOpen, show, onNewToken };
+    replaceContent(sections, answersSection(parts), emailSection(parts));
   }
 }
 
@@ -122,6 +125,16 @@ function applyAgain({ username, email }) {
     draft.update({ username, email });
   };
   return link("register", t("apply_again"), { class: "button", onclick });
+}
+
+/**
+ * Follow the application under another token: its address was corrected, which ended the old one.
+ *
+ * @param {string} token
+ */
+function onNewToken(token) {
+  history.replaceState(null, "", `#token=${token}`);
+  return startPage(render);
 }
 
 /** @param {string} message why there is no application to show */

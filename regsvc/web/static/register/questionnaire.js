@@ -1,9 +1,10 @@
 // The host's questions. The answers are evaluated at once; a passing result is presented when registering.
 
+import { Refusal } from "../shared/api.js";
 import { make } from "../shared/dom.js";
 import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
-import { answersIn, fieldName, questionField, refuseFailed, showQuestionRefusal } from "../shared/questions.js";
+import { answersIn, fieldName, questionField, showQuestionRefusal } from "../shared/questions.js";
 import { isProven } from "./code.js";
 
 /** @type {Step} */
@@ -40,7 +41,10 @@ export const questionnaireStep = {
 async function submit(flow, questions, values) {
   const proof = isProven(flow.draft) ? { proof: flow.draft.get("proof") } : {};
   const result = await flow.api.post("questionnaire/submit", { answers: answersIn(questions, values), ...proof });
-  refuseFailed(result);
+  const { message = "" } = result;
+  if (!result.passed) {
+    throw new Refusal(200, { code: "questionnaire_failed", message }, result.remainingSeconds || null);
+  }
   flow.draft.update({ questionnaire: { token: result.token } });
-  notice.show(result.message ?? "", "good");
+  notice.show(message, "good");
 }

@@ -48,7 +48,7 @@ export class Api {
    * @returns {Promise<GetReply<Path>>}
    */
   get(path, query = {}, options = {}) {
-    return this.request(`api/${path}?${queryString({ language, ...query })}`, options);
+    return this.request(`api/${path}?${queryString({ ...query, language })}`, options);
   }
 
   /**

@@ -1,6 +1,5 @@
 // The host's questions as fields, and their values as the answers that the API takes.
 
-import { Refusal } from "./api.js";
 import { Choice, Field } from "./form.js";
 import { t } from "./i18n.js";
 import { notice } from "./notice.js";
@@ -77,25 +76,15 @@ export function answersIn(questions, values) {
 }
 
 /**
- * Throw a Refusal for answers that did not pass.
- *
- * @param {{ passed: boolean, message?: string, remainingSeconds?: number }} result
- */
-export function refuseFailed({ passed, message = "", remainingSeconds }) {
-  if (!passed) {
-    throw new Refusal(200, { code: "questionnaire_failed", message }, remainingSeconds || null);
-  }
-}
-
-/**
  * Show a refusal at the question that it is about, or count its wait down at the button. Returns whether it did.
  *
  * @param {import("./api.js").Refusal} refusal
  * @param {import("./form.js").Form} form
  */
 export function showQuestionRefusal(refusal, form) {
-  if (refusal.retryAfter) {
-    form.hold(refusal.retryAfter);
+  const wait = refusal.retryAfter ?? refusal.body.remainingSeconds;
+  if (wait) {
+    form.hold(wait);
     notice.announce(refusal.message, "bad");
     return true;
   }
