@@ -81,8 +81,10 @@ class ExportUserHandler(ApiHandler):
             ExportUserReply,
             export,
             message=self.message("exported"),
-            user=to_reply(ExportedUser, export.user),
-            reviews=[to_reply(ExportedReview, review) for review in export.reviews],
+            user=to_reply(ExportedUser, export.user, reason=self.word_reason(export.user.reason)),
+            reviews=[
+                to_reply(ExportedReview, review, reason=self.word_reason(review.reason)) for review in export.reviews
+            ],
             sessions=[to_reply(SessionFields, session) for session in export.sessions],
             clients=[to_reply(ClientFields, client) for client in export.clients],
             mails=[to_reply(ExportedMail, mail) for mail in export.mails],

@@ -8,8 +8,9 @@ import { formatNumber, labelFor } from "./phrases.js";
 export const ACTIONS = [
   ...["user.registered", "user.approved", "user.rejected", "user.banned", "user.unbanned", "user.deleted"],
   ...["user.adopted", "user.password_changed", "user.password_link_created", "user.email_changed"],
+  ...["user.answers_changed"],
   ...["user.totp_enabled", "user.totp_disabled", "user.recovery_codes_replaced", "user.recovery_code_used"],
-  ...["user.session_ended", "user.answers_changed"],
+  ...["user.session_ended"],
   ...["user.logged_in", "user.login_failed", "user.totp_failed", "user.logged_out"],
   ...["admin.logged_in", "admin.denied", "chat.linked", "chat.unlinked"],
   ...["sync.run", "sync.conflict", "sync.player_removed", "sync.player_returned", "sync.player_locked"],
