@@ -109,6 +109,14 @@ def test_a_registration(host: Host) -> None:
     host.assert_at_most(10)
 
 
+def test_an_application_that_waits(host: Host) -> None:
+    token = host.register("alice").json["applicationToken"]
+    assert host.request("GET", f"/api/application?token={token}").json["place"] == 2
+    host.assert_at_most(6)
+    host.request("GET", f"/api/application?token={token}")
+    host.assert_at_most(4)
+
+
 def test_a_registration_with_a_wrong_code(host: Host) -> None:
     host.send("alice")
     assert host.register("alice", code="0").status == 422

@@ -13,6 +13,7 @@ import pytest
 from regsvc.sync.lease import LEASE
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.daemon import Daemon
+from tests.support.event_listener import EventListener
 from tests.support.our_tables import our_database
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
@@ -136,6 +137,13 @@ def test_both_may_run_and_mail_and_each_thing_is_done_once(stack: Stack, second:
         assert count_bans(stack, person) == 1
         stack.smtp.wait_for(person.email, 3)  # the code, the welcome, the ban
     assert {len(stack.smtp.letters_to(person.email)) for person in people} == {3}
+    alice = stack.newcomer("alice")
+    header = {"X-Application-Token": stack.register(alice).json["applicationToken"]}
+    with EventListener(stack.daemon, None, header, path="/api/application/events") as page:
+        page.expect_events("application")
+        assert second.post("/api/admin/user/approve", {"username": alice.name}, token=seconds_token).status == 200
+        [event] = page.expect_events("application")
+        assert event.data["status"] == "approved", "an open page of one follows the other"
 
 
 def pass_time(stack: Stack, period: timedelta) -> None:
