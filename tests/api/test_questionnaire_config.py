@@ -34,6 +34,7 @@ def test_all_that_a_form_needs_is_told(asking_stack: Stack) -> None:
                 {
                     "id": 1,
                     "question": "What do you do?",
+                    "language": "en",
                     "type": "single_choice",
                     "required": True,
                     "input": {"minSelections": 1, "maxSelections": 1},
@@ -42,6 +43,7 @@ def test_all_that_a_form_needs_is_told(asking_stack: Stack) -> None:
                 {
                     "id": 7,
                     "question": "Which are allowed?",
+                    "language": None,
                     "type": "multiple_choice",
                     "required": False,
                     "input": {"minSelections": 1, "maxSelections": 2},
@@ -54,6 +56,7 @@ def test_all_that_a_form_needs_is_told(asking_stack: Stack) -> None:
                 {
                     "id": 9,
                     "question": "Why here?",
+                    "language": "en",
                     "type": "text",
                     "required": False,
                     "input": {"minLength": 5, "maxLength": 20, "multiline": True, "placeholder": "A sentence"},
@@ -86,6 +89,12 @@ def test_it_asks_in_the_language_of_the_player_as_far_as_the_host_wrote_it(
     asking_stack: Stack, language: str, accept: str, asked: list[str]
 ) -> None:
     assert questions(asking_stack, language or None, **{"Accept-Language": accept}) == asked
+
+
+def test_the_language_of_each_question_is_told(asking_stack: Stack) -> None:
+    """Screen readers speak it so, also where the page is in another one."""
+    asked = asking_stack.get(PATH, {"language": "de"}).json["data"]["questions"]
+    assert [question["language"] for question in asked] == ["de", None, "en"]
 
 
 def test_the_public_config_tells_of_it(asking_stack: Stack) -> None:

@@ -95,3 +95,16 @@ def test_alice_takes_her_time(
     send.click()
     expect(page.get_by_role("status")).to_contain_text(texts["done"])
     assert len([letter for letter in stack.smtp.letters_to(alice.person.email) if has_code(letter)]) == 1
+
+
+def test_a_question_is_spoken_in_the_language_it_is_written_in(stack: Stack, open_page: OpenPage) -> None:
+    page = open_page("/register", size="phone", language="de")
+    alice = Applicant(page, stack, stack.newcomer("alice"))
+    page.get_by_label("E-Mail-Adresse").fill(alice.person.email)
+    page.locator("form button:not([type])").click()
+    page.get_by_label("Bestätigungscode").fill(alice.code())
+    page.get_by_label("Minecraft-Name").fill(alice.person.name)
+    page.locator("form button:not([type])").click()
+    expect(page.locator("label", has_text="Why here?")).to_have_attribute("lang", "en")
+    assert page.locator("legend", has_text="Was tust du?").get_attribute("lang") is None
+    assert find_serious_faults(page) == []

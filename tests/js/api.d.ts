@@ -160,7 +160,7 @@ export type PluginVersionFields = { name: string; currentVersion: string | null;
 
 export type PublicConfigFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeConfigFields; enableEmailDomainWhitelist: boolean; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; discord: ChatConfigFields; bedrock: BedrockConfigFields; wsPort: number | null };
 
-export type QuestionFields = { id: number; question: string; type: "single_choice" | "multiple_choice" | "text"; required: boolean; input: QuestionInputFields; options: Array<OptionFields> };
+export type QuestionFields = { id: number; question: string; language: string | null; type: "single_choice" | "multiple_choice" | "text"; required: boolean; input: QuestionInputFields; options: Array<OptionFields> };
 
 export type QuestionInputFields = { minSelections?: number; maxSelections?: number; minLength?: number; maxLength?: number; multiline?: boolean; placeholder?: string };
 

@@ -80,6 +80,7 @@ def _question(question: Question, language: str) -> QuestionFields:
     return QuestionFields(
         id=question.id,
         question=question.text.in_language(language),
+        language=question.text.find_tag(language) or None,
         type=question.type,
         required=question.is_required,
         input=_input(question, language),

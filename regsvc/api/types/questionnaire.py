@@ -48,6 +48,10 @@ class QuestionFields(Output, frozen=True, kw_only=True):
 
     id: QuestionId
     question: Annotated[str, Meta(examples=["What do you do?"])]
+    language: Annotated[
+        str | None,
+        Meta(description="Language of the question; null if the host wrote it without naming one.", examples=["en"]),
+    ]
     type: Kind
     required: bool
     input: QuestionInputFields

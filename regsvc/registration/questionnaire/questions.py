@@ -26,9 +26,12 @@ class TranslatedText:
 
     def in_language(self, language: str) -> str:
         """Return the text in this language, else in English, else the first one in the file."""
+        return self.by_language[self.find_tag(language)]
+
+    def find_tag(self, language: str) -> str:
+        """Return the language that `in_language` answers in; "" if the host wrote the text without a language."""
         known = self.by_language
-        tag = find_language(known, language) or (FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in known else next(iter(known)))
-        return known[tag]
+        return find_language(known, language) or (FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in known else next(iter(known)))
 
 
 EMPTY_TEXT = TranslatedText({"": ""})

@@ -1,7 +1,7 @@
 // The host's questions as fields, and their values as the answers that the API takes.
 
 import { Choice, Field } from "./form.js";
-import { t } from "./i18n.js";
+import { language, t } from "./i18n.js";
 import { notice } from "./notice.js";
 
 /** @param {number | undefined} id of a question */
@@ -10,12 +10,26 @@ export function fieldName(id) {
 }
 
 /**
- * Make the field of a question.
+ * Make the field of a question. Screen readers speak a question in the language that the host wrote it in.
  *
  * @param {Question} question
  * @param {any} value a text, or the list of the chosen options' ids
  */
-export function questionField({ id, question, type, required, input, options }, value) {
+export function questionField(question, value) {
+  const field = makeField(question, value);
+  if (question.language !== null && question.language !== language) {
+    for (const text of field.element.querySelectorAll("legend, label")) {
+      text.setAttribute("lang", question.language);
+    }
+  }
+  return field;
+}
+
+/**
+ * @param {Question} question
+ * @param {any} value
+ */
+function makeField({ id, question, type, required, input, options }, value) {
   const name = fieldName(id);
   if (type === "text") {
     return new Field(name, question, {
