@@ -31,7 +31,8 @@ class TranslatedText:
     def find_tag(self, language: str) -> str:
         """Return the language that `in_language` answers in; "" if the host wrote the text without a language."""
         known = self.by_language
-        return find_language(known, language) or (FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in known else next(iter(known)))
+        fallback = FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in known else next(iter(known))
+        return find_language(known, language) or fallback
 
 
 EMPTY_TEXT = TranslatedText({"": ""})
