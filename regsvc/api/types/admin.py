@@ -156,7 +156,7 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
 
 
 class RejectRequest(ReviewRequest, frozen=True, kw_only=True):
-    """A rejection. `mayReapply`: the name is free for another application at once, not after `registration.reapply_after`."""
+    """A rejection. `mayReapply`: the name is free again at once, not only after `registration.reapply_after`."""
 
     may_reapply: bool = False
 
