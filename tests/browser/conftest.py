@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from regsvc.web.pages import OWN_PAGES, PAGES
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
+from tests.support.live_api import LiveApi
+from tests.support.manual_clock import ManualClock
 from tests.support.pseudo_locale import write_pseudo_locale
+from tests.support.services import ServiceHarness, open_services
 from tests.support.stack import Stack
 
 NO_CHROMIUM = "NO CHROMIUM HERE: it is missing (Debian: apt-get install chromium-headless-shell)"
@@ -49,6 +56,34 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     write_pseudo_locale(words)
     with Stack("sqlite", directory, config={"server": {"translations": str(words)}}) as stack:
         yield stack
+
+
+@pytest.fixture
+def database_kind() -> DatabaseKind:
+    return "sqlite"
+
+
+@pytest.fixture
+def settings() -> Mapping[str, object]:
+    """Keys of the config for `services`, with two underscores for the dot; modules have their own."""
+    return {}
+
+
+@pytest.fixture
+def services(
+    game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path, settings: Mapping[str, object]
+) -> Iterator[ServiceHarness]:
+    """Services in this process, for what only it knows: the right answers of captchas."""
+    services = open_services(game_server, authme_table, ManualClock(), tmp_path / "state", **settings)
+    yield services
+    services.close()
+
+
+@pytest.fixture
+def address(services: ServiceHarness) -> Iterator[str]:
+    """Where `services` are served, with our pages."""
+    with LiveApi(services.app.services, pages=[*PAGES, *OWN_PAGES]) as api:
+        yield f"http://127.0.0.1:{api.port}"
 
 
 class Watch:

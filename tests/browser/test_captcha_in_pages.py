@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from regsvc.core.email_address import parse_email
 from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.browser.applicant import expect_received
 from tests.browser.conftest import OpenPage
-from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
@@ -23,28 +22,8 @@ from tests.support.services import CALLER, PASSWORD, ServiceHarness, open_servic
 
 
 @pytest.fixture
-def database_kind() -> DatabaseKind:
-    return "sqlite"
-
-
-@pytest.fixture
-def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[ServiceHarness]:
-    services = open_services(
-        game_server,
-        authme_table,
-        ManualClock(),
-        tmp_path / "state",
-        registration__methods=["email", "captcha"],
-        captcha__also_for=["verify_send", "login", "forgot"],
-    )
-    yield services
-    services.close()
-
-
-@pytest.fixture
-def address(services: ServiceHarness) -> Iterator[str]:
-    with LiveApi(services.app.services, pages=[*PAGES, *OWN_PAGES]) as api:
-        yield f"http://127.0.0.1:{api.port}"
+def settings() -> Mapping[str, object]:
+    return {"registration__methods": ["email", "captcha"], "captcha__also_for": ["verify_send", "login", "forgot"]}
 
 
 class Reader:

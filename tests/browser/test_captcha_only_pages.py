@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import expect_received
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
-from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_like import long_ago
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
-from tests.support.live_api import LiveApi
-from tests.support.manual_clock import ManualClock
-from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.services import PASSWORD, ServiceHarness
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
 
 NEW = "a-new-secret-1"
 
 
 @pytest.fixture
-def database_kind() -> DatabaseKind:
-    return "sqlite"
-
-
-@pytest.fixture
-def services(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[ServiceHarness]:
-    services = open_services(
-        game_server,
-        authme_table,
-        ManualClock(),
-        tmp_path / "state",
-        registration__methods=["captcha"],
-        mail__backend="off",
-    )
-    yield services
-    services.close()
-
-
-@pytest.fixture
-def address(services: ServiceHarness) -> Iterator[str]:
-    with LiveApi(services.app.services, pages=[*PAGES, *OWN_PAGES]) as api:
-        yield f"http://127.0.0.1:{api.port}"
+def settings() -> Mapping[str, object]:
+    return {"registration__methods": ["captcha"], "mail__backend": "off"}
 
 
 def register(page: Page, services: ServiceHarness, address: str, name: str, email: str) -> None:

@@ -104,7 +104,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     expect(page.get_by_text(f"Linked: {MARKUP}")).to_be_visible()
     assert not is_wider_than_the_screen(page)
     alice.press("Register")
-    expect(page.get_by_text("Once you're approved, join at play.example.org.")).to_be_visible()
+    expect(page.get_by_text("Join at play.example.org.")).to_be_visible()
     expect_words_alone(page)
 
     approve_with_a_message(olivia, name)
