@@ -29,7 +29,7 @@ DATA_COMMANDS: Final = {
     "restore": "restore a backup into an empty database, which is used from then on",
     "export": "write users or the audit log as CSV or JSON",
     "import": "create users from CSV or JSON, or everything from VerifyMC; no mail is sent, and a rerun is harmless",
-    "purge": "delete data older than the limits in retention.*, as the daemon does by itself",
+    "purge": "delete data older than the limits in retention.*, as the daemon does automatically",
 }
 INSTALL_COMMANDS: Final = {
     "install": "install config, state directory, secrets and systemd unit of a server, and start it",

@@ -171,7 +171,7 @@ def _ask_password() -> str:
             warnings.simplefilter("error", getpass.GetPassWarning)  # raised when the input cannot be hidden
             password = getpass.getpass("Password: ")
             if getpass.getpass("Again: ") != password:
-                raise SystemExit("companion: the two passwords differ")
+                raise SystemExit("companion: the passwords do not match")
     except (EOFError, getpass.GetPassWarning):
         raise SystemExit("companion: there is no terminal to read the password from; use --password-stdin") from None
     return password
