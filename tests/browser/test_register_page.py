@@ -52,7 +52,7 @@ def test_alice_registers_and_is_approved(stack: Stack, apply: Apply, size: str, 
     alice = apply(size=size, dark=dark)
     at_name(alice).give_name()
     expect_received(alice.page)
-    expect(alice.page.get_by_text(f"We'll e-mail {alice.person.email}")).to_be_visible()
+    expect(alice.page.get_by_text(f"We'll e-mail the decision to {alice.person.email}")).to_be_visible()
     assert not is_wider_than_the_screen(alice.page)
     stack.decides("approve", alice.person)
     expect(alice.page.get_by_role("status")).to_contain_text(f"You're in, {alice.person.name}!")
