@@ -147,6 +147,10 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     dialog.get_by_role("button", name="Reject", exact=True).click()
     page.keyboard.press("r")  # for the next one what was said last stands there
     expect(dialog.get_by_label("No alts.", exact=False).first).to_be_checked()
+    place = box_of(dialog)
+    page.keyboard.press("0")
+    expect(dialog.get_by_label("No reason")).to_be_checked()
+    assert box_of(dialog) == place
     page.keyboard.press("2")
     expect(dialog.get_by_label("Reason, in your own words")).to_have_value(re.compile("This name cannot be used here"))
     page.keyboard.press("Escape")
@@ -231,6 +235,7 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack,
     page.keyboard.press("3")
     page.keyboard.press("r")
     expect(olivia.pending_bar).to_contain_text("You already have an account here.")
+    expect(olivia.pending_bar).to_contain_text("Pending: 2")
     expect(page.get_by_text("No matches.")).to_be_visible()
     expect(badge).to_have_text("128")
     page.keyboard.press("u")
@@ -239,8 +244,11 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack,
 
     page.get_by_role("button", name="Clear filters").click()
     expect(page.get_by_text("Waiting: 130")).to_be_visible()
+    second = olivia.person(names[1])
+    place = box_of(second)
     page.locator(".applicants input").first.check()
     expect(page.get_by_text("1 of 130 selected")).to_be_visible()
+    assert box_of(second) == place  # nothing moves under the pointer
     page.get_by_role("button", name="Select all 130").click()
     expect(page.get_by_text("130 of 130 selected")).to_be_visible()
     expect(page.locator(".applicants input:checked")).to_have_count(130)
@@ -280,6 +288,14 @@ def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPag
     expect(decisions).to_have_count(2)
     expect(olivia.card.get_by_role("heading", name=names[2])).to_be_visible()
     assert not is_wider_than_the_screen(page)
+
+    # nor does the second tap on the list decide about a card that has come into its place
+    olivia.pending_bar.get_by_role("button", name=f"Undo: Approve {names[1]}").click()
+    page.get_by_role("button", name="List:").click()
+    page.get_by_role("checkbox", name=names[1]).check()
+    page.locator(".bulk").get_by_role("button", name="Approve").click()
+    expect(decisions).to_have_count(2)
+    expect(olivia.card).to_be_hidden()
 
 
 @pytest.mark.parametrize(("size", "language", "dark"), [("desktop", "en", False), ("phone", "zh", True)])

@@ -50,8 +50,9 @@ class DecisionDialog {
     this.choices = [];
     this.reasons = make("div", { class: "reasons" });
     this.reason = this.reasonField(reason ?? lastReason(decision));
-    this.save = button(t("text_save"), () => this.saveReason(), "plain");
-    this.remove = button(t("text_remove"), () => this.removeReason(), "plain");
+    const isMessage = this.isMessage;
+    this.save = button(t(isMessage ? "message_save" : "text_save"), () => this.saveReason(), "plain");
+    this.remove = button(t(isMessage ? "message_remove" : "text_remove"), () => this.removeReason(), "plain");
     this.silent = make("input", { type: "checkbox" });
     this.mayReapply = decision === "reject" ? make("input", { type: "checkbox" }) : null;
     this.end = decision === "ban" ? new BanEndField(end ?? null) : null;
@@ -60,6 +61,11 @@ class DecisionDialog {
       this.dialog.remove();
       resolve(this.answer);
     });
+  }
+
+  /** Whether the reason is a message: those who are approved need none. */
+  get isMessage() {
+    return this.decision === "approve";
   }
 
   open() {
@@ -77,7 +83,14 @@ class DecisionDialog {
     const form = make(
       "form",
       { novalidate: true, onsubmit: (/** @type {Event} */ event) => this.confirm(event) },
-      make("fieldset", { class: "field" }, make("legend", {}, t("reason")), this.reasons, this.reason, links),
+      make(
+        "fieldset",
+        { class: "field" },
+        make("legend", {}, t(this.isMessage ? "message" : "reason")),
+        this.reasons,
+        this.reason,
+        links,
+      ),
       this.end?.element,
       this.mayReapply && make("label", { class: "option" }, this.mayReapply, make("span", {}, t("may_reapply"))),
       make("label", { class: "option" }, this.silent, make("span", {}, t("silent"))),
@@ -105,7 +118,7 @@ class DecisionDialog {
     const field = make("textarea", {
       rows: 3,
       maxlength: LONGEST_REASON,
-      "aria-label": t("reason_words"),
+      "aria-label": t(this.isMessage ? "message_words" : "reason_words"),
       oninput: () => this.updateChoices(),
     });
     field.value = value;
@@ -124,7 +137,7 @@ class DecisionDialog {
     this.choices = ["", ...savedReasons(this.decision)].map((reason, index) => {
       const input = make("input", { type: "radio", name: this.group, onchange: () => this.choose(reason) });
       const digit = index <= 9 && make("kbd", { "aria-hidden": "true" }, String(index));
-      const label = make("span", {}, reason || t("no_reason"));
+      const label = make("span", {}, reason || t(this.isMessage ? "no_message" : "no_reason"));
       return { reason, input, element: make("label", { class: "option" }, input, digit, label) };
     });
     replaceContent(

@@ -38,13 +38,15 @@ export function removeReason(decision, reason) {
 }
 
 /**
- * Return the last reason that was given, "" for none or before the first use: only what an operator chose is suggested.
+ * Return the last reason that was given, if it is a saved one; "" for none. What was written for one user alone is not
+ * suggested for the next, nor what was saved in another language.
  *
  * @param {DecisionName} decision
  * @returns {string}
  */
 export function lastReason(decision) {
-  return recall("last_texts", {})[decision] ?? "";
+  const last = recall("last_texts", {})[decision] ?? "";
+  return savedReasons(decision).includes(last) ? last : "";
 }
 
 /**

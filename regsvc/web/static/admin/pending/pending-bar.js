@@ -4,7 +4,7 @@
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { effect, Signal } from "../../shared/signal.js";
-import { describeDecision, listNames, statusName } from "../phrases.js";
+import { describeDecision, formatNumber, listNames, statusName } from "../phrases.js";
 
 /** @typedef {import("./pending-decision.js").PendingDecision} PendingDecision */
 /** @typedef {import("./pending-decisions.js").PendingDecisions} PendingDecisions */
@@ -53,8 +53,9 @@ export class PendingBar {
   render() {
     const { entries } = this.pending;
     const unsent = entries.filter(({ state }) => state !== "refused");
+    const count = unsent.reduce((sum, { usernames }) => sum + usernames.length, 0);
     this.element.hidden = entries.length === 0;
-    this.count.textContent = unsent.length ? t("tray_count", { count: unsent.length }) : t("tray_refused");
+    this.count.textContent = count ? t("tray_count", { count: formatNumber(count) }) : t("tray_refused");
     this.sendNow.hidden = !entries.some((entry) => entry.canUndo);
     this.renderLast(entries);
     const needsReading = entries.some(({ state }) => state === "refused" || state === "unsent");

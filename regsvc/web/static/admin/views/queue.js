@@ -4,7 +4,7 @@ import { asRefusal } from "../../shared/api.js";
 import { button, make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { batch, Signal } from "../../shared/signal.js";
+import { Signal } from "../../shared/signal.js";
 import { USER_EVENTS } from "../decisions/transitions.js";
 import { formatNumber, statusName } from "../phrases.js";
 import { Filters } from "../table/filters.js";
@@ -285,11 +285,14 @@ class QueuePage {
    * @param {ListedUser} applicant
    */
   open(applicant) {
+    this.pane.value = "card";
+    this.show(applicant);
+  }
+
+  /** @param {ListedUser} applicant to move on to; a phone goes on showing the list: a second tap hits nobody's card */
+  show(applicant) {
     this.notFound.remove();
-    batch(() => {
-      this.queue.current = applicant;
-      this.pane.value = "card";
-    });
+    this.queue.current = applicant;
     if (!this.list.focus(applicant)) {
       this.card.focus();
     }
@@ -354,7 +357,7 @@ class QueuePage {
       if (next === null) {
         this.queue.current = null;
       } else {
-        this.open(next);
+        this.show(next);
       }
     }
     this.loadAhead();
@@ -373,7 +376,7 @@ class QueuePage {
     const found = usernames.map((username) => this.applicants.find(username));
     const first = found.find((applicant) => applicant !== null && shown.includes(applicant));
     if (first) {
-      this.open(first);
+      this.show(first);
     }
   }
 
