@@ -77,7 +77,7 @@ def _paragraph(finding: Finding, words: Mapping[str, str], width: int, has_colou
 
 def _summary(checkup: Checkup, words: Mapping[str, str], width: int, has_colours: bool) -> str:
     verdict = _coloured(words.get(checkup.verdict, checkup.verdict).upper(), checkup.verdict, has_colours)
-    lines = [f"{verdict}: {translate(_counts(checkup), words)}."]
+    lines = [translate(Sentence("{verdict}: {counts}.", verdict=verdict, counts=_counts(checkup)), words)]
     not_examined = [Sentence("Not examined: {reason}.", reason=reason) for reason in checkup.not_examined]
     lines += [_wrapped(translate(reason, words), "  ", width) for reason in not_examined]
     return "\n".join(lines)

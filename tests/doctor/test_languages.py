@@ -85,11 +85,12 @@ def test_a_report_in_the_hosts_language(doctor_case: DoctorCase) -> None:
     assert chinese.language == "zh"
     [caching] = [finding for finding in chinese.findings if finding.id == "authme.caching"]
     assert caching.title == "DataSource.caching 为 true。"
-    assert caching.where == f"{doctor_case.game.authme_config}：DataSource.caching: false"
+    assert caching.where == f"{doctor_case.game.authme_config}: DataSource.caching: false"
     report = as_text(chinese, {"state directory": "/srv"}, has_colours=False)
     assert "有风险  authme.caching" in report
     assert "处理：关闭缓存并重启游戏服务器" in report
-    assert "状态目录: /srv" in report
+    assert "状态目录: /srv\n" in report
+    assert report.endswith("。")
     assert in_language(english, "fr").language == "en"
 
 
