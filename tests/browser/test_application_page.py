@@ -125,6 +125,9 @@ def test_rick_edits_his_answers_and_applies_again(
     expect(page.get_by_label(texts["build"])).to_be_checked()
     expect(page.get_by_label(texts["why"])).to_have_value("I like it.")
     expect_usable(page)
+    page.get_by_role("button", name=texts["save"]).click()  # the same ones
+    expect(page.get_by_role("status")).to_contain_text(texts["saved"])
+    page.get_by_role("button", name=texts["edit"]).click()
     page.get_by_label(texts["why"]).fill("I want to build.")
     page.get_by_label(texts["fight"]).check()
     page.get_by_role("button", name=texts["save"]).click()

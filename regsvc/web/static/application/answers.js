@@ -31,7 +31,10 @@ export function answersSection({ api, application, isOpen, show }) {
     );
   const edit = async () => {
     try {
-      const form = await editForm(api, answers, show);
+      const form = await editForm(api, answers, (changed) => {
+        showAnswers(); // where nothing has changed, nothing is drawn anew
+        show(changed);
+      });
       replaceContent(container, form.element, button(t("cancel"), showAnswers, "plain"));
       form.fields[0]?.focus();
     } catch (error) {
@@ -47,9 +50,9 @@ export function answersSection({ api, application, isOpen, show }) {
  *
  * @param {import("../shared/api.js").Api} api
  * @param {NonNullable<Application["answers"]>} answers
- * @param {(application: Application) => void} show
+ * @param {(application: Application) => void} onSaved
  */
-async function editForm(api, answers, show) {
+async function editForm(api, answers, onSaved) {
   const { data } = await api.get("questionnaire/config");
   const given = new Map(answers.map((answer) => [answer.questionId, answer]));
   const fields = data.questions.map((question) => {
@@ -62,7 +65,7 @@ async function editForm(api, answers, show) {
     submit: t("answers_save"),
     send: async (values) => {
       const changed = await api.post("application/answers", { answers: answersIn(data.questions, values) });
-      show(changed);
+      onSaved(changed);
       notice.announce(changed.message ?? "");
     },
     onRefusal: (refusal) => showQuestionRefusal(refusal, form),
