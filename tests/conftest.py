@@ -19,6 +19,7 @@ A module whose tests are about HTTP alone says `pytestmark = pytest.mark.one_dat
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
 """
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -166,6 +167,7 @@ def crash_tester(request: pytest.FixtureRequest) -> Iterator[CrashTester]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until the tests are collected: none of those objects is garbage, and looking for it takes seconds
     config.addinivalue_line("markers", "one_database(kind): what is tested does not depend on the database")
 
 
@@ -178,6 +180,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=deselected)
         others = set(deselected)
         items[:] = [item for item in items if item not in others]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def is_on_another_database(item: pytest.Item) -> bool:

@@ -8,6 +8,7 @@ import pymysql
 import pytest
 
 from regsvc.database.audit import ACTIONS
+from tests.support.each import assert_each
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, Person, Stack
@@ -240,9 +241,11 @@ def test_by_action(stack: Stack) -> None:
     assert ask(stack, action="user.banned", target=bob.name)["pagination"]["totalCount"] == 1
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_every_action_may_be_asked_for(stack: Stack, action: str) -> None:
-    assert {entry["action"] for entry in ask(stack, action=action)["audits"]} <= {action}
+def test_every_action_may_be_asked_for(stack: Stack) -> None:
+    def check(action: str) -> None:
+        assert {entry["action"] for entry in ask(stack, action=action)["audits"]} <= {action}
+
+    assert_each(ACTIONS, check)
 
 
 def test_by_operator(stack: Stack) -> None:

@@ -9,14 +9,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.daemon import Daemon
 
 TIMEOUT = 60.0  # seconds
+FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.05  # seconds; without pauses each wait takes a core from the other tests
 T = TypeVar("T")
 
 
 def ask_until(ask: Callable[[], T], is_so: Callable[[T], bool]) -> T:
     """Return the first answer for which `is_so` is true; raises AssertionError with the last one after `TIMEOUT`."""
-    deadline = time.monotonic() + TIMEOUT
+    deadline, pause = time.monotonic() + TIMEOUT, FIRST_PAUSE
     while not is_so(answer := ask()):
         assert time.monotonic() < deadline, f"the last answer was {answer}"
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
     return answer
 
 
