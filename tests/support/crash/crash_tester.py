@@ -217,9 +217,10 @@ def open_crash_tester(kind: DatabaseKind, mariadb: MariaDBServer | None) -> Iter
 
 
 def _number_of_mails(snapshot: Snapshot) -> int:
+    """Return how many mails are sent whatever happens; a receipt is only sent if the decision does not come first."""
     mails = snapshot["mails"]
     assert isinstance(mails, list)
-    return len(mails)
+    return sum("received" not in str(mail) for mail in mails)
 
 
 def _say(sentence: str) -> None:
