@@ -68,6 +68,18 @@ class EventListener:
             heard, self.received = self.received, []
             return heard
 
+    def wait_for(self, **facts: object) -> ReceivedEvent:
+        """Wait for an event whose data has these values, and return it; those received until then are forgotten."""
+
+        def awaited() -> list[ReceivedEvent]:
+            return [event for event in self.received if facts.items() <= event.data.items()]
+
+        with self._news:
+            self._news.wait_for(lambda: bool(awaited()) or self.is_over, TIMEOUT)
+            assert awaited(), self.received
+            found, self.received = awaited()[0], []
+            return found
+
     def wait_for_end(self) -> None:
         """Wait until the server ends the stream properly; AssertionError if it does not."""
         with self._news:

@@ -329,7 +329,7 @@ def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(
     services.sync()
     assert services.is_locked("alice")
     ManualDelivery(services).deliver_due()
-    kick = "kick Alice On Oakvale this name belongs to another account, or is waiting for approval."
+    kick = "kick Alice On Oakvale, this name belongs to another account or is waiting for approval."
     assert console.received("kick") == [kick]
 
 
