@@ -67,7 +67,7 @@ def approve_with_a_message(olivia: Operator, name: str) -> None:
     expect(olivia.card.locator("dd", has_text=MARKUP)).to_be_visible()
     expect(olivia.card.locator(".score")).to_contain_text("60 of ")
     olivia.page.keyboard.press("Shift+A")
-    olivia.page.get_by_label("Reason, in your own words").fill(MARKUP)
+    olivia.page.get_by_label("Message, in your own words").fill(MARKUP)
     olivia.page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     expect(olivia.pending_bar).to_contain_text(MARKUP)
     expect_words_alone(olivia.page)
