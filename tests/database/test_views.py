@@ -208,16 +208,17 @@ def test_the_outbox_tells_what_became_of_each_mail(services: ServiceHarness) -> 
     services.decide("approve", "Alice")
     services.decide("ban", "Alice")
     outbox.mark_dropped(outbox.claim_due(1)[0].id, "the code has expired")
+    outbox.mark_dropped(outbox.claim_due(1)[0].id, "the registration was reviewed meanwhile")
     outbox.mark_sent(outbox.claim_due(1)[0].id)
     outbox.mark_failed(outbox.claim_due(1)[0], "550 no such mailbox", is_final=True)
     outbox.mark_failed(outbox.claim_due(1)[0], "450 try again", is_final=False)
     rows = services.ours.query("SELECT * FROM regsvc_v_outbox ORDER BY id")
-    assert [row["state"] for row in rows] == ["dropped", "sent", "failed", "waiting"]
-    assert [row["template"] for row in rows] == ["verification_code", "rejected", "approved", "banned"]
-    assert [row["username"] for row in rows] == [None, "Alice", "Alice", "Alice"]
-    assert rows[2]["last_error"] == "550 no such mailbox"
-    assert (rows[2]["next_attempt_at"], rows[2]["done_at"] is not None) == (None, True)
-    assert (rows[3]["next_attempt_at"] is not None, rows[3]["done_at"]) == (True, None)
+    assert [row["state"] for row in rows] == ["dropped", "dropped", "sent", "failed", "waiting"]
+    assert [row["template"] for row in rows] == ["verification_code", "received", "rejected", "approved", "banned"]
+    assert [row["username"] for row in rows] == [None, "Alice", "Alice", "Alice", "Alice"]
+    assert rows[3]["last_error"] == "550 no such mailbox"
+    assert (rows[3]["next_attempt_at"], rows[3]["done_at"] is not None) == (None, True)
+    assert (rows[4]["next_attempt_at"] is not None, rows[4]["done_at"]) == (True, None)
 
 
 # --- what they must not show, and where they come from ---

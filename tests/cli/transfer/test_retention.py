@@ -38,7 +38,7 @@ def test_a_rehearsal_tells_and_changes_nothing(old_services: ServiceHarness, cap
     assert run(old_services, "purge", "--dry-run") == 0
     told = capsys.readouterr().out
     assert "3 addresses of clients: registrations are due" in told
-    assert "3 mails and calls that are over are due" in told
+    assert "6 mails and calls that are over are due" in told
     assert (AuditEntry.select().count(), User.get(User.username == "Alice").registration_ip) == (before, "198.51.100.7")
 
 
