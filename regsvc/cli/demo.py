@@ -133,12 +133,13 @@ def _make_table(file: Path) -> str:
 
 def hint(config: Config, password: str | None) -> str:
     """Return what to open and what to try; `password` is None if an earlier run showed it."""
-    address = config.base_url()
+    address = config.address()  # where it can be tried at once, unlike server.base_url
     shown = password or "<the password from the first run>"
     first = (
         f"The operator is {OPERATOR}, the password {password} (shown only once)."
         if password
-        else f"The operator is {OPERATOR}, with the password shown at the first run (if you lost it, delete var/)."
+        else f"The operator is {OPERATOR}, with the password shown at the first run "
+        "(if you lost it, delete var/demo-server and var/demo-state)."
     )
     json_header = "-H 'Content-Type: application/json'"
     login = json.dumps({"username": OPERATOR, "password": shown})

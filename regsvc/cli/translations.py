@@ -79,20 +79,24 @@ class _Language:
         return ", ".join(f"{what}: {count}" for what, count in counts.items() if count) or "complete"
 
     def report(self, tag: str, is_for_operators: bool) -> Iterator[str]:
-        """Yield lines: mistakes, then missing texts as they are in a translation file, then missing mails."""
-        yield f"{tag}: {self.summary(is_for_operators)}"
-        if self.mistakes:
-            yield from ("", "To correct:", *(f"  {mistake}" for mistake in self.mistakes))
+        """Yield lines: mistakes, then missing texts as they are in a translation file, then missing mails.
+
+        With missing texts, all other lines are comments: written into a file, it is a translation to begin with.
+        """
         missing = self.missing_texts(is_for_operators)
+        mark = "# " if missing else ""
+        yield f"{mark}{tag}: {self.summary(is_for_operators)}"
+        if self.mistakes:
+            yield from ("", f"{mark}To correct:", *(f"{mark}  {mistake}" for mistake in self.mistakes))
         if missing:
-            yield from ("", f"Missing texts, for {tag}.toml in the folder server.translations:")
+            yield from ("", f"# Missing texts, for {tag}.toml in the folder server.translations:")
             yield from _as_toml(missing)
         if mails := self.missing_mails():
-            yield from ("", "Missing mails, for the folder mail.templates:")
-            yield from (f"  {tag}/{name}.txt" for name in mails)
+            yield from ("", f"{mark}Missing mails, for the folder mail.templates:")
+            yield from (f"{mark}  {tag}/{name}.txt" for name in mails)
         left = len(self.missing_texts(True)) - len(missing)
         if left and not is_for_operators:
-            yield from ("", f"Only operators would read another {left} texts (--all lists them).")
+            yield from ("", f"{mark}Only operators would read another {left} texts (--all lists them).")
 
 
 def _as_toml(keys: list[str]) -> Iterator[str]:

@@ -1,13 +1,15 @@
-"""A host's own colours: themes, `server.accent`, `server.custom_css`, and warnings about too little contrast."""
+"""A host's own colours and pictures: themes, `server.accent`, `server.custom_css`, and warnings about them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from regsvc.core.colours import READABLE, contrast, readable_on
 
@@ -61,6 +63,9 @@ _PAIRS: Final = (
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _DARK_BLOCK: Final = re.compile(r"@media[^{]*prefers-color-scheme:\s*dark[^{]*\{")
 _VARIABLE: Final = re.compile(r"--([\w-]+)\s*:\s*(#(?:[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}))\s*[;}]")
+_FONT: Final = re.compile(r"@font-face\s*\{[^}]*\}?")
+_IMPORT: Final = re.compile(r"@import\s[^;]*;?")
+_PICTURE: Final = re.compile(r"""url\(\s*["']?([^"')\s]+)""")
 
 
 def accent_of(config: Config) -> Accent:
@@ -100,6 +105,48 @@ def unusable_style_reason(file: Path) -> str | None:
     except OSError as error:
         return f"{file} cannot be read ({error.strerror}); make it a regular file that the companion's user may read"
     return None
+
+
+def image_sources(config: Config) -> list[str]:
+    """Return the origins of the images on the pages of this host, as CSP sources."""
+    own = (config.server.logo_url, config.server.banner_url, config.server.favicon)
+    pictures = (*own, *(download.icon for download in config.downloads.values()))
+    return sorted({_source(picture) for picture in pictures if picture})
+
+
+def _source(address: str) -> str:
+    parts = urlsplit(address)  # a word for a host's own front end has no picture here, and counts as ours
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
+
+
+def _is_local_file(address: str) -> bool:
+    with suppress(OSError):  # in a folder that we may not read
+        return address.startswith("/") and Path(address).is_file()
+    return False
+
+
+def picture_warnings(config: Config) -> Iterator[str]:
+    """Yield sentences about pictures and parts of the style sheet that browsers do not get or do not load."""
+    server = config.server
+    pictures = {"logo_url": server.logo_url, "banner_url": server.banner_url, "favicon": server.favicon}
+    for name, address in pictures.items():
+        if _is_local_file(address):
+            yield (
+                f"server.{name} is a file on this machine, which visitors do not get: the companion serves no "
+                "pictures; put it on a web server, and write its web address."
+            )
+    style = _COMMENT.sub("", config.custom_css)
+    if _IMPORT.search(style):
+        yield "server.custom_css: @import has no effect; copy the rules into the file."
+    if _FONT.search(style):
+        yield "server.custom_css: @font-face has no effect, as pages load no fonts; name fonts that devices have."
+    allowed = image_sources(config)
+    for address in dict.fromkeys(_PICTURE.findall(_IMPORT.sub("", _FONT.sub("", style)))):
+        if not address.startswith(("data:", "#")) and _source(address) not in allowed:
+            yield (
+                f"server.custom_css: {address} is not loaded: pictures have to be data: addresses, or from where "
+                "server.logo_url, banner_url or favicon is."
+            )
 
 
 def style_warnings(config: Config) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 from tornado.escape import xhtml_escape
 
@@ -54,18 +54,6 @@ def icon_of(config: Config) -> str:
         return config.server.favicon
     letter = xhtml_escape(config.server.name.strip()[:1].upper())
     return f"data:image/svg+xml,{quote(_ICON.format(colour=accent_of(config).light, letter=letter), safe=' =:/')}"
-
-
-def image_sources(config: Config) -> list[str]:
-    """Return the origins of the images on the pages of this host, as CSP sources."""
-    own = (config.server.logo_url, config.server.banner_url, config.server.favicon)
-    pictures = (*own, *(download.icon for download in config.downloads.values()))
-    return sorted({_source(picture) for picture in pictures if picture})
-
-
-def _source(address: str) -> str:
-    parts = urlsplit(address)  # a word for a host's own front end has no picture here, and counts as ours
-    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
 
 
 def preview_of(config: Config, path: str) -> Preview:

@@ -17,11 +17,12 @@ from tornado.template import Template
 
 from regsvc.api.endpoint import ACCESS_TOKEN
 from regsvc.api.openapi import DescribedRoute, OpenApiBuilder
+from regsvc.config.host_style import image_sources
 from regsvc.config.sections import Config
 from regsvc.core.i18n import Translations
 from regsvc.web.assets import asset_rules, load_style, load_template
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip, content_security_policy
-from regsvc.web.branding import host_style, icon_of, image_sources
+from regsvc.web.branding import host_style, icon_of
 
 _STYLE: Final = load_style("docs")
 _TEMPLATE: Final[Template] = load_template("docs.html")

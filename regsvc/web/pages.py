@@ -22,11 +22,11 @@ from tornado.template import Template
 from regsvc.api.handlers.config import public_config
 from regsvc.auth.application_tokens import APPLICATION_PATH
 from regsvc.auth.password_links import SET_PASSWORD_PATH
-from regsvc.config.host_style import accent_of
+from regsvc.config.host_style import accent_of, image_sources
 from regsvc.web.announcement import ANNOUNCEMENT_COOKIE, TextPart, announcement_id, split_links
 from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template, load_worker
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
-from regsvc.web.branding import BRANDING, host_style, icon_of, image_sources, preview_of
+from regsvc.web.branding import BRANDING, host_style, icon_of, preview_of
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,10 @@ def test_the_config_points_at_the_made_up_server(tmp_path: Path) -> None:
 
 def test_it_says_what_to_open_at_the_port_it_is_served_on(tmp_path: Path) -> None:
     password = prepare(tmp_path)
-    shown = hint(load_config(tmp_path / "demo.toml", {"COMPANION_SERVER_PORT": "18080"}), password)
+    file = tmp_path / "demo.toml"  # also when the host has tried the public address in it
+    text = file.read_text(encoding="utf-8").replace("[server]", '[server]\nbase_url = "https://play.willow.example"')
+    file.write_text(text, encoding="utf-8")
+    shown = hint(load_config(file, {"COMPANION_SERVER_PORT": "18080"}), password)
     assert "Open http://127.0.0.1:18080/ to register as a player, and http://127.0.0.1:18080/admin to decide" in shown
     assert "8080" not in shown.replace("18080", "")
 

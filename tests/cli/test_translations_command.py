@@ -50,10 +50,11 @@ def test_a_new_language_starts_with_what_is_printed(config: Path) -> None:
     """The missing texts are printed as they are in a file, and the missing mails by the names of their files."""
     told = translations(config, "nl")
     assert told.status == 1
-    assert told.output.startswith(f"nl: texts missing: {len(PLAYERS_TEXTS)}, mails missing: {len(MAILS)}\n")
-    _before, _title, texts = told.output.partition("folder server.translations:\n")
-    texts, _title, mails = texts.partition("\nMissing mails, for the folder mail.templates:\n")
-    file = write(config, "texts/nl.toml", texts)
+    assert told.output.startswith(f"# nl: texts missing: {len(PLAYERS_TEXTS)}, mails missing: {len(MAILS)}\n")
+    _texts, _title, mails = told.output.replace("\n# ", "\n").partition(
+        "Missing mails, for the folder mail.templates:\n"
+    )
+    file = write(config, "texts/nl.toml", told.output)
     assert read_texts(file) == {key: ENGLISH[key] for key in PLAYERS_TEXTS}
     assert f"Only operators would read another {len(ENGLISH) - len(PLAYERS_TEXTS)} texts" in mails
     for name in mails.partition("\n\n")[0].split():
@@ -89,7 +90,7 @@ username_token = "Bezet."
     unknown = write(config, "mails/aproved.nl.txt", "Subject: Welkom\n\nWelkom.\n")
     told = translations(config, "nl")
     assert told.status == 1
-    assert [line.strip() for line in told.output.split("To correct:\n")[1].split("\n\n")[0].splitlines()] == [
+    assert [line.strip("# ") for line in told.output.split("To correct:\n")[1].split("\n\n")[0].splitlines()] == [
         f"{texts}: message.approved: {{user}} is not known in this text; known: {{username}}",
         f"{texts}: message.rejected: does not use {{username}}",
         f"{texts}: message.banned: unbalanced braces (write {{{{ for a literal brace)",

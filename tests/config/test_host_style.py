@@ -63,6 +63,27 @@ def test_colours_that_are_hard_to_read_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_what_browsers_do_not_load_is_named(tmp_path: Path) -> None:
+    """The pages' content security policy allows pictures of the host, but neither fonts nor other style sheets."""
+    banner = tmp_path / "banner.jpg"
+    banner.touch()
+    style = """
+    @import "more.css"; /* @import, as in url(https://elsewhere.example/not.png) */
+    @font-face { font-family: Own; src: url(own.woff2); }
+    body { background: url("https://elsewhere.example/sky.png"), url(data:image/png;base64,AA==) }
+    main { background: url(https://cdn.willow.example/grass.png) }
+    """
+    keys = f'logo_url = "https://cdn.willow.example/logo.png"\nbanner_url = "{banner}"'
+    assert load(tmp_path, style, keys).warnings == (
+        "server.banner_url is a file on this machine, which visitors do not get: the companion serves no pictures; "
+        "put it on a web server, and write its web address.",
+        "server.custom_css: @import has no effect; copy the rules into the file.",
+        "server.custom_css: @font-face has no effect, as pages load no fonts; name fonts that devices have.",
+        "server.custom_css: https://elsewhere.example/sky.png is not loaded: pictures have to be data: addresses, or "
+        "from where server.logo_url, banner_url or favicon is.",
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [(b"\xff\xfe", "own.css is not UTF-8 text"), (b" " * 70_000, "own.css is larger than 64 KiB")],
