@@ -64,7 +64,7 @@ def test_alice_registers_without_seeing_a_picture(stack: Stack, open_page: OpenP
     alice.fill_name()
     press_with_keyboard(page, page.get_by_role("button", name="I can't see the picture"))
     page.get_by_label("Minecraft username").press("Enter")  # at once: the request waits for the solution
-    expect(page.get_by_role("heading", name="Application received")).to_be_visible()
+    expect(page.get_by_role("heading", name="Your application")).to_be_visible()
 
 
 def test_a_browser_that_cannot_solve_it_shows_the_picture(stack: Stack, open_page: OpenPage) -> None:
