@@ -125,9 +125,11 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     olivia.go("#users?search=walker_4&sort=name")
     expect_heading(page, "Users")
     expect(page.locator(".rows tbody tr").first).to_be_visible()
+    place = page.locator(".rows tbody tr").last.bounding_box()
     for key in ("j", "x", "j", "j", "x"):
         page.keyboard.press(key)
     expect(page.locator(".selection-bar .counted")).to_have_text("2 selected")
+    assert page.locator(".rows tbody tr").last.bounding_box() == place  # nothing moves under the pointer
     offered = page.locator(".selection-bar .row-actions button:visible")
     expect(offered).to_have_text(["Ban 2", "Delete permanently 2"])  # they are approved already
     page.keyboard.press("r")

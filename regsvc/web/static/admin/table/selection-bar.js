@@ -1,4 +1,4 @@
-// The bar above a table: how many rows are selected, and what can be done with them.
+// The bar about the selection in a table: how many rows are selected, and what can be done with them.
 
 import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
