@@ -89,7 +89,7 @@ class SecondFactorSetup:
         identity = await self.checker.check_owner(session, password, caller)
         _require_off(identity)
         codes, secret = await self.worker.run(self.store.confirm, identity, session, code, caller)
-        self.store.notices.mail_queue.wake()
+        self.store.notices.wake()
         try:
             is_in_game = await self.worker.run(self.store.player_totp.give, identity.key, secret)
         except errors.Refusal:  # the database is away now; the codes are shown this once
@@ -117,7 +117,7 @@ class SecondFactorSetup:
         _require_on(identity)
         await self.worker.run(self.store.use_code, identity, caller)  # not repeated with what follows
         is_in_game = await self.worker.run(self.store.switch_off, identity, session, caller)
-        self.store.notices.mail_queue.wake()
+        self.store.notices.wake()
         return is_in_game
 
     def _begin(self, identity: LoginIdentity) -> AppEntry:

@@ -85,14 +85,14 @@ class StatusLookup:
                 user.ban_expires_at,
                 reapply_at,
             )
-        find_reapply_at = self._find_reapply_at if self._proves(proof) else self._find_public_reapply_at
-        reapply_at = find_reapply_at(user.status, user.reviewed_at, may_reapply=user.may_reapply)
+        find = self._find_reapply_at if self._proves(proof) else self._find_public_reapply_at
+        reapply_at = find(user.status, user.reviewed_at, may_reapply=user.may_reapply)
         return UserStatus(user.username, user.status, reapply_at=reapply_at)
 
     def _find_public_reapply_at(
         self, status: str, reviewed_at: datetime | None, *, may_reapply: bool
     ) -> datetime | None:
-        """Return it where nobody has to prove an address to register, else None."""
+        """Return when the name is free where nobody has to prove an address to register, else None."""
         if self._live.current.registration.requires_code:
             return None
         return self._find_reapply_at(status, reviewed_at, may_reapply=may_reapply)

@@ -53,7 +53,7 @@ from regsvc.core.exceptions import describe_exception
 log = logging.getLogger(__name__)
 
 WordReason = Callable[[str | None], str | None]
-"""See `ApiHandler.word_reason`."""
+"""Function that puts the reason of a decision into the caller's language, as `ApiHandler.word_reason` does."""
 P = ParamSpec("P")
 T = TypeVar("T")
 AnyRequest = TypeVar("AnyRequest", bound=Request)

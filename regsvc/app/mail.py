@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from regsvc.app.auth import AuthParts
@@ -19,7 +19,6 @@ from regsvc.core.clock import Clock
 from regsvc.core.email_address import parse_email
 from regsvc.core.game_address import public_game_address
 from regsvc.core.units import RateLimit
-from regsvc.database.models import Review, User
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
 from regsvc.notifications.mail.backend import (
@@ -36,7 +35,7 @@ from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, MailTransport
 from regsvc.notifications.outbox import Outbox, RetryPolicy
-from regsvc.users.reapplication import find_reapply_at
+from regsvc.users.reapplication import find_reapply_at_after
 
 _TEST_LIMIT: Final = timedelta(seconds=10)
 """How long the mail server may take for a login, and for a mail, of a test."""
@@ -138,18 +137,12 @@ def _make_next_steps(
     runtime: RuntimeParts, base_url: str, application_tokens: ApplicationTokens, now: Clock
 ) -> NextSteps:
     live, config = runtime.live, runtime.live.current
-
-    def find_review_reapply_at(review: Review) -> datetime | None:
-        reapply_after = live.current.registration.reapply_after
-        may_reapply = User.select().where((User.id == review.user_id) & User.may_reapply).exists()
-        return find_reapply_at(review.status_after, review.reviewed_at, reapply_after, now(), may_reapply=may_reapply)
-
     return NextSteps(
         base_url,
         public_game_address(config.game.address),
         has_own_pages=config.http.web_root is None,
         application_tokens=application_tokens,
-        find_reapply_at=find_review_reapply_at,
+        find_reapply_at=lambda review: find_reapply_at_after(review, live.current.registration.reapply_after, now()),
         word_reason=runtime.translations.reason,
     )
 

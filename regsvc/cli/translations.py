@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Final
 
 from regsvc.config.sections import Config
 from regsvc.core.i18n import (
     FALLBACK_LANGUAGE,
     OPERATORS_SECTIONS,
     BrokenTranslation,
+    check_name,
     find_unknown_name,
+    is_language_tag,
     names_in,
     normalize_tag,
     read_built_in_texts,
     read_texts,
 )
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, MailTemplate, TemplateFile, list_template_files
-
-_TAG: Final = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
 
 
 def add_translations_options(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +41,7 @@ def report_translations(config: Config, language: str | None, is_for_operators: 
             print(f"{tag:5}  {languages[tag].summary(is_for_operators)}")
         return int(any(found.is_incomplete(is_for_operators) for found in languages.values()))
     tag = normalize_tag(language)
-    if tag not in languages and _TAG.fullmatch(tag) is None:
+    if tag not in languages and not is_language_tag(tag):
         print(f"companion: {language} is not a language; write it as nl or pt-BR", file=sys.stderr)
         return 2
     found = languages.get(tag, _Language())
@@ -129,17 +127,15 @@ def _read_languages(config: Config) -> dict[str, _Language]:
         for template_file in list_template_files(config.mail.templates):
             language = languages.setdefault(template_file.language, _Language())
             _add_mail(language, template_file, english)
-        for html_file, tag in _lonely_html_files(config.mail.templates):
+        for html_file, tag in _html_files_without_text(config.mail.templates):
             languages.setdefault(tag, _Language()).mistakes.append(f"{html_file} has no effect without its .txt file")
     return languages
 
 
 def _add_texts(language: _Language, file: Path) -> None:
     """Add a host's texts. Those that cannot be used are mistakes, and count as present."""
-    if _TAG.fullmatch(normalize_tag(file.stem)) is None:
-        language.mistakes.append(f'{file}: name it after its language, such as "fr.toml" or "pt-br.toml"')
-        return
     try:
+        check_name(file)
         texts = read_texts(file)
     except BrokenTranslation as error:
         language.mistakes.append(str(error))
@@ -157,8 +153,8 @@ def _find_problem(key: str, text: str) -> str | None:
         return "this text is not in use"
     if problem := find_unknown_name(text, english):
         return problem
-    if lost := names_in(english) - names_in(text):
-        return f"does not use {', '.join(f'{{{name}}}' for name in sorted(lost))}"
+    if missing := names_in(english) - names_in(text):
+        return f"does not use {', '.join(f'{{{name}}}' for name in sorted(missing))}"
     return None
 
 
@@ -169,11 +165,11 @@ def _add_mail(language: _Language, file: TemplateFile, english: Mapping[str, Mai
     except BrokenTemplate as error:
         language.mistakes.append(str(error))
         return
-    if lost := template.find_lost_names(english[file.name]):
-        language.mistakes.append(f"{file.text}: does not use {', '.join(f'${name}' for name in sorted(lost))}")
+    if missing := template.find_missing_names(english[file.name]):
+        language.mistakes.append(f"{file.text}: does not use {', '.join(f'${name}' for name in sorted(missing))}")
 
 
-def _lonely_html_files(folder: Path) -> Iterator[tuple[Traversable, str]]:
+def _html_files_without_text(folder: Path) -> Iterator[tuple[Traversable, str]]:
     """Yield the HTML files of mails without text, each with its language."""
     known = {str(file.html) for file in list_template_files(folder)}
     for file in sorted((*folder.glob("*.*.html"), *folder.glob("*/*.html"))):

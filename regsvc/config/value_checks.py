@@ -17,6 +17,7 @@ from regsvc.core.body_template import parse_body_template
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal
 from regsvc.core.game_address import parse_game_address
+from regsvc.core.i18n import is_language_tag
 from regsvc.core.webhook_signature import signing_key
 
 MIN_KEY_LENGTH = 32
@@ -106,7 +107,7 @@ def column_name(written: str) -> str:
 
 def language_tag(written: str) -> str:
     """Accept a language tag such as "en", "zh" or "pt-BR"."""
-    if re.fullmatch(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", written) is None:
+    if not is_language_tag(written):
         raise ValueError('this must be a language, such as "en" or "zh"')
     return written
 

@@ -156,6 +156,11 @@ class _Facts(dict[str, object]):
         return f"{{{name}}}"
 
 
+def is_language_tag(written: str) -> bool:
+    """Return whether this is written like the tag of a language: "en", "pt-BR" or "pt_br"."""
+    return _LANGUAGE.fullmatch(written) is not None
+
+
 def normalize_tag(tag: str) -> str:
     """Return the canonical form of a language tag, for comparing."""
     return tag.strip().replace("_", "-").lower()
@@ -195,10 +200,15 @@ def read_texts(file: Traversable) -> dict[str, str]:
         raise BrokenTranslation(f"{file}: {error} must be a text in quotes.") from error
 
 
+def check_name(file: Traversable) -> None:
+    """Raise `BrokenTranslation` unless the file is named after a language."""
+    if not is_language_tag(file.name.removesuffix(".toml")):
+        raise BrokenTranslation(f'{file}: name it after its language, such as "fr.toml" or "pt-br.toml".')
+
+
 def check_texts(file: Traversable, texts: Mapping[str, str], english: Mapping[str, str]) -> dict[str, str]:
     """Return the texts that are in use. Raises `BrokenTranslation` for names in braces that English does not have."""
-    if _LANGUAGE.fullmatch(file.name.removesuffix(".toml")) is None:
-        raise BrokenTranslation(f'{file}: name it after its language, such as "fr.toml" or "pt-br.toml".')
+    check_name(file)
     for key, text in texts.items():
         if key in english and (problem := find_unknown_name(text, english[key])):
             raise BrokenTranslation(f"{file}: {key}: {problem}.")

@@ -22,11 +22,11 @@ from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.notifications.webhook.queue import Event, WebhookQueue
 
 DELETED: Final = "deleted"
+"""Stands for the status of a deleted user in webhook calls."""
 BAN_ENDED: Final = "ban_ended"
 NAME_TAKEN_IN_GAME: Final = "name_taken_in_game"
 OWN_REASONS: Final = (BAN_ENDED, NAME_TAKEN_IN_GAME)
 """Codes of reasons that we give, not an operator; stored as they are, and worded when shown (`Translations.reason`)."""
-"""Stands for the status of a deleted user in webhook calls."""
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ def test_no_mail_is_missing_and_none_forgets_a_fact(language: str, mail: str) ->
     english, template = BUILT_IN.get(mail, "en"), BUILT_IN.get(mail, language)
     assert template.language == language
     assert template.html is not None
-    assert not template.find_lost_names(english)
-    assert not english.find_lost_names(template) - {"username"}  # which the letter may repeat or leave out
+    assert not template.find_missing_names(english)
+    assert not english.find_missing_names(template) - {"username"}  # which the letter may repeat or leave out
     assert shape_of(template) == shape_of(english)
 
 

@@ -30,7 +30,7 @@ from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, MailTransport
 from regsvc.notifications.outbox import Outbox
-from regsvc.users.reapplication import find_reapply_at
+from regsvc.users.reapplication import find_reapply_at_after
 from tests.support.manual_clock import ManualClock
 from tests.support.watched_worker import WAIT, WatchedWorker
 
@@ -83,13 +83,7 @@ class MailHarness:
                 game_address,
                 has_own_pages,
                 ApplicationTokens(secrets),
-                find_reapply_at=lambda review: find_reapply_at(
-                    review.status_after,
-                    review.reviewed_at,
-                    timedelta(hours=24),
-                    clock(),
-                    may_reapply=User.select().where((User.id == review.user_id) & User.may_reapply).exists(),
-                ),
+                find_reapply_at=lambda review: find_reapply_at_after(review, timedelta(hours=24), clock()),
                 word_reason=load_translations().reason,
             ),
         )

@@ -19,10 +19,9 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from regsvc.core.i18n import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
 from regsvc.core.startup_error import StartupError
 from regsvc.core.text import strip_invisible
-
-FALLBACK_LANGUAGE: Final = "en"
 
 MAILS: Final[Mapping[str, frozenset[str]]] = {
     "verification_code": frozenset({"code", "minutes"}),
@@ -56,7 +55,6 @@ _COMMON_NAMES: Final = _LAYOUT_NAMES | {"game", "link"}
 _LAYOUT: Final = "layout.html"
 _TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt")
 _TEXT_FILE_IN_FOLDER: Final = re.compile(r"(?P<name>\w+)\.txt")
-_LANGUAGE_FOLDER: Final = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 _SUBJECT: Final = "Subject: "
 _BLANK_LINES: Final = re.compile(r"\n{3,}")
 
@@ -84,10 +82,10 @@ class MailTemplate:
     html: str | None
     layout: str
 
-    def find_lost_names(self, english: MailTemplate) -> set[str]:
+    def find_missing_names(self, english: MailTemplate) -> set[str]:
         """Return the names that the English mail uses and this one does not: in its text, or in its HTML."""
-        lost = _names_in(english.text) - _names_in(self.text)
-        return lost if self.html is None else lost | (_names_in(english.html or "") - _names_in(self.html))
+        missing = _names_in(english.text) - _names_in(self.text)
+        return missing if self.html is None else missing | (_names_in(english.html or "") - _names_in(self.html))
 
     def fill(self, values: Values) -> FilledMail:
         """Substitute `values`: one for each name of the mail and common name; None leaves out the lines that use it."""
@@ -173,11 +171,11 @@ def list_template_files(folder: Traversable) -> Iterator[TemplateFile]:
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if match := _TEXT_FILE.fullmatch(entry.name):
             html_file = folder / f"{match['name']}.{match['language']}.html"
-            yield TemplateFile(match["name"], match["language"].lower(), entry, html_file)
-        elif _LANGUAGE_FOLDER.fullmatch(entry.name) and entry.is_dir():
+            yield TemplateFile(match["name"], normalize_tag(match["language"]), entry, html_file)
+        elif is_language_tag(entry.name) and entry.is_dir():
             for file in sorted(entry.iterdir(), key=lambda file: file.name):
                 if match := _TEXT_FILE_IN_FOLDER.fullmatch(file.name):
-                    yield TemplateFile(match["name"], entry.name.lower(), file, entry / f"{match['name']}.html")
+                    yield TemplateFile(match["name"], normalize_tag(entry.name), file, entry / f"{match['name']}.html")
 
 
 def _load_folder(folder: Traversable, layout: str) -> Iterator[tuple[tuple[str, str], MailTemplate]]:

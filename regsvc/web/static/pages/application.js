@@ -7,7 +7,7 @@ import { progress } from "../application/progress.js";
 import { Draft } from "../register/draft.js";
 import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
-import { link, make, replaceContent } from "../shared/dom.js";
+import { byId, link, make, replaceContent } from "../shared/dom.js";
 import { EventStream } from "../shared/event-stream.js";
 import { language, t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
@@ -142,7 +142,7 @@ function showNothing(message) {
   stream.stop();
   notice.announce(message, "bad");
   replaceContent(
-    /** @type {HTMLElement} */ (document.getElementById("inside")),
+    byId("inside"),
     make(
       "p",
       { class: "buttons" },
