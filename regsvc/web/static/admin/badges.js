@@ -72,7 +72,11 @@ export function mailName({ template }) {
  */
 export function pendingBadge(context, username) {
   const entry = context.pendingFor(username);
-  return entry === null ? null : badge(t("waits", { what: describeDecision(entry) }), "wait");
+  if (entry === null) {
+    return null;
+  }
+  const { decision } = entry; // which may be about others, too
+  return badge(t("waits", { what: describeDecision({ decision, usernames: [username] }) }), "wait");
 }
 
 /**

@@ -16,6 +16,7 @@ const MOST_IN_A_ROW = 3; // languages; more are in a menu
  */
 export async function startPage(render) {
   renderFooter();
+  removeBrokenPictures();
   makeDismissible(document.querySelector(".announcement"));
   await renderOrRetry(render);
 }
@@ -67,6 +68,16 @@ function makeDismissible(announcement) {
     byId("main").focus();
   };
   announcement.append(button(t("dismiss"), dismiss, "plain"));
+}
+
+/** Remove the host's pictures that cannot be loaded; one that failed before we listened is asked for once more. */
+function removeBrokenPictures() {
+  for (const picture of document.images) {
+    picture.onerror = () => picture.remove();
+    if (picture.complete && picture.naturalWidth === 0) {
+      picture.setAttribute("src", picture.src);
+    }
+  }
 }
 
 function renderFooter() {
