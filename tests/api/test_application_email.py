@@ -1,6 +1,7 @@
 """POST /api/application/email: an address that nothing proves is corrected while the application waits."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.support.daemon import Reply
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack
+from tests.support.together import at_once
 
 PATH = "/api/application/email"
 
@@ -106,3 +108,17 @@ def test_captchas_and_limits_are_those_of_codes(make_stack: MakeStack) -> None:
     assert corrected.status == 200, corrected.text
     again = TokenHolder(host, corrected.json["applicationToken"])
     assert post_with_guesses(again, PATH, {"email": alice.email}).status == 429
+
+
+def test_of_many_corrections_with_one_token_one_counts(make_stack: MakeStack) -> None:
+    config = {
+        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT},
+        "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT},
+    }
+    host = make_stack("mariadb", config=config)
+    for _attempt in range(5):
+        alice, token = applied(host)
+        replies = at_once([partial(correct, host, token, f"{number}.{alice.email}") for number in range(4)])
+        assert sorted(reply.status for reply in replies) == [200, 404, 404, 404]
+        [corrected] = [reply.json for reply in replies if reply.status == 200]
+        assert look(host, corrected["applicationToken"]).json["email"] == corrected["email"]

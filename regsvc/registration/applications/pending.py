@@ -11,13 +11,18 @@ from regsvc.database.models import PENDING, User
 def lock_pending(database: Database, tokens: ApplicationTokens, token: str) -> User:
     """Return the user of this token, locked in the caller's transaction while pending.
 
-    Raises `ApplicationNotFound` and `WrongStatus`.
+    The token is verified before, so that a guess locks nothing, and after, as the lock may have waited for a change
+    that ended it. Raises `ApplicationNotFound` and `WrongStatus`.
     """
+    select_rows(database, User, [User.id], User.id, [_find_user(tokens, token).id], for_update=True)
+    user = _find_user(tokens, token)
+    if user.status != PENDING:
+        raise WrongStatus(user.status)
+    return user
+
+
+def _find_user(tokens: ApplicationTokens, token: str) -> User:
     user = tokens.find_users([token]).get(token)
     if user is None:
         raise ApplicationNotFound
-    for (status,) in select_rows(database, User, [User.status], User.id, [user.id], for_update=True):
-        if status != PENDING:
-            raise WrongStatus(status)
-        return user
-    raise ApplicationNotFound
+    return user

@@ -1,6 +1,6 @@
 // The admin page: the login of operators, and inside one view at a time.
 
-import { OUTCOMES } from "../admin/decisions/transitions.js";
+import { ANSWERS_CHANGED, OUTCOMES } from "../admin/decisions/transitions.js";
 import { Keyboard } from "../admin/keyboard.js";
 import { NavBar } from "../admin/nav-bar.js";
 import { PendingBar } from "../admin/pending/pending-bar.js";
@@ -243,25 +243,35 @@ function handleEvent(name, data) {
   }
   currentView?.handleEvent(name, data);
   if (data?.username !== undefined) {
-    dropSuperseded(data); // last, as its message is the more important one
+    dropSuperseded(name, data); // last, as its message is the more important one
   }
 }
 
 /**
- * Drop the pending approval or rejection of a user about whom another operator has decided.
+ * Drop the pending approval or rejection of a user about whom another operator has decided, or whose answers are no
+ * longer those that the operator has read.
  *
+ * @param {string} name of the event
  * @param {{ username: string, status: string, by: string }} event
  */
-function dropSuperseded({ username, status, by }) {
+function dropSuperseded(name, { username, status, by }) {
   const entry = pending.find(username);
   if (entry === null || shell === null) {
     return;
   }
   if (entry.state === "unsent" && entry.isUnsure && by === shell.operator && status === OUTCOMES[entry.decision]) {
     pending.confirm(entry, username); // it had arrived, only the answer was lost
-  } else if (status !== "pending" && SUPERSEDED.includes(entry.decision) && entry.state !== "sending") {
+    return;
+  }
+  if (!SUPERSEDED.includes(entry.decision) || entry.state === "sending") {
+    return;
+  }
+  if (status !== "pending") {
     pending.removeUsers(entry, [username]);
     notice.show(t("faster", { operator: by, name: username, status: statusName(status) }), "bad");
+  } else if (name === ANSWERS_CHANGED) {
+    pending.removeUsers(entry, [username]);
+    notice.show(t("answers_changed_unsent", { name: username }), "bad");
   }
 }
 

@@ -26,6 +26,9 @@ export const OUTCOMES = {
  */
 export const DECISION_KEYS = { approve: "a", reject: "r", ban: "b", unban: "e", delete: "d" };
 
+/** The event after which an applicant's answers are others than those that were shown. */
+export const ANSWERS_CHANGED = "user_answers_changed";
+
 /** The events after which a user has changed. */
 export const USER_EVENTS = [
   "user_registered",
@@ -34,7 +37,7 @@ export const USER_EVENTS = [
   "user_banned",
   "user_unbanned",
   "user_deleted",
-  "user_answers_changed",
+  ANSWERS_CHANGED,
 ];
 
 const REOPENED = ["absent", "returned"]; // states of a player whom an approval adds to the game (again)

@@ -5,7 +5,7 @@ import { button, make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { Signal } from "../../shared/signal.js";
-import { USER_EVENTS } from "../decisions/transitions.js";
+import { ANSWERS_CHANGED, USER_EVENTS } from "../decisions/transitions.js";
 import { formatNumber, statusName } from "../phrases.js";
 import { Filters } from "../table/filters.js";
 import { ApplicantCard } from "./queue/applicant-card.js";
@@ -397,6 +397,9 @@ class QueuePage {
       this.addArrival(username);
     } else {
       this.reload(); // the user is back in the queue, has registered again, or has changed the answers
+      if (name === ANSWERS_CHANGED && this.queue.current?.username === username) {
+        notice.show(t("answers_changed", { name: username })); // they may have been read already
+      }
     }
   }
 
