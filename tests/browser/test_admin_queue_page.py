@@ -377,35 +377,6 @@ def test_an_operators_name_is_marked_before_it_is_approved(stack: Stack, open_pa
     expect(olivia.page.locator("table .badge", has_text="Operator")).to_be_visible()
 
 
-def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_page: OpenPage) -> None:
-    alice = stack.newcomer("alice")
-    token = applies(stack, alice, token_for(stack, PASSING)).json["applicationToken"]
-
-    def alice_answers(text: str) -> None:
-        body = {"answers": PASSING | {"9": {"type": "text", "textAnswer": text}}}
-        assert stack.post("/api/application/answers", body, headers={"X-Application-Token": token}).status == 200
-
-    olivia = open_queue(open_page)
-    page = olivia.page
-    expect(olivia.card).to_contain_text("Building")
-    standing_clock(page)
-
-    # after Olivia has decided, but before it is sent
-    page.keyboard.press("a")
-    expect(olivia.pending_bar).to_contain_text(f"Approve {alice.name}")
-    alice_answers("Cheats for all")
-    expect(olivia.notice).to_contain_text(f"{alice.name} has changed the answers. Your decision was not sent")
-    expect(olivia.pending_bar).to_be_hidden()
-    expect(olivia.card).to_contain_text("Cheats for all")
-    page.clock.run_for(15_000)
-    assert stack.user(alice)["status"] == "pending"
-
-    # while Olivia reads them
-    alice_answers("Cheats for me")
-    expect(olivia.notice).to_have_text(f"{alice.name} has just changed these answers.")
-    expect(olivia.card).to_contain_text("Cheats for me")
-
-
 def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, 2)
     page = open_page("/admin", may_complain=True)

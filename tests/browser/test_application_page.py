@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.operator import Operator
 from tests.support.questions import BUILD, TALK, WORDS, applies, asking, token_for
 from tests.support.stack import Person, Stack
 
@@ -147,3 +148,35 @@ def test_rick_edits_his_answers_and_applies_again(
     page.goto(f"{stack.daemon.base_url}{path}")  # that of the first application
     expect(page.get_by_role("status")).to_contain_text(texts["gone"])
     expect_usable(page)
+
+
+def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_page: OpenPage) -> None:
+    alice, path = apply(stack, "alice")
+
+    def alice_answers(text: str) -> None:
+        answers = TALK | BUILD | {"9": {"type": "text", "textAnswer": text}}
+        headers = {"X-Application-Token": path.partition("token=")[2]}
+        assert stack.post("/api/application/answers", {"answers": answers}, headers=headers).status == 200
+
+    page = open_page(f"/admin#queue?name={alice.name}")
+    page.clock.install()
+    page.reload()
+    olivia = Operator(page).log_in()
+    expect(olivia.card.get_by_role("heading", name=alice.name)).to_be_visible()
+    expect(olivia.card).to_contain_text("Building")
+
+    # Olivia has decided, but it is not sent yet
+    page.keyboard.press("a")
+    expect(olivia.pending_bar).to_contain_text(f"Approve {alice.name}")
+    alice_answers("Cheats for all")
+    expect(olivia.notice).to_contain_text(f"{alice.name} has changed the answers. Your decision was not sent")
+    expect(olivia.pending_bar).to_be_hidden()
+    page.clock.run_for(15_000)
+    assert stack.user(alice)["status"] == "pending"
+
+    # Olivia reads them
+    olivia.person(alice.name).click()
+    expect(olivia.card).to_contain_text("Cheats for all")
+    alice_answers("Cheats for me")
+    expect(olivia.notice).to_have_text(f"{alice.name} has just changed these answers.")
+    expect(olivia.card).to_contain_text("Cheats for me")

@@ -83,6 +83,7 @@ class ChangeAnswersHandler(ApiHandler):
         The token is taken from the header alone. The limits are those of the questionnaire; failed answers start its
         wait for the applicant's address.
         """
+        self.services.status_limits.hit(self.caller)
         answers = {key: to_answer(fields) for key, fields in request.answers.items()}
         changes = self.services.applications.answers
         changed = await changes.change(application_token(self), answers, self.caller)
@@ -104,6 +105,7 @@ class CorrectAddressHandler(ApiHandler):
 
         The token is taken from the header alone. Nothing is mailed to such addresses.
         """
+        self.services.status_limits.hit(self.caller)
         correction = self.services.applications.address
         corrected = await correction.correct(application_token(self), request.email, request.captcha, self.caller)
         return to_reply(CorrectAddressReply, corrected, message=self.message("email_changed"))
