@@ -62,9 +62,11 @@ class StatusLookup:
         """Return the public status by key."""
         fields = [User.username_key, User.username, User.status, User.reviewed_at, User.may_reapply]
         rows = select_rows(self._database, User, fields, User.username_key, keys)
+        if not self._is_open_to_all:
+            return {key: UserStatus(username, status) for key, username, status, *_rest in rows}
         return {
             key: UserStatus(
-                username, status, reapply_at=self._find_public_reapply_at(status, reviewed_at, may_reapply=may_reapply)
+                username, status, reapply_at=self._find_reapply_at(status, reviewed_at, may_reapply=may_reapply)
             )
             for key, username, status, reviewed_at, may_reapply in rows
         }
@@ -73,8 +75,8 @@ class StatusLookup:
         user = User.get_or_none(User.username_key == key)
         if user is None:
             return None
+        reapply_at = self._find_reapply_at(user.status, user.reviewed_at, may_reapply=user.may_reapply)
         if session is not None and (session.is_admin or session.user_id == user.id):
-            reapply_at = self._find_reapply_at(user.status, user.reviewed_at, may_reapply=user.may_reapply)
             return UserStatus(
                 user.username,
                 user.status,
@@ -85,17 +87,13 @@ class StatusLookup:
                 user.ban_expires_at,
                 reapply_at,
             )
-        find = self._find_reapply_at if self._proves(proof) else self._find_public_reapply_at
-        reapply_at = find(user.status, user.reviewed_at, may_reapply=user.may_reapply)
-        return UserStatus(user.username, user.status, reapply_at=reapply_at)
+        is_told = self._is_open_to_all or self._proves(proof)
+        return UserStatus(user.username, user.status, reapply_at=reapply_at if is_told else None)
 
-    def _find_public_reapply_at(
-        self, status: str, reviewed_at: datetime | None, *, may_reapply: bool
-    ) -> datetime | None:
-        """Return when the name is free where nobody has to prove an address to register, else None."""
-        if self._live.current.registration.requires_code:
-            return None
-        return self._find_reapply_at(status, reviewed_at, may_reapply=may_reapply)
+    @property
+    def _is_open_to_all(self) -> bool:
+        """Whether nobody has to prove an address to register."""
+        return not self._live.current.registration.requires_code
 
     def _find_reapply_at(self, status: str, reviewed_at: datetime | None, *, may_reapply: bool) -> datetime | None:
         reapply_after = self._live.current.registration.reapply_after

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Final, Protocol, cast
+from collections.abc import AsyncIterator, Mapping
+from typing import Final, cast
 
 from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPServerRequest
@@ -11,6 +11,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
 from regsvc.api.base import Access, ApiHandler
+from regsvc.runtime.live_streams import LiveStream
 
 EVENT_STREAM: Final = "text/event-stream"
 
@@ -34,23 +35,15 @@ def disconnect(request: HTTPServerRequest) -> None:
     cast(HTTP1Connection, request.connection).stream.close()
 
 
-class Closable(Protocol):
-    """A stream of a service that ends by itself, or when its client has disconnected."""
-
-    on_close: Callable[[], None]
-
-    def close(self) -> None: ...
-
-
 class StreamHandler(ApiHandler):
     """Base of the handlers of server-sent events."""
 
     def initialize(self, access: Mapping[str, Access]) -> None:
         super().initialize(access)
-        self._stream: Closable | None = None
+        self._stream: LiveStream | None = None
         self._is_sending = False
 
-    async def send_events(self, stream: Closable, chunks: AsyncIterator[bytes]) -> None:
+    async def send_events(self, stream: LiveStream, chunks: AsyncIterator[bytes]) -> None:
         """Send the chunks of an open stream until it ends or the client disconnects."""
         self._stream = stream
         stream.on_close = self._disconnect_blocked

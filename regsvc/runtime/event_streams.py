@@ -14,9 +14,9 @@ from typing import Final
 
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.errors import Refusal, TooManyStreams
-from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
 from regsvc.runtime.events import Event, EventLog, Tail, event_from_run
+from regsvc.runtime.live_streams import LiveStream, LiveStreams
 from regsvc.runtime.server_sent_events import HEARTBEAT, PREAMBLE
 from regsvc.sync.report import SyncReport
 
@@ -39,18 +39,15 @@ _COMMIT_DELAY: Final = 10.0  # seconds
 IsStillAdmin = Callable[[VerifiedSession], bool]
 
 
-class EventStream:
+class EventStream(LiveStream):
     """The queue of events for one client. Use on the event loop only."""
 
     def __init__(self, session: VerifiedSession, max_queued: int) -> None:
+        super().__init__()
         self.session = session
         self._max_queued = max_queued
         self._queue: deque[Event] = deque()
         self._replayed: frozenset[int | None] = frozenset()
-        self._has_news = asyncio.Event()
-        self.is_closed = False
-        self.on_close: Callable[[], None] = lambda: None
-        """Called once, so that a writer blocked on a slow client can be interrupted."""
 
     def push(self, event: Event) -> None:
         """Queue an event. Closes the stream of a client that has too many unread ones."""
@@ -71,13 +68,6 @@ class EventStream:
         self._queue = deque((*events, *queued))
         self._has_news.set()
 
-    def close(self) -> None:
-        """End the stream; queued events are dropped."""
-        if not self.is_closed:
-            self.is_closed = True
-            self._has_news.set()
-            self.on_close()
-
     async def next_batch(self, seconds: float) -> tuple[Event, ...]:
         """Return the queued events, waiting at most `seconds` for the first; empty if there were none."""
         if not self._queue:
@@ -89,11 +79,10 @@ class EventStream:
         return tuple(self._queue.popleft() for _turn in range(min(len(self._queue), MAX_PER_CHUNK)))
 
 
-class EventStreams:
-    """All event streams of this process, sharing one poller of the audit log.
+class EventStreams(LiveStreams[EventStream]):
+    """All event streams of this process, sharing one poller of the audit log."""
 
-    Use on the event loop only, except for `wake`.
-    """
+    contents = "events"
 
     def __init__(
         self,
@@ -107,21 +96,16 @@ class EventStreams:
         max_queued: int = MAX_QUEUED,
     ) -> None:
         """`is_still_admin` blocks; it runs on the worker."""
+        super().__init__(poll_interval)
         self._worker = worker
         self._log = event_log
         self._is_still_admin = is_still_admin
         self._heartbeat_interval = heartbeat_interval.total_seconds()
-        self._poll_interval = poll_interval.total_seconds()
         self._session_check_interval = session_check_interval.total_seconds()
         self._max_queued = max_queued
-        self._streams: set[EventStream] = set()
         self._open_by_user: Counter[int] = Counter()
         self._tail = _TailReader()
         self._read_lock = asyncio.Lock()
-        self._wakeup = asyncio.Event()
-        self._poller: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_closed = False
 
     # --- For clients ---
 
@@ -137,8 +121,6 @@ class EventStreams:
             await self._subscribe(stream)
             if last_event_id is not None:
                 stream.replay(await self._worker.run(self._log.list_newest, last_event_id, MAX_REPLAYED))
-            if self._is_closed:
-                stream.close()
             yield stream
         finally:
             self._streams.discard(stream)
@@ -167,24 +149,12 @@ class EventStreams:
 
     # --- For whatever changes something ---
 
-    def wake(self) -> None:
-        """Poll the log now. Call after the transaction that changed something; safe from any thread."""
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has just been closed
-                self._loop.call_soon_threadsafe(self._wakeup.set)
-
     def publish_run(self, report: SyncReport) -> None:
         """Publish a sync run. One that changed something is in the audit log and is published from there."""
         if report.has_effects:
             self.wake()
         else:
             self._publish([event_from_run(report)])
-
-    def close(self) -> None:
-        """End all streams, and every one opened later."""
-        self._is_closed = True
-        for stream in self._streams:
-            stream.close()
 
     # --- Internals ---
 
@@ -200,30 +170,14 @@ class EventStreams:
             if self._is_idle:
                 self._tail.reset(await self._worker.run(self._log.newest_id))
             else:
-                await self._read()
-            self._streams.add(stream)
-            if self._is_idle:
-                self._loop = asyncio.get_running_loop()
-                self._poller = asyncio.create_task(self._poll(), name="events")
-
-    @property
-    def _is_idle(self) -> bool:
-        return self._poller is None or self._poller.done()
-
-    async def _poll(self) -> None:
-        while self._streams:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wakeup.wait(), self._poll_interval)
-            self._wakeup.clear()
-            try:
-                async with self._read_lock:
-                    await self._read()
-            except Refusal as refusal:  # events of a database outage are published when it is over
-                log.debug("events are delayed: %s", refusal.code)
-            except Exception as bug:
-                log.error("cannot read events from the audit log: %s", describe_exception(bug))
+                await self._read_log()
+            self._add(stream)
 
     async def _read(self) -> None:
+        async with self._read_lock:
+            await self._read_log()
+
+    async def _read_log(self) -> None:
         self._publish(self._tail.new_events(await self._worker.run(self._log.read_tail, self._tail.settled_id)))
 
     def _publish(self, events: Iterable[Event]) -> None:
