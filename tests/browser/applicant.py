@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.support.stack import Person, Stack, find_code, has_code
@@ -10,6 +12,13 @@ from tests.support.stack import Person, Stack, find_code, has_code
 def expect_received(page: Page) -> None:
     """The page of the application, which says so."""
     expect(page.get_by_role("status")).to_contain_text("received your application")
+
+
+def path_in_receipt(stack: Stack, person: Person) -> str:
+    """The address of the application's page, without the host."""
+    found = re.search(r"/application#token=\S+", stack.smtp.wait_for_receipt(person.email).text)
+    assert found is not None
+    return found[0]
 
 
 class Applicant:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
+from tests.browser.applicant import path_in_receipt
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.support.questions import BUILD, TALK, WORDS, applies, asking, token_for
@@ -28,6 +28,7 @@ ENGLISH = {
     "talk": "Talk",
     "failed": "0 points; you need 60",
     "why": "Why here?",
+    "short": "Please write at least 5 characters.",
     "in": "You're in",
     "join": "How to join",
     "sorry": "can't accept your application",
@@ -48,6 +49,7 @@ CHINESE = {
     "talk": "商量",
     "failed": "60",
     "why": "为什么来这里？",
+    "short": "请至少输入 5 个字符。",
     "in": "欢迎加入",
     "join": "如何加入",
     "sorry": "您的申请暂未通过",
@@ -78,11 +80,9 @@ def apply(stack: Stack, name: str) -> tuple[Person, str]:
     person = stack.newcomer(name)
     reply = applies(stack, person, token_for(stack, TALK | BUILD | WORDS))
     assert reply.status == 201, reply.text
-    letter = stack.smtp.wait_for_receipt(person.email)
-    found = re.search(r"/application#token=\S+", letter.text)
-    assert found is not None
-    assert found[0].endswith(reply.json["applicationToken"])
-    return person, found[0]
+    path = path_in_receipt(stack, person)
+    assert path.endswith(reply.json["applicationToken"])
+    return person, path
 
 
 def expect_usable(page: Page) -> None:
@@ -129,6 +129,9 @@ def test_rick_edits_his_answers_and_applies_again(
     page.get_by_role("button", name=texts["save"]).click()  # the same ones
     expect(page.get_by_role("status")).to_contain_text(texts["saved"])
     page.get_by_role("button", name=texts["edit"]).click()
+    page.get_by_label(texts["why"]).fill("Hm.")
+    page.get_by_role("button", name=texts["save"]).click()
+    expect(page.get_by_text(texts["short"])).to_be_visible()
     page.get_by_label(texts["why"]).fill("I want to build.")
     page.get_by_label(texts["fight"]).check()
     page.get_by_role("button", name=texts["save"]).click()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.applicant import Applicant, expect_received
+from tests.browser.applicant import Applicant, expect_received, path_in_receipt
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.crash.brief_outage import table_missing
 from tests.support.our_tables import our_database
@@ -114,7 +114,7 @@ def test_an_address_is_proven_anew_where_that_was_too_long_ago(stack: Stack, app
     expect_received(alice.page)
 
 
-def test_a_rejected_name_says_from_when_it_is_free(stack: Stack, apply: Apply) -> None:
+def test_a_rejected_name_says_from_when_it_is_free(stack: Stack, apply: Apply, open_page: OpenPage) -> None:
     rick = stack.pending("rick")
     stack.decides("reject", rick)
     alice = at_name(apply(may_complain=True))
@@ -122,6 +122,12 @@ def test_a_rejected_name_says_from_when_it_is_free(stack: Stack, apply: Apply) -
     assert re.search(r"apply under it again from .*20\d\d", error_at(alice.page, NAME))
     alice.give_name()
     expect_received(alice.page)
+
+    again = Applicant(open_page(path_in_receipt(stack, rick), size="phone"), stack, rick)
+    again.page.get_by_role("link", name="Apply again").click()
+    again.press("Next")
+    again.give_code(find_code(stack.smtp.wait_for(rick.email, 2, counts=has_code).text))
+    expect(again.page.get_by_label(NAME)).to_have_value("")  # the name is not free yet
 
 
 @pytest.mark.parametrize("size", ["phone", "desktop"])
@@ -226,6 +232,11 @@ def test_a_phone_that_forgot_the_page_goes_on_where_it_was(apply: Apply) -> None
     alice = apply(size="phone")
     alice.give_email()
     alice.give_code()
+    alice.fill_name()
+    alice.page.go_back()
+    alice.page.reload()
+    alice.press("Next")
+    expect(alice.page.get_by_role("status")).to_contain_text("Please enter your password again")
     alice.fill_name()
     alice.page.reload()
     expect(alice.page.get_by_label(NAME)).to_have_value(alice.person.name)

@@ -116,6 +116,7 @@ def test_alice_goes_all_the_way_from_the_mail_to_the_game(
     page.get_by_label("Password").fill(alice.person.password)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_text("Join at play.example.org.")).to_be_visible()
+    expect(page.locator(".join details[open] summary")).to_contain_text("Bedrock Edition")
     page.locator("summary", has_text="Chat account").click()
     page.get_by_role("button", name="Unlink").click()
     page.get_by_role("dialog").get_by_role("button", name="Unlink").click()

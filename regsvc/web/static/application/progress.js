@@ -64,7 +64,7 @@ function waiting({ place, waiting, usualSeconds, email, hasPassword, gameAddress
     {
       state: "next",
       title: t("stage_join"),
-      lines: [gameAddress && t("stage_join_at", { address: gameAddress }), isPasswordMailed && t("password_then")],
+      lines: [isPasswordMailed && t("password_then"), gameAddress && t("stage_join_at", { address: gameAddress })],
     },
   ];
 }

@@ -97,7 +97,7 @@ async function showAccount(username) {
   showSection(
     user.username,
     renderOverview(data),
-    data.status === "approved" && joinHelp(api, config, "h3"),
+    data.status === "approved" && joinHelp(api, config, { heading: "h3", username: user.username }),
     session.current?.isAdmin && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
     make(
       "div",

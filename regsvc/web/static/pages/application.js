@@ -6,7 +6,7 @@ import { emailSection } from "../application/email.js";
 import { progress } from "../application/progress.js";
 import { Draft } from "../register/draft.js";
 import { Api, asRefusal } from "../shared/api.js";
-import { config } from "../shared/config.js";
+import { config, playsBedrock } from "../shared/config.js";
 import { byId, link, make, replaceContent } from "../shared/dom.js";
 import { EventStream } from "../shared/event-stream.js";
 import { language, t } from "../shared/i18n.js";
@@ -108,21 +108,22 @@ function renderOverview(application) {
     progress(application, config),
     lacksPassword && make("p", {}, t(isMailed ? "password_mailed" : "password_by_operator", { email })),
     lacksPassword && isMailed && make("p", {}, link("forgot-password", t("password_mail_again"))),
-    isApproved && joinHelp(api, config),
+    isApproved && joinHelp(api, config, { username: application.username }),
     status === "rejected" && make("p", {}, applyAgain(application)),
   ];
 }
 
 /**
- * Make the link to a new application of the same player.
+ * Make the link to a new application of the same player, under another name while this one is not free again.
  *
  * @param {Application} application
  */
-function applyAgain({ username, email }) {
+function applyAgain({ username, email, reapplyAt }) {
   const onclick = () => {
     const draft = new Draft();
     draft.clear();
-    draft.update({ username, email });
+    const isFree = (reapplyAt ?? 0) <= Date.now();
+    draft.update({ email, username: isFree ? username : "", platform: playsBedrock(username) ? "bedrock" : "java" });
   };
   return link("register", t("apply_again"), { class: "button", onclick });
 }

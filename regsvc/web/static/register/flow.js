@@ -39,9 +39,6 @@ export class Flow {
     const name = this.steps.findIndex((step) => step.id === "name");
     const isLost = this.draft.isPasswordLost && left >= name;
     await this.show(isLost ? name : Math.max(0, left), { isFirst: true });
-    if (isLost) {
-      notice.show(t("password_again"));
-    }
   }
 
   /**
@@ -106,6 +103,9 @@ export class Flow {
       const rendered = await this.steps[index].render(this);
       this.remember(before, isFirst || isAgain);
       this.render(rendered, isFirst);
+      if (this.draft.isPasswordLost && this.steps[index].id === "name") {
+        notice.show(t("password_again"));
+      }
       return rendered.form;
     } catch (refusal) {
       this.index = before;

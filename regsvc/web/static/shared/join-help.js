@@ -1,5 +1,6 @@
 // How to join the game: the address with a button to copy it, versions, and the steps in each edition.
 
+import { playsBedrock } from "./config.js";
 import { copyable } from "./copyable.js";
 import { definitionList, make, replaceContent } from "./dom.js";
 import { t } from "./i18n.js";
@@ -9,12 +10,13 @@ import { t } from "./i18n.js";
  *
  * @param {import("./api.js").Api} api
  * @param {Config} config
- * @param {"h2" | "h3"} heading
+ * @param {{ heading?: "h2" | "h3", username?: string }} options `username`: of whom it is for, if that is known
  */
-export function joinHelp(api, config, heading = "h2") {
+export function joinHelp(api, config, { heading = "h2", username = "" } = {}) {
   const section = make("div", { class: "join" });
   api.get("server/join").then(
-    ({ data }) => data.address !== null && replaceContent(section, render(data, data.address, config, heading)),
+    ({ data }) =>
+      data.address !== null && replaceContent(section, render(data, data.address, config, heading, username)),
     () => undefined, // the page is complete without it
   );
   return section;
@@ -25,8 +27,10 @@ export function joinHelp(api, config, heading = "h2") {
  * @param {string} address
  * @param {Config} config
  * @param {"h2" | "h3"} heading
+ * @param {string} username
  */
-function render({ versions, bedrock }, address, config, heading) {
+function render({ versions, bedrock }, address, config, heading, username) {
+  const isBedrock = playsBedrock(username);
   const login = config.authme.enabled && make("li", {}, t("join_login"));
   const java = make(
     "ol",
@@ -44,8 +48,8 @@ function render({ versions, bedrock }, address, config, heading) {
     bedrock === null
       ? java
       : [
-          make("details", { open: true }, make("summary", {}, t("join_java")), java),
-          make("details", {}, make("summary", {}, t("join_bedrock")), renderBedrock(bedrock, login)),
+          make("details", { open: !isBedrock }, make("summary", {}, t("join_java")), java),
+          make("details", { open: isBedrock }, make("summary", {}, t("join_bedrock")), renderBedrock(bedrock, login)),
         ],
   ];
 }

@@ -38,7 +38,7 @@ function makeField({ id, question, type, required, input, options }, value) {
       value: value ?? "",
       placeholder: input.placeholder ?? null,
       hint: (text) => lengthHint(text, input),
-      check: (text) => (isWithin(text.length, input.minLength, input.maxLength) ? "" : lengthHint(text, input)),
+      check: (text) => lengthError(text, input),
     });
   }
   const isMultiple = type === "multiple_choice";
@@ -63,7 +63,21 @@ function isWithin(count, least = 0, most = Number.POSITIVE_INFINITY) {
  * @param {Question["input"]} input
  */
 function lengthHint(value, { minLength = 0, maxLength }) {
-  return maxLength === undefined ? "" : t("answer_length", { minLength, maxLength, typed: value.length });
+  if (maxLength === undefined) {
+    return "";
+  }
+  return t(minLength > 0 ? "answer_length" : "answer_up_to", { minLength, maxLength, typed: value.length });
+}
+
+/**
+ * @param {string} value
+ * @param {Question["input"]} input
+ */
+function lengthError(value, { minLength = 0, maxLength = Number.POSITIVE_INFINITY }) {
+  if (value.length < minLength) {
+    return t("answer_short", { minLength });
+  }
+  return value.length > maxLength ? t("answer_long", { maxLength }) : "";
 }
 
 /** @param {Question["input"]} input */
