@@ -115,7 +115,10 @@ def image_sources(config: Config) -> list[str]:
 
 
 def _source(address: str) -> str:
-    parts = urlsplit(address)  # a word for a host's own front end has no picture here, and counts as ours
+    try:
+        parts = urlsplit(address)  # a word for a host's own front end has no picture here, and counts as ours
+    except ValueError:  # no address at all: from nowhere that we allow
+        return address
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
 
 

@@ -161,7 +161,7 @@ def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_p
         headers = {"X-Application-Token": path.partition("token=")[2]}
         assert stack.post("/api/application/answers", {"answers": answers}, headers=headers).status == 200
 
-    page = open_page(f"/admin#queue?name={alice.name}")
+    page = open_page(f"/admin#queue?name={alice.name}", may_complain=True)
     page.clock.install()
     page.reload()
     olivia = Operator(page).log_in()
@@ -183,3 +183,12 @@ def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_p
     alice_answers("Cheats for me")
     expect(olivia.notice).to_have_text(f"{alice.name} has just changed these answers.")
     expect(olivia.card).to_contain_text("Cheats for me")
+
+    # the network was away, and the decision arrives before what has happened meanwhile
+    page.context.set_offline(True)
+    page.keyboard.press("a")
+    page.clock.run_for(11_000)
+    expect(olivia.pending_bar).to_contain_text("could not be reached")
+    alice_answers("Cheats for you")
+    page.context.set_offline(False)
+    expect(olivia.notice).to_contain_text(f"{alice.name} changed the answers just before the decision")

@@ -72,6 +72,7 @@ def test_what_browsers_do_not_load_is_named(tmp_path: Path) -> None:
     @font-face { font-family: Own; src: url(own.woff2); }
     body { background: url("https://elsewhere.example/sky.png"), url(data:image/png;base64,AA==) }
     main { background: url(https://cdn.willow.example/grass.png) }
+    aside { background: url(https://[mistyped) }
     """
     keys = f'logo_url = "https://cdn.willow.example/logo.png"\nbanner_url = "{banner}"'
     assert load(tmp_path, style, keys).warnings == (
@@ -81,6 +82,8 @@ def test_what_browsers_do_not_load_is_named(tmp_path: Path) -> None:
         "server.custom_css: @font-face has no effect, as pages load no fonts; name fonts that devices have.",
         "server.custom_css: https://elsewhere.example/sky.png is not loaded: pictures have to be data: addresses, or "
         "from where server.logo_url, banner_url or favicon is.",
+        "server.custom_css: https://[mistyped is not loaded: pictures have to be data: addresses, or from where "
+        "server.logo_url, banner_url or favicon is.",
     )
 
 

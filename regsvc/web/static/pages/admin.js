@@ -256,6 +256,10 @@ function handleEvent(name, data) {
  */
 function dropSuperseded(name, { username, status, by }) {
   const entry = pending.find(username);
+  const isSending = entry?.state === "sending";
+  if (name === ANSWERS_CHANGED && (isSending || status !== "pending")) {
+    notice.show(t("answers_changed_late", { name: username }), "bad");
+  }
   if (entry === null || shell === null) {
     return;
   }
@@ -263,7 +267,7 @@ function dropSuperseded(name, { username, status, by }) {
     pending.confirm(entry, username); // it had arrived, only the answer was lost
     return;
   }
-  if (!SUPERSEDED.includes(entry.decision) || entry.state === "sending") {
+  if (isSending || !SUPERSEDED.includes(entry.decision)) {
     return;
   }
   if (status !== "pending") {
