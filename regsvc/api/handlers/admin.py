@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -146,12 +147,7 @@ class DecisionHandler(ApiHandler):
     async def change_status(
         self, request: ReviewRequest, transition: str, message_key: str | MessageKey
     ) -> DecisionReply | BulkDecisionReply:
-        reason = (request.reason or "").strip() or None
-        details = DecisionDetails(reason, is_silent=request.silent)
-        if isinstance(request, RejectRequest):
-            details = DecisionDetails(reason, is_silent=request.silent, may_reapply=request.may_reapply)
-        if isinstance(request, BanRequest):
-            details = DecisionDetails(reason, request.ends_at, request.silent, keeps_expiry=not request.has_end)
+        details = _details_of(request)
         accounts, by = self.services.accounts, self.principal
 
         async def decide(username: str) -> DecisionResult:
@@ -266,6 +262,15 @@ def _pagination_of(page: UserPage) -> Pagination:
         has_next=page.has_next,
         has_prev=page.has_prev,
     )
+
+
+def _details_of(request: ReviewRequest) -> DecisionDetails:
+    details = DecisionDetails((request.reason or "").strip() or None, is_silent=request.silent)
+    if isinstance(request, RejectRequest):
+        return replace(details, may_reapply=request.may_reapply)
+    if isinstance(request, BanRequest):
+        return replace(details, expires_at=request.ends_at, keeps_expiry=not request.has_end)
+    return details
 
 
 def user_fields(entry: UserListItem, word_reason: WordReason) -> UserFields:

@@ -38,8 +38,8 @@ class ApplicationHandler(ApiHandler):
         the user's address changes.
         """
         self.services.status_limits.hit(self.caller)
-        found = await self.services.applications.statuses.find(application_token(self, query))
-        return application_reply(self, found)
+        found = await self.services.applications.statuses.find(_token_of(self, query))
+        return _application_reply(self, found)
 
 
 class ApplicationEventsHandler(StreamHandler):
@@ -59,7 +59,7 @@ class ApplicationEventsHandler(StreamHandler):
         """
         self.services.status_limits.hit(self.caller)
         streams = self.services.applications.streams
-        async with streams.listen(application_token(self, query), self.caller) as stream:
+        async with streams.listen(_token_of(self, query), self.caller) as stream:
             await self.send_events(stream, _encode_each(self, streams.statuses(stream)))
 
     def head(self) -> None:
@@ -86,8 +86,8 @@ class ChangeAnswersHandler(ApiHandler):
         self.services.status_limits.hit(self.caller)
         answers = {key: to_answer(fields) for key, fields in request.answers.items()}
         changes = self.services.applications.answers
-        changed = await changes.change(application_token(self), answers, self.caller)
-        return application_reply(self, changed, message=self.message("answers_changed"))
+        changed = await changes.change(_token_of(self), answers, self.caller)
+        return _application_reply(self, changed, message=self.message("answers_changed"))
 
 
 class CorrectAddressHandler(ApiHandler):
@@ -107,11 +107,11 @@ class CorrectAddressHandler(ApiHandler):
         """
         self.services.status_limits.hit(self.caller)
         correction = self.services.applications.address
-        corrected = await correction.correct(application_token(self), request.email, request.captcha, self.caller)
+        corrected = await correction.correct(_token_of(self), request.email, request.captcha, self.caller)
         return to_reply(CorrectAddressReply, corrected, message=self.message("email_changed"))
 
 
-def application_token(handler: ApiHandler, query: ApplicationQuery | None = None) -> str:
+def _token_of(handler: ApiHandler, query: ApplicationQuery | None = None) -> str:
     """Return the token in the header or else in the query; empty if there is none."""
     in_query = None if query is None else query.token
     return handler.request.headers.get(APPLICATION_TOKEN_HEADER) or in_query or ""
@@ -120,12 +120,13 @@ def application_token(handler: ApiHandler, query: ApplicationQuery | None = None
 async def _encode_each(handler: ApiHandler, statuses: AsyncIterator[ApplicationStatus | None]) -> AsyncIterator[bytes]:
     yield PREAMBLE
     async for status in statuses:
-        yield HEARTBEAT if status is None else encode_event("application", application_reply(handler, status))
+        yield HEARTBEAT if status is None else encode_event("application", _application_reply(handler, status))
 
 
-def application_reply(
+def _application_reply(
     handler: ApiHandler, found: ApplicationStatus, message: str | UnsetType = UNSET
 ) -> ApplicationReply:
+    """Return the application as its routes show it, with the reason in the caller's language."""
     answers = None
     if found.answers is not None:
         answers = [_given_answer(answer) for answer in found.answers]
