@@ -52,10 +52,11 @@ def test_from_the_registration_to_a_link_handed_over(
     register(page, services, address, "Alice", "alice@example.org")
     expect(page.get_by_text("we can't e-mail you a new one")).to_be_visible()
     page.get_by_text("Wrong e-mail address?").click()
+    expect(page.get_by_label("Your e-mail address")).to_have_value("alice@example.org")
     page.get_by_label("Your e-mail address").fill("alice@example.net")
     assert find_serious_faults(page) == []
     page.get_by_role("button", name="Correct address").click()
-    expect(page.get_by_role("status")).to_contain_text("Your e-mail address was changed.")
+    expect(page.get_by_role("status")).to_contain_text("Your e-mail address was changed")
     page.get_by_role("link", name="My account").last.click()
     log_in(page, "Alice", PASSWORD)
     expect(page.get_by_text("you will see the decision here")).to_be_visible()

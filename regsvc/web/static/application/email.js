@@ -27,20 +27,25 @@ export function emailSection(parts) {
 }
 
 /** @param {import("./answers.js").Parts} parts */
-async function addressForm({ api, onNewToken }) {
+async function addressForm({ api, application, onNewToken }) {
   const captcha = await captchaFor("verify_send", api, config);
-  const address = new Field("email", t("email_right"), { type: "email", autocomplete: "email", inputmode: "email" });
+  const address = new Field("email", t("email_right"), {
+    type: "email",
+    autocomplete: "email",
+    inputmode: "email",
+    value: application.email ?? "",
+  });
   return new Form({
     fields: captcha === null ? [address] : [address, captcha],
     submit: t("email_correct"),
     send: async (values) => {
       const email = values.email.trim();
-      const { applicationToken, message = "" } = await api.post("application/email", {
+      const { applicationToken } = await api.post("application/email", {
         email,
         ...(await captcha?.proof()),
       });
       await onNewToken(applicationToken);
-      notice.announce(message);
+      notice.announce(t("email_corrected"));
     },
     onRefusal: (refusal) => {
       renewAfter(refusal, captcha);
