@@ -93,7 +93,8 @@ export class Api {
   }
 
   /**
-   * Return the body of a reply that goes on until `signal` aborts it. Also throws what `fetch` throws.
+   * Return the body of a reply that goes on until `signal` aborts it. Also throws what `fetch` throws. With
+   * `http.legacy_status` a refusal has the status 200; its type tells.
    *
    * @param {string} address
    * @param {{ signal: AbortSignal, headers?: Record<string, string> }} options
@@ -103,7 +104,8 @@ export class Api {
     const token = this.session?.current?.token;
     const all = { ...this.headers, ...headers, ...authorization(token) };
     const response = await fetch(address, { signal, headers: all });
-    if (response.ok && response.body !== null) {
+    const isStream = response.headers.get("Content-Type")?.startsWith("text/event-stream");
+    if (response.ok && isStream && response.body !== null) {
       return response.body;
     }
     throw this.toRefusal(response, await response.json().catch(() => ({})), token);
