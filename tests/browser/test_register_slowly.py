@@ -11,7 +11,7 @@ from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.our_tables import age_code
-from tests.support.questions import asking
+from tests.support.questions import UNSCORED, asking
 from tests.support.stack import Stack, has_code
 
 WORDS = "I like it."
@@ -25,7 +25,9 @@ ENGLISH = {
     "talk": "Talk",
     "build": "Building",
     "why": "Why here?",
+    "length": "Up to 100 characters (0 so far)",
     "failed": "0 points; you need 60",
+    "again": "You can try again now.",
     "done": "received your application",
 }
 CHINESE = {
@@ -38,7 +40,9 @@ CHINESE = {
     "talk": "商量",
     "build": "Building",
     "why": "为什么来这里？",
+    "length": "最多 100 个字符（已输入 0 个）",
     "failed": "及格需要 60 分",
+    "again": "现在可以重试了。",
     "done": "我们已经收到",
 }
 
@@ -46,7 +50,7 @@ CHINESE = {
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     directory = tmp_path_factory.mktemp("stack")
-    with Stack("sqlite", directory / "stack", config=asking(directory, retry_after="2 seconds")) as stack:
+    with Stack("sqlite", directory / "stack", config=asking(directory, UNSCORED, retry_after="2 seconds")) as stack:
         yield stack
 
 
@@ -68,6 +72,7 @@ def test_alice_takes_her_time(
     expect(page.get_by_role("heading", level=2)).to_be_focused()
     assert page.evaluate("scrollY") == 0
     page.get_by_label(texts["why"]).fill(WORDS)
+    expect(page.get_by_text(texts["length"])).to_be_visible()
     assert find_serious_faults(page) == []
     assert not is_wider_than_the_screen(page)
 
@@ -92,6 +97,7 @@ def test_alice_takes_her_time(
     page.get_by_label(texts["talk"]).check()
     page.get_by_label(texts["build"]).check()
     expect(send).to_have_text(texts["register"])  # the wait is over
+    expect(page.get_by_role("status")).to_have_text(texts["again"])
     send.click()
     expect(page.get_by_role("status")).to_contain_text(texts["done"])
     assert len([letter for letter in stack.smtp.letters_to(alice.person.email) if has_code(letter)]) == 1

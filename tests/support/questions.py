@@ -46,6 +46,14 @@ placeholder = { en = "A sentence", zh = "一句话" }
 max_score = 30
 scoring_rule = "the secret rule"
 """
+UNSCORED = """
+[[question]]
+id = 11
+type = "text"
+required = false
+text = "Who told you about us?"
+max_length = 100
+"""
 TALK: dict[str, Any] = {"1": {"type": "single_choice", "selectedOptionIds": [0]}}
 FIGHT: dict[str, Any] = {"1": {"type": "single_choice", "selectedOptionIds": [1]}}
 BUILD: dict[str, Any] = {"7": {"type": "multiple_choice", "selectedOptionIds": [0]}}
@@ -55,10 +63,10 @@ PASSING = TALK | BUILD
 SUBMIT = "/api/questionnaire/submit"
 
 
-def asking(directory: Path, **questionnaire: Any) -> dict[str, dict[str, Any]]:
-    """Return the config of a stack with the questionnaire; `questionnaire` are more keys of that section."""
+def asking(directory: Path, more: str = "", /, **questionnaire: Any) -> dict[str, dict[str, Any]]:
+    """Return the config of a stack with the questionnaire and `more` questions; `questionnaire`: more of its keys."""
     file = directory / "questions.toml"
-    file.write_text(QUESTIONS, encoding="utf-8")
+    file.write_text(QUESTIONS + more, encoding="utf-8")
     usual = {"file": str(file), "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT}
     return {"questionnaire": {**usual, **questionnaire}}
 

@@ -201,16 +201,21 @@ export class Form {
   }
 
   /**
-   * Let the form be sent again only after this time, which its button counts down.
+   * Let the form be sent again only after this time, which its button counts down. `onEnd` is called if the form is
+   * still shown then.
    *
    * @param {number} seconds
+   * @param {() => void} onEnd
    */
-  hold(seconds) {
+  hold(seconds, onEnd) {
     const label = this.submit.textContent;
     countdown(seconds, (left) => {
       this.isHeld = left > 0;
       this.submit.textContent = left > 0 ? `${label} ${t("retry_in", { seconds: left })}` : label;
       this.submit.setAttribute("aria-disabled", String(this.isHeld));
+      if (!this.isHeld && this.submit.isConnected) {
+        onEnd();
+      }
       return this.submit.isConnected;
     });
   }

@@ -59,8 +59,18 @@ export const notice = {
    * @param {string} text
    */
   clearIf(text) {
+    this.replace(text, "");
+  },
+
+  /**
+   * Show another text if the notice still shows this one.
+   *
+   * @param {string} text
+   * @param {string} next
+   */
+  replace(text, next) {
     if (this.element.textContent === text) {
-      this.clear();
+      this.show(next);
     }
   },
 };

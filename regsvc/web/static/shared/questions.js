@@ -112,7 +112,7 @@ export function answersIn(questions, values) {
 export function showQuestionRefusal(refusal, form) {
   const wait = refusal.retryAfter ?? refusal.body.remainingSeconds;
   if (wait) {
-    form.hold(wait);
+    form.hold(wait, () => notice.replace(refusal.message, t("retry_now")));
     notice.announce(refusal.message, "bad");
     return true;
   }
