@@ -61,7 +61,7 @@ class SecondFactorStore:
     ) -> tuple[list[str], str]:
         """Switch the second factor on; return its recovery codes, and its secret for `PlayerTotp.give`.
 
-        Raises `TotpAlreadyOn`, `TotpNotOn` and `InvalidTotp`.
+        Raises `TotpAlreadyOn`, `TotpNotOn`, `InvalidTotp`, and `RateLimited` if that happens too often.
         """
         with self.database.atomic():
             user = self._lock_user(identity)

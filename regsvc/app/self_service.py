@@ -73,6 +73,6 @@ def _wire_second_factors(
         second_factors=auth.second_factors,
         sessions=auth.sessions,
         player_totp=PlayerTotp(context.location.players, reconciler),
-        notices=SecondFactorNotices(auth.audit, mail.mail_queue),
+        notices=SecondFactorNotices(auth.audit, mail.mail_queue, auth.limits),
         now=context.now,
     )

@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.support.daemon import Reply
+from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.second_factor import BEGIN, CONFIRM, Enrolled, begin, confirm, log_in
+from tests.support.second_factor import BEGIN, CONFIRM, OFF, OFF_STATE, Enrolled, begin, confirm, log_in, state
 from tests.support.stack import Stack
 
 pytestmark = pytest.mark.one_database("mariadb")
@@ -44,3 +46,22 @@ def test_it_needs_the_password_and_a_right_code(stack: Stack) -> None:
     for path, body in ((BEGIN, {}), (CONFIRM, {"totp": again.code()})):
         reply = stack.post(path, {"currentPassword": alice.password, **body}, token=token)
         assert_refused(reply, 409, "totp_already_on")
+
+
+def test_nobody_fills_a_mailbox_by_switching_it_on_and_off(stack: Stack) -> None:
+    mallory = stack.pending("mallory")
+    token = stack.user_token(mallory)
+    body = {"currentPassword": mallory.password}
+
+    def switch_on() -> Reply:
+        our_database(stack).execute("UPDATE regsvc_user SET totp_step = NULL WHERE username_key = ?", (mallory.key,))
+        return confirm(stack, mallory, token, begin(stack, mallory, token).code())
+
+    for _time in range(10):
+        reply = switch_on()
+        assert reply.status == 200, reply.text
+        off = stack.post(OFF, {**body, "totp": reply.json["recoveryCodes"][0]}, token=token)
+        assert off.status == 200, off.text
+    assert_refused(switch_on(), 429, "rate_limited")
+    assert state(stack, token) == OFF_STATE
+    assert len(stack.audits(mallory, "user.totp_enabled")) == 10
