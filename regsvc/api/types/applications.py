@@ -66,7 +66,7 @@ class ChangeAnswersRequest(Request, frozen=True, kw_only=True):
 
 
 class CorrectAddressRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """The right address; with a captcha where one is required for `verify_send`."""
+    """The right address; with a captcha where one is required to request a code."""
 
     email: Email
 

@@ -115,7 +115,7 @@ def test_a_body_of_another_type_is_not_supported(stack: Stack, token: str, path:
 @any_path
 def test_an_oversized_body_is_refused(stack: Stack, token: str, path: str) -> None:
     reply = send(stack, path, json.dumps({"username": "x" * 64 * 1024}).encode(), token)
-    limit = 64 * 1024 if path == "/api/questionnaire/submit" else 8 * 1024
+    limit = 64 * 1024 if path in ("/api/questionnaire/submit", "/api/application/answers") else 8 * 1024
     assert assert_refused(reply, 413, "body_too_large")["maxBytes"] == limit
 
 
