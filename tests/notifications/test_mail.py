@@ -111,7 +111,7 @@ def test_a_rejection_says_when_the_name_is_free_again(
 ) -> None:
     mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject", status_after="rejected"))
     soon = text_of(as_received(render(mail_harness)))
-    assert "You can apply again under this name from 2031-05-05 12:00 UTC." in soon
+    assert "You can apply again under this name from 2031-05-05 12:00 UTC, or now under another one." in soon
     clock.advance(hours=24)
     late = text_of(as_received(render(mail_harness)))
     assert "from" not in late

@@ -1,4 +1,4 @@
-"""Mails in the languages that are shipped: none is missing, and all say the same."""
+"""Mails in the languages that are shipped: none is missing, and all say the same, in text and in HTML."""
 
 import re
 
@@ -25,6 +25,16 @@ def test_no_mail_is_missing_and_none_forgets_a_fact(language: str, mail: str) ->
     assert not template.find_missing_names(english)
     assert not english.find_missing_names(template) - {"username"}  # which the letter may repeat or leave out
     assert shape_of(template) == shape_of(english)
+
+
+@EVERY_MAIL
+@EVERY_LANGUAGE
+def test_both_parts_of_a_mail_say_the_same(language: str, mail: str) -> None:
+    template = BUILT_IN.get(mail, language)
+    words = re.sub(r"<[^>]+>", "", template.html or "")
+    for line in template.text.splitlines():
+        if not line.endswith(("$link", ":", "：")):  # of a link, HTML shows its words
+            assert line.strip() in words
 
 
 def shape_of(template: MailTemplate) -> list[str]:
