@@ -183,6 +183,13 @@ def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_p
     alice_answers("Cheats for me")
     expect(olivia.notice).to_have_text(f"{alice.name} has just changed these answers.")
     expect(olivia.card).to_contain_text("Cheats for me")
+    olivia.go(f"#user?name={alice.name}")
+    expect(page.get_by_text("Cheats for me")).to_be_visible()
+    alice_answers("Cheats for us")
+    expect(olivia.notice).to_have_text(f"{alice.name} has just changed these answers.")
+    expect(page.get_by_text("Cheats for us")).to_be_visible()
+    olivia.go(f"#queue?name={alice.name}")
+    expect(olivia.card.get_by_role("heading", name=alice.name)).to_be_visible()
 
     # the network was away, and the decision arrives before what has happened meanwhile
     page.context.set_offline(True)

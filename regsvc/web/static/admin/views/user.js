@@ -7,7 +7,7 @@ import { notice } from "../../shared/notice.js";
 import { Signal } from "../../shared/signal.js";
 import { pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
-import { applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
+import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
 import { renderDetails } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
 import { renderClients, renderFacts, renderMails, renderPlayer, renderSessions } from "./user/sections.js";
@@ -63,7 +63,14 @@ class UserPage {
     const isThis = (/** @type {string} */ username) => username.toLowerCase() === this.name.toLowerCase();
     context.effect(() => this.renderUser());
     context.effect(() => this.renderState());
-    context.onEvent(USER_EVENTS, ({ username }) => isThis(username) && this.refreshSoon());
+    context.onEvent(USER_EVENTS, ({ username }, name) => {
+      if (isThis(username)) {
+        this.refreshSoon();
+        if (name === ANSWERS_CHANGED) {
+          notice.show(t("answers_changed", { name: username })); // they may have been read already
+        }
+      }
+    });
     context.onEvent(["sync_finished", "missed"], () => this.refreshSoon());
     context.onDecision((change) => {
       if (change === "sent" || change === "refused") {
