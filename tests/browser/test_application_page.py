@@ -21,6 +21,7 @@ ENGLISH = {
     "line": "number 2 of 2",
     "answers": "Your answers",
     "edit": "Edit answers",
+    "cancel": "Cancel",
     "save": "Save answers",
     "saved": "Your answers were saved.",
     "build": "Building",
@@ -42,6 +43,7 @@ CHINESE = {
     "line": "排在第 2 位",
     "answers": "您的回答",
     "edit": "修改回答",
+    "cancel": "取消",
     "save": "保存回答",
     "saved": "回答已保存",
     "build": "Building",
@@ -121,6 +123,9 @@ def test_rick_edits_his_answers_and_applies_again(
     rick, path = apply(stack, "rick")
     page = open_page(path, size=size, language=language, may_complain=True)
     page.get_by_text(texts["answers"]).click()
+    page.get_by_role("button", name=texts["edit"]).click()
+    page.get_by_role("button", name=texts["cancel"]).click()
+    expect(page.get_by_role("button", name=texts["edit"])).to_be_focused()
     page.get_by_role("button", name=texts["edit"]).click()
     expect(page.get_by_label(texts["talk"])).to_be_checked()
     expect(page.get_by_label(texts["build"])).to_be_checked()

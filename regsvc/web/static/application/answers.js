@@ -35,11 +35,15 @@ export function answersSection({ api, application, isOpen, show }) {
         showAnswers(); // where nothing has changed, nothing is drawn anew
         show(changed);
       });
-      replaceContent(container, form.element, button(t("cancel"), showAnswers, "plain"));
+      replaceContent(container, form.element, button(t("cancel"), cancel, "plain"));
       form.fields[0]?.focus();
     } catch (error) {
       notice.showRefusal(asRefusal(error));
     }
+  };
+  const cancel = () => {
+    showAnswers();
+    container.querySelector("button")?.focus(); // that for editing: the one that was pressed is gone
   };
   showAnswers();
   return make("details", { open: isOpen }, make("summary", {}, t("answers_title")), container);
