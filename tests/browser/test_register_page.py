@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant, expect_received, path_in_receipt
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.crash.brief_outage import table_missing
@@ -90,7 +91,7 @@ def test_bob_registers_in_chinese_and_changes_his_mind_in_the_middle(stack: Stac
 
 
 def test_a_wrong_code_is_told_at_its_step(apply: Apply) -> None:
-    alice = apply(may_complain=True)
+    alice = apply(size="phone", may_complain=True)
     alice.give_email()
     right = alice.code()
     expect(alice.page.get_by_text("Valid for 5 min.")).to_be_visible()
@@ -99,6 +100,7 @@ def test_a_wrong_code_is_told_at_its_step(apply: Apply) -> None:
     assert "Enter the 6 digits" in error_at(alice.page, "Verification code")
     alice.give_code("000000" if right != "000000" else "111111")
     assert "wrong or has expired" in error_at(alice.page, "Verification code")
+    assert find_serious_faults(alice.page) == []
     alice.give_code(f"Your code: {right[:3]} {right[3:]}.")  # as it was pasted
     alice.expect_step("Name and password")
 
