@@ -43,8 +43,9 @@ export class EventStream {
     });
   }
 
-  /** Open the stream; resolves when it is live, when it has failed, or after a timeout. */
+  /** Open the stream, in place of an earlier one; resolves when it is live, when it has failed, or after a timeout. */
   async start() {
+    this.controller?.abort();
     this.controller = new AbortController();
     /** @type {Promise<void>} */
     const started = new Promise((resolve) => {
