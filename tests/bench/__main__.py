@@ -9,6 +9,7 @@ from typing import Any
 from tests.bench import captchas, report
 from tests.bench.figures import RUNS, Row, resident_mib
 from tests.bench.logins import measure_logins
+from tests.bench.pages import measure_pages
 from tests.bench.politeness import IDLE_SECONDS, measure_politeness
 from tests.bench.registrations import measure_registrations
 from tests.bench.startup import measure_start
@@ -17,7 +18,7 @@ from tests.bench.status import measure_status
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
-PARTS = ("status", "logins", "registrations", "statements", "politeness")
+PARTS = ("status", "logins", "registrations", "statements", "politeness", "pages")
 PLAYERS = 100_000
 SERVER_OPTIONS = ("--innodb-buffer-pool-size=256M",)
 CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "warning"}, **captchas.CONFIG}
@@ -61,6 +62,8 @@ def measure(options: argparse.Namespace) -> list[Row]:
             rows += measure_statements(directory / "statements", server)
         if "politeness" in wanted:
             rows += measure_politeness(directory / "politeness", server, options.idle_seconds, options.runs)
+        if "pages" in wanted:
+            rows += measure_pages(directory / "pages", options.runs)
     return rows
 
 

@@ -1,0 +1,100 @@
+"""Our pages on a phone with a slow connection: what they load, and how soon they can be used."""
+
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
+
+from tests.bench.figures import Row
+from tests.browser.conftest import PHONE, find_chromium
+from tests.support.stack import Stack
+
+SLOW_3G: Final = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}  # ms, B/s
+CPU_SLOWDOWN: Final = 4
+SETTLE: Final = 1500  # milliseconds after a page can be used, in which nothing larger may appear or move
+
+_PAGES: Final[Mapping[str, str]] = {
+    "/": "#main a",
+    "/register": "#inside input",
+    "/account": "#inside input",
+    "/server": "#inside p, #inside dl",
+    "/forgot-password": "#inside input",
+    "/application": "#inside li",
+    "/admin": "#inside input",
+}
+"""Pages, and an element of each that is there once the page can be used."""
+
+_OBSERVERS: Final = """
+window.lcp = 0;
+window.cls = 0;
+const observe = (type, note) =>
+  new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ type, buffered: true });
+observe("largest-contentful-paint", (entry) => { window.lcp = entry.startTime; });
+observe("layout-shift", (entry) => { window.cls += entry.hadRecentInput ? 0 : entry.value; });
+"""
+
+
+class Visit(NamedTuple):
+    """One visit with an empty cache; times in milliseconds after the address was entered."""
+
+    requests: float
+    size: float  # bytes, as compressed
+    largest_paint: float
+    usable: float
+    layout_shift: float
+
+
+def measure_pages(directory: Path, runs: int) -> list[Row]:
+    """Visit each page as often; return medians."""
+    with Stack("sqlite", directory) as stack, sync_playwright() as playwright:
+        token = stack.register(stack.newcomer("alice")).json["applicationToken"]
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        rows = []
+        for path, element in _PAGES.items():
+            address = f"{stack.daemon.base_url}{path}" + (f"#token={token}" if path == "/application" else "")
+            visits = [_visit(browser, address, element) for _run in range(runs)]
+            rows.append(_row(path, Visit(*map(statistics.median, zip(*visits, strict=True)))))
+        browser.close()
+    return rows
+
+
+def _visit(browser: Browser, address: str, element: str) -> Visit:
+    context = browser.new_context(viewport=dict(PHONE))  # type: ignore[arg-type]  # a TypedDict of the same keys
+    page = context.new_page()
+    sizes = _slow_down(context.new_cdp_session(page))
+    page.add_init_script(_OBSERVERS)
+    page.goto(address, wait_until="commit")
+    page.wait_for_selector(element)
+    usable = _number(page, "performance.now()")
+    page.wait_for_timeout(SETTLE)
+    visit = Visit(len(sizes), sum(sizes), _number(page, "lcp"), usable, _number(page, "cls"))
+    context.close()
+    return visit
+
+
+def _slow_down(session: CDPSession) -> list[float]:
+    """Slow the page down; returns a list that receives the bytes of each answer."""
+    sizes: list[float] = []
+    session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    session.send("Network.enable")
+    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    session.send("Network.emulateNetworkConditions", SLOW_3G)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": CPU_SLOWDOWN})
+    return sizes
+
+
+def _number(page: Page, expression: str) -> float:
+    value: Any = page.evaluate(expression)
+    return float(value)
+
+
+def _row(path: str, visit: Visit) -> Row:
+    return (
+        f"`{path}` on a phone, 50 KB/s, 400 ms, CPU / {CPU_SLOWDOWN}",
+        "LCP <= 2 s" if path != "/admin" else "",
+        "usable <= 1.6 s" if path != "/admin" else "",
+        f"{visit.size / 1000:.1f} KB in {visit.requests:.0f} requests, LCP {visit.largest_paint / 1000:.2f} s, "
+        f"usable {visit.usable / 1000:.2f} s, CLS {visit.layout_shift:.3f}",
+    )
