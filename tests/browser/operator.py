@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, Page, expect
+import re
+from datetime import UTC, datetime, timedelta
 
+from playwright.sync_api import FloatRect, Locator, Page, expect
+
+from tests.browser.conftest import PHONE, OpenPage
+from tests.browser.words import Words
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
 
 
 class Operator:
-    """`page` shows `/admin` in English."""
+    """`page` shows `/admin`; `say` gives its words, `say("undo")`, in the language it was opened in."""
 
-    def __init__(self, page: Page, name: str = OPERATOR, password: str = OPERATORS_PASSWORD) -> None:
+    def __init__(
+        self, page: Page, name: str = OPERATOR, password: str = OPERATORS_PASSWORD, *, language: str = "en"
+    ) -> None:
         self.page = page
+        self.say = Words(language, "page.admin")
         self.name = name
         self.password = password
 
     def submit_login(self, password: str | None = None) -> None:
         """Fill in the login form and submit it, without waiting for the outcome."""
-        self.page.get_by_label("Name or e-mail address").fill(self.name)
-        self.page.get_by_label("Password").fill(password or self.password)
-        self.page.get_by_role("button", name="Log in").click()
+        self.page.locator("[autocomplete=username]").fill(self.name)
+        self.page.locator("[autocomplete=current-password]").fill(password or self.password)
+        self.page.keyboard.press("Enter")
 
     def expect_logged_in(self, *, is_live: bool = True) -> None:
         """Wait until the operator is logged in and receives live events (or cannot)."""
-        expect(self.page.locator(".live")).to_have_text("Live" if is_live else "Not live")
+        live = self.page.locator(".live")
+        expect(live).to_have_attribute("data-is", "live" if is_live else re.compile("^(?!live$)."))
 
     def log_in(self, *, is_live: bool = True) -> Operator:
         """Log in, and wait until the page is ready."""
@@ -52,3 +61,53 @@ class Operator:
     def card(self) -> Locator:
         """The applicant who is shown."""
         return self.page.locator(".applicant")
+
+    @property
+    def has_keyboard(self) -> bool:
+        return self.page.viewport_size != PHONE
+
+    def approve(self) -> None:
+        """Approve the applicant who is shown, with the key or the thumb."""
+        self._decide("a", "do_approve")
+
+    def reject(self) -> None:
+        """Open the dialog that asks for the reason, with the key or the thumb."""
+        self._decide("r", "do_reject")
+
+    def _decide(self, key: str, button: str) -> None:
+        self.press_or_tap(key, self.card.get_by_role("button", name=self.say(button), exact=True))
+
+    def press_or_tap(self, key: str, element: Locator) -> None:
+        """Press the key; on a phone tap the element that does the same."""
+        if self.has_keyboard:
+            self.page.keyboard.press(key)
+        else:
+            element.click()
+
+    def show_list(self) -> None:
+        """Show the list, which a phone has behind the card."""
+        if not self.has_keyboard:
+            self.page.locator(".card-pager button").nth(1).click()
+
+
+def open_queue(open_page: OpenPage, *, is_live: bool = True, language: str = "en", **options: object) -> Operator:
+    """Log Olivia in on a page whose clock the test controls."""
+    page = open_page("/admin", language=language, **options)
+    if not is_live:
+        page.route("**/events", lambda route: route.abort())
+    page.clock.install()
+    page.reload()
+    return Operator(page, language=language).log_in(is_live=is_live)
+
+
+def standing_clock(page: Page) -> None:
+    """From now on time passes only when the story says so."""
+    now = datetime.fromtimestamp(page.evaluate("Date.now()") / 1000, UTC)
+    page.clock.pause_at(now + timedelta(milliseconds=500))
+
+
+def box_of(element: Locator) -> FloatRect:
+    """The place and the size of an element that is shown."""
+    box = element.bounding_box()
+    assert box is not None
+    return box

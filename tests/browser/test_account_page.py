@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.words import Words, both_ways
 from tests.support.authenticator import Authenticator
 from tests.support.stack import Person, Stack, find_code, has_code
 
@@ -47,28 +48,31 @@ def test_who_was_rejected_is_told_why_in_words_alone(stack: Stack, open_page: Op
     assert not is_wider_than_the_screen(page)
 
 
-def test_who_waits_can_look_without_logging_in(stack: Stack, open_page: OpenPage) -> None:
+@both_ways
+def test_who_waits_can_look_without_logging_in(stack: Stack, open_page: OpenPage, size: str, language: str) -> None:
+    say = Words(language, "page.account")
+    nobody = say("refusal.user_not_found")
     alice = stack.pending("alice")
-    page = open_page("/account", may_complain=True)
-    opened(page, "Check my application")
-    page.get_by_label("Minecraft username").fill("nobody_here")
-    page.get_by_role("button", name="Check status").click()
-    expect(page.get_by_text("There is no user with this name.")).to_be_visible()
-    page.get_by_label("Minecraft username").fill(alice.name.lower())
-    page.get_by_role("button", name="Check status").click()
-    looked_up = page.get_by_text(f"{alice.name}: Waiting for review")
+    page = open_page("/account", may_complain=True, size=size, language=language)
+    opened(page, say("look_up_title"))
+    page.get_by_label(say("login_name_only")).fill("nobody_here")
+    page.get_by_role("button", name=say("look_up")).click()
+    expect(page.get_by_text(nobody)).to_be_visible()
+    page.get_by_label(say("login_name_only")).fill(alice.name.lower())
+    page.get_by_role("button", name=say("look_up")).click()
+    looked_up = page.get_by_text(say("looked_up", name=alice.name, status=say("page.common.status_pending")))
     expect(looked_up).to_be_visible()
     expect(page.get_by_role("status")).to_be_empty()
 
     # nothing that was said of another name stays
-    page.get_by_label("Minecraft username").fill("nobody_here")
-    page.get_by_role("button", name="Check status").click()
-    expect(page.get_by_text("There is no user with this name.")).to_be_visible()
+    page.get_by_label(say("login_name_only")).fill("nobody_here")
+    page.get_by_role("button", name=say("look_up")).click()
+    expect(page.get_by_text(nobody)).to_be_visible()
     expect(looked_up).to_have_count(0)
-    page.get_by_label("Minecraft username").fill("")
-    page.get_by_role("button", name="Check status").click()
-    expect(page.get_by_text("Please fill in this field.")).to_be_visible()
-    expect(page.get_by_text("There is no user with this name.")).to_have_count(0)
+    page.get_by_label(say("login_name_only")).fill("")
+    page.get_by_role("button", name=say("look_up")).click()
+    expect(page.get_by_text(say("page.common.missing"))).to_be_visible()
+    expect(page.get_by_text(nobody)).to_have_count(0)
 
 
 def test_a_wrong_password_keeps_the_name_and_logging_out_forgets_it(stack: Stack, open_page: OpenPage) -> None:

@@ -11,6 +11,7 @@ from playwright.sync_api import Route, expect
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
+from tests.browser.words import both_ways
 from tests.support.operators import Operators
 from tests.support.stack import Person, Stack
 
@@ -92,14 +93,16 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     assert stack.status(bob) == "rejected"
 
 
-def test_a_lost_network_is_noticed_at_once(stack: Stack, open_page: OpenPage) -> None:
-    page = open_page("/admin", may_complain=True)
-    olivia = Operator(page).log_in()
+@both_ways
+def test_a_lost_network_is_noticed_at_once(stack: Stack, open_page: OpenPage, size: str, language: str) -> None:
+    page = open_page("/admin", may_complain=True, size=size, language=language)
+    olivia = Operator(page, language=language).log_in()
     page.context.set_offline(True)
-    expect(page.locator(".live")).to_have_text("Not live", timeout=2000)
+    expect(page.locator(".live")).to_have_text(olivia.say("not_live"), timeout=2000)
     frank = stack.pending("frank")
     page.context.set_offline(False)
-    expect(page.locator(".live")).to_have_text("Live", timeout=5000)
+    expect(page.locator(".live")).to_have_text(olivia.say("live"), timeout=5000)
+    olivia.show_list()
     expect(olivia.person(frank.name)).to_be_visible()
 
 

@@ -64,8 +64,8 @@ def approved(stack: Stack, name: str = "bob") -> Person:
     return person
 
 
-def open_admin_page(open_page: OpenPage, **options: object) -> Operator:
-    return Operator(open_page("/admin", **options)).log_in()
+def open_admin_page(open_page: OpenPage, *, language: str = "en", **options: object) -> Operator:
+    return Operator(open_page("/admin", language=language, **options), language=language).log_in()
 
 
 def shown(page: Page) -> list[str]:
@@ -150,6 +150,27 @@ def test_olivia_decides_about_many_by_keyboard_alone(stack: Stack, open_page: Op
     expect(page.get_by_role("row", name=re.compile("Walker_42.*Banned"))).to_be_visible()
     payload = stack.get("/api/admin/users", {"search": "walker_4", "status": "banned"}, token=stack.olivia()).json
     assert [(user["username"], user["reason"]) for user in payload["users"]] == [("Walker_42", "Too loud")]
+
+
+def test_a_thumb_is_offered_what_fits_those_selected(stack: Stack, open_page: OpenPage) -> None:
+    olivia = open_admin_page(open_page, size="phone", language="zh")
+    page, say = olivia.page, olivia.say
+    carol = pending(stack, "carol")
+    olivia.go("#users?search=walker_3&sort=name")
+    for number in range(2):
+        page.locator(".rows tbody input").nth(number).check()
+    expect(page.locator(".selection-bar .counted")).to_have_text(say("chosen", count=2))
+    offered = page.locator(".selection-bar .row-actions button:visible")
+    expect(offered).to_have_text([say("do_for_some", what=say(key), count=2) for key in ("do_ban", "do_delete")])
+    offered.first.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text(say("ask_ban", names=say("people", count=2)))
+    dialog.get_by_role("button", name=say("page.common.cancel")).click()
+    olivia.go(f"#users?search={carol.name}")
+    expect(page.locator(".rows tbody input")).to_have_count(1)
+    page.locator(".rows tbody input").check()
+    expect(offered.first).to_have_text(say("do_for_some", what=say("do_approve"), count=1))
+    assert not is_wider_than_the_screen(page)
 
 
 def test_a_view_that_olivia_left_while_it_loaded_takes_no_keys(stack: Stack, open_page: OpenPage) -> None:
@@ -378,7 +399,7 @@ LOOKS = [("phone", True, "en"), ("desktop", False, "zh")]
 def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: str, dark: bool, language: str) -> None:
     reason = "A very_long_word_" + "w" * 80
     assert stack.decide("ban", Person("Walker_01", "", ""), reason=reason).status in (200, 409)
-    olivia = log_in_on(open_page("/admin", size=size, dark=dark, language=language))
+    olivia = open_admin_page(open_page, size=size, dark=dark, language=language)
     page = olivia.page
     for view, address in VIEWS.items():
         olivia.go(address)
@@ -395,16 +416,6 @@ def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: s
         if size == "phone":
             assert not list_small_controls(page), view
             assert page.evaluate("document.querySelector('.view').getBoundingClientRect().top") < 140, view
-
-
-def log_in_on(page: Page) -> Operator:
-    """Log in on a page in any language."""
-    olivia = Operator(page)
-    page.locator("[autocomplete=username]").fill(olivia.name)
-    page.locator("[autocomplete=current-password]").fill(olivia.password)
-    page.keyboard.press("Enter")
-    expect(page.locator(".live[data-is=live]")).to_be_visible()
-    return olivia
 
 
 def list_small_controls(page: Page) -> list[str]:

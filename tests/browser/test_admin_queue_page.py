@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import FloatRect, Locator, Page, Request, Route, expect
+from playwright.sync_api import Request, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.browser.operator import Operator
+from tests.browser.operator import Operator, box_of, open_queue, standing_clock
+from tests.browser.words import both_ways
 from tests.support.applicants import insert_applicants
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_busy, our_database
@@ -65,25 +65,14 @@ def link_chat(stack: Stack, person: Person, name: str) -> None:
     )
 
 
-def standing_clock(page: Page) -> None:
-    """From now on time passes only when the story says so."""
-    now = datetime.fromtimestamp(page.evaluate("Date.now()") / 1000, UTC)
-    page.clock.pause_at(now + timedelta(milliseconds=500))
-
-
-def open_queue(open_page: OpenPage, *, is_live: bool = True, **options: Any) -> Operator:
-    """Log Olivia in on a page whose clock the test controls."""
-    page = open_page("/admin", **options)
-    if not is_live:
-        page.route("**/events", lambda route: route.abort())
-    page.clock.install()
-    page.reload()
-    return Operator(page).log_in(is_live=is_live)
-
-
-def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> None:
-    names = insert_applicants(stack, FIFTY)
-    olivia = open_queue(open_page)
+@pytest.mark.parametrize(("size", "language", "count"), [("desktop", "en", FIFTY), ("phone", "zh", 5)])
+def test_two_keys_empty_a_queue_of_fifty(
+    stack: Stack, open_page: OpenPage, size: str, language: str, count: int
+) -> None:
+    """And two buttons on a phone a shorter one."""
+    names = insert_applicants(stack, count)
+    olivia = open_queue(open_page, size=size, language=language)
+    say = olivia.say
     page = olivia.page
     sent: list[Request] = []
     page.on("request", lambda request: sent.append(request) if "/api/admin/user/" in request.url else None)
@@ -91,8 +80,8 @@ def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> N
     standing_clock(page)
 
     # what was taken back within ten seconds was never sent
-    page.keyboard.press("a")
-    expect(olivia.pending_bar).to_contain_text(f"Approve {names[0]}")
+    olivia.approve()
+    expect(olivia.pending_bar).to_contain_text(say("will_approve", names=names[0]))
     expect(olivia.card.get_by_role("heading", name=names[1])).to_be_visible()
     page.clock.run_for(9000)
     page.keyboard.press("u")
@@ -105,12 +94,14 @@ def test_two_keys_empty_a_queue_of_fifty(stack: Stack, open_page: OpenPage) -> N
     for name in names:
         expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()
         if name in rejected:
-            page.keyboard.press("r")
-            expect(page.get_by_role("dialog")).to_contain_text(f"Reject {name}?")
-            page.keyboard.press("r")
+            olivia.reject()
+            dialog = page.get_by_role("dialog")
+            expect(dialog.get_by_role("heading")).to_have_text(say("ask_reject", names=name))
+            expect(dialog.get_by_label(say("no_reason"))).to_be_checked()
+            olivia.press_or_tap("r", dialog.get_by_role("button", name=say("do_reject"), exact=True))
         else:
-            page.keyboard.press("a")
-    expect(page.get_by_text("All caught up")).to_be_visible()
+            olivia.approve()
+    expect(page.get_by_text(say("queue_empty"))).to_be_visible()
     assert sent == []
     page.clock.run_for(12_000)
     expect(olivia.pending_bar).to_be_hidden(timeout=20_000)
@@ -181,18 +172,19 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(page.get_by_text("101 of 101 selected")).to_be_visible()
 
 
-def test_a_place_in_the_queue_has_an_address(stack: Stack, open_page: OpenPage) -> None:
+@both_ways
+def test_a_place_in_the_queue_has_an_address(stack: Stack, open_page: OpenPage, size: str, language: str) -> None:
     names = insert_applicants(stack, 130)
-    olivia = open_queue(open_page)
-    page = olivia.page
+    olivia = open_queue(open_page, size=size, language=language)
+    page, say = olivia.page, olivia.say
     expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
-    page.keyboard.press("j")
-    page.keyboard.press("j")
+    for _ in range(2):
+        olivia.press_or_tap("j", page.get_by_role("button", name=say("key_next")))
     page.wait_for_url(f"**/admin#queue?name={names[2]}")
-    assert "Review queue – Admin" in page.title()
-    page.keyboard.press("o")
-    expect(page.locator(".badges")).to_contain_text("Waiting for review")
-    assert f"{names[2]} – Admin" in page.title()
+    assert f"{say('view_queue')} – {say('title')}" in page.title()
+    olivia.press_or_tap("o", olivia.card.get_by_role("link", name=say("key_open")))
+    expect(page.locator(".badges")).to_contain_text(say("page.common.status_pending"))
+    assert f"{names[2]} – {say('title')}" in page.title()
     page.go_back()
     expect(olivia.card.get_by_role("heading", name=names[2])).to_be_visible()
     page.reload()
@@ -201,76 +193,76 @@ def test_a_place_in_the_queue_has_an_address(stack: Stack, open_page: OpenPage) 
     olivia.go(f"#queue?name={names[125].lower()}")  # which is on the second page of the list
     expect(olivia.card.get_by_role("heading", name=names[125])).to_be_visible()
     olivia.go("#queue?name=Nobody")
-    expect(page.get_by_text("Nobody is no longer waiting for review.")).to_be_visible()
+    expect(page.get_by_text(say("not_waiting", name="Nobody"))).to_be_visible()
     expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
 
 
-def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack, open_page: OpenPage) -> None:
+@both_ways
+def test_olivia_searches_the_queue_and_decides_about_all_she_finds(
+    stack: Stack, open_page: OpenPage, size: str, language: str
+) -> None:
     names = insert_applicants(stack, 130)
     found = [names[110], names[120]]
     our_database(stack).execute(
         "UPDATE regsvc_user SET registration_ip = '10.9.9.9' WHERE username_key IN (?, ?)",
         tuple(name.lower() for name in found),
     )
-    olivia = open_queue(open_page)
-    page = olivia.page
-    badge = page.locator(".nav-bar .count")
+    olivia = open_queue(open_page, size=size, language=language)
+    page, say = olivia.page, olivia.say
+    badge, counted = page.locator(".nav-bar .count"), page.locator(".queue > .quiet-text")
     expect(badge).to_have_text("130")
-    page.keyboard.press("/")
+    olivia.show_list()
+    olivia.press_or_tap("/", page.get_by_label(say("search_users")))
     page.keyboard.type("10.9.9.9")
     page.keyboard.press("Enter")
     expect(page.locator(".applicants .name")).to_have_text(found)
-    expect(page.get_by_text("Matches: 2, oldest first")).to_be_visible()
-    expect(olivia.card.get_by_role("link", name="10.9.9.9")).to_be_visible()
+    expect(counted).to_have_text(say("queue_found", count=2))
+    expect(olivia.card).to_contain_text("10.9.9.9")
     assert "#queue?search=10.9.9.9" in page.url
     expect(olivia.person(found[0])).to_be_focused()
     assert find_serious_faults(page) == []
 
     standing_clock(page)
+    both = page.get_by_text(say("chosen_of", count=2, total=2))
     page.keyboard.press("Shift+X")
-    expect(page.get_by_text("2 of 2 selected")).to_be_visible()
-    page.keyboard.press("r")
+    expect(both).to_be_visible()
+    olivia.press_or_tap("r", page.locator(".bulk").get_by_role("button", name=say("do_reject"), exact=True))
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_label("No reason")).to_be_checked()
+    expect(dialog.get_by_label(say("no_reason"))).to_be_checked()
     page.keyboard.press("3")
     page.keyboard.press("r")
-    expect(olivia.pending_bar).to_contain_text("You already have an account here.")
-    expect(olivia.pending_bar).to_contain_text("Pending: 2")
-    expect(page.get_by_text("No matches.")).to_be_visible()
+    expect(olivia.pending_bar).to_contain_text(say("text_reject_3"))
+    expect(olivia.pending_bar).to_contain_text(say("tray_count", count=2))
+    expect(page.get_by_text(say("users_none"))).to_be_visible()
     expect(badge).to_have_text("128")
     page.keyboard.press("u")
-    expect(page.get_by_text("2 of 2 selected")).to_be_visible()
+    expect(both).to_be_visible()
     expect(badge).to_have_text("130")
 
-    page.get_by_role("button", name="Clear filters").click()
-    expect(page.get_by_text("Waiting: 130")).to_be_visible()
+    page.get_by_role("button", name=say("filters_clear")).click()
+    expect(counted).to_have_text(say("queue_count", count=130))
     second = olivia.person(names[1])
     place = box_of(second)
     page.locator(".applicants input").first.check()
-    expect(page.get_by_text("1 of 130 selected")).to_be_visible()
+    expect(page.get_by_text(say("chosen_of", count=1, total=130))).to_be_visible()
     assert box_of(second) == place  # nothing moves under the pointer
-    page.get_by_role("button", name="Select all 130").click()
-    expect(page.get_by_text("130 of 130 selected")).to_be_visible()
+    page.get_by_role("button", name=say("choose_all", count=130)).click()
+    expect(page.get_by_text(say("chosen_of", count=130, total=130))).to_be_visible()
     expect(page.locator(".applicants input:checked")).to_have_count(130)
 
 
-def box_of(element: Locator) -> FloatRect:
-    box = element.bounding_box()
-    assert box is not None
-    return box
-
-
-def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPage) -> None:
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPage, language: str) -> None:
     names = insert_applicants(stack, 3)
-    olivia = open_queue(open_page, size="phone")
-    page = olivia.page
-    approve = olivia.card.get_by_role("button", name="Approve", exact=True)
+    olivia = open_queue(open_page, size="phone", language=language)
+    page, say = olivia.page, olivia.say
+    approve = olivia.card.get_by_role("button", name=say("do_approve"), exact=True)
     decisions = page.locator(".pending-bar > ul > li")
     standing_clock(page)
     places, heights = [], []
     for count, name in enumerate(names, 1):
         expect(olivia.card.get_by_role("heading", name=name)).to_be_visible()
-        expect(olivia.card.get_by_text("No earlier decisions")).to_be_visible()
+        expect(olivia.card.get_by_text(say("history_none"))).to_be_visible()
         places.append(box_of(approve))
         approve.click(position={"x": places[0]["width"] - 8, "y": 8})
         expect(decisions).to_have_count(count)
@@ -281,19 +273,20 @@ def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPag
     expect(decisions).to_have_count(3)
 
     expect(decisions.first).to_be_hidden()
-    page.get_by_role("button", name="Show all").click()
+    page.get_by_role("button", name=say("tray_show")).click()
     expect(decisions.first).to_be_visible()
-    page.get_by_role("button", name="Hide").click()
-    olivia.pending_bar.get_by_role("button", name=f"Undo: Approve {names[2]}").click()
+    page.get_by_role("button", name=say("tray_hide")).click()
+    undo = say("undo") + ": " + say("will_approve", names="{}")
+    olivia.pending_bar.get_by_role("button", name=undo.format(names[2])).click()
     expect(decisions).to_have_count(2)
     expect(olivia.card.get_by_role("heading", name=names[2])).to_be_visible()
     assert not is_wider_than_the_screen(page)
 
     # nor does the second tap on the list decide about a card that has come into its place
-    olivia.pending_bar.get_by_role("button", name=f"Undo: Approve {names[1]}").click()
-    page.get_by_role("button", name="List:").click()
+    olivia.pending_bar.get_by_role("button", name=undo.format(names[1])).click()
+    page.get_by_role("button", name=say("queue_place", place=1, count=2)).click()
     page.get_by_role("checkbox", name=names[1]).check()
-    page.locator(".bulk").get_by_role("button", name="Approve").click()
+    page.locator(".bulk").get_by_role("button", name=say("do_approve"), exact=True).click()
     expect(decisions).to_have_count(2)
     expect(olivia.card).to_be_hidden()
 
@@ -377,42 +370,45 @@ def test_an_operators_name_is_marked_before_it_is_approved(stack: Stack, open_pa
     expect(olivia.page.locator("table .badge", has_text="Operator")).to_be_visible()
 
 
-def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
+@both_ways
+def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage, size: str, language: str) -> None:
     names = insert_applicants(stack, 2)
-    page = open_page("/admin", may_complain=True)
+    page = open_page("/admin", may_complain=True, size=size, language=language)
     page.route("**/events", lambda route: route.abort())  # answers alone tell
     page.clock.install()
     page.reload()
-    olivia = Operator(page)
+    olivia = Operator(page, language=language)
+    say = olivia.say
     olivia.submit_login("not-her-secret")
-    expect(olivia.notice).to_have_text("Wrong name or password.")
+    expect(olivia.notice).to_have_text(say("refusal.bad_credentials"))
     olivia.log_in(is_live=False)
     expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
     standing_clock(page)
 
     # the database is away
-    page.keyboard.press("a")
+    olivia.approve()
     with our_busy(stack):
         page.clock.run_for(11_000)
-        expect(olivia.pending_bar).to_contain_text("Not sent: This data is in use right now.")
+        expect(olivia.pending_bar).to_contain_text(say("not_sent", why=say("refusal.busy")))
     page.clock.run_for(5000)  # it is sent again by itself
     expect(olivia.pending_bar).to_be_hidden()
     assert stack.user(Person(names[0], "", ""))["status"] == "approved"
 
     # too many requests, then no network, then an answer that is lost on its way: it was done, and is done once
-    page.keyboard.press("a")
+    expect(olivia.card.get_by_role("heading", name=names[1])).to_be_visible()
+    olivia.approve()
     decide = "**/api/admin/user/approve"
     page.route(decide, too_many, times=1)
     page.clock.run_for(11_000)
-    expect(olivia.pending_bar).to_contain_text("Not sent: Slow down.")
+    expect(olivia.pending_bar).to_contain_text(say("not_sent", why="Slow down."))
     page.context.set_offline(True)
-    olivia.pending_bar.get_by_role("button", name="Try again").click()
-    expect(olivia.pending_bar).to_contain_text("could not be reached")
+    olivia.pending_bar.get_by_role("button", name=say("page.common.try_again")).click()
+    expect(olivia.pending_bar).to_contain_text(say("page.common.unreachable"))
     page.route(decide, lose_the_answer, times=1)
     with page.expect_event("requestfailed", lambda request: "/api/admin/user/approve" in request.url):
         page.context.set_offline(False)  # it is sent at once
     assert stack.user(Person(names[1], "", ""))["status"] == "approved"
-    expect(olivia.pending_bar).to_contain_text("could not be reached")
+    expect(olivia.pending_bar).to_contain_text(say("page.common.unreachable"))
     page.clock.run_for(5000)
     expect(olivia.pending_bar).to_be_hidden()
 

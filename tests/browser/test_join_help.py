@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.words import Words, both_ways
 from tests.support.stack import Stack, find_link_token
 from tests.support.watching import ask_until
 
@@ -66,19 +67,23 @@ def test_it_does_so_in_chinese(open_page: OpenPage, size: str) -> None:
     assert not is_wider_than_the_screen(page)
 
 
-def test_the_address_is_copied(open_page: OpenPage) -> None:
-    page = open_page("/server", permissions=CLIPBOARD)
-    page.get_by_role("button", name="Copy").click()
-    expect(page.get_by_text("Address copied.")).to_be_visible()
+@both_ways
+def test_the_address_is_copied(open_page: OpenPage, size: str, language: str) -> None:
+    say = Words(language, "page.common")
+    page = open_page("/server", permissions=CLIPBOARD, size=size, language=language)
+    page.get_by_role("button", name=say("copy")).click()
+    expect(page.get_by_text(say("copied"))).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == ADDRESS
 
 
-def test_without_a_clipboard_it_is_selected(open_page: OpenPage) -> None:
+@both_ways
+def test_without_a_clipboard_it_is_selected(open_page: OpenPage, size: str, language: str) -> None:
     """A page that is not served over HTTPS has none."""
-    page = open_page("/server")
+    say = Words(language, "page.common")
+    page = open_page("/server", size=size, language=language)
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.get_by_role("button", name="Copy").click()
-    expect(page.get_by_text("Address selected. Copy it now.")).to_be_visible()
+    page.get_by_role("button", name=say("copy")).click()
+    expect(page.get_by_text(say("copy_selected"))).to_be_visible()
     assert page.evaluate("getSelection().toString()") == ADDRESS
 
 

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from regsvc.web.pages import PAGE_TABLE
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
-from tests.browser.test_admin_pages import log_in_on
+from tests.browser.operator import Operator
 from tests.support.pseudo_locale import PSEUDO_LANGUAGE
 from tests.support.stack import Stack
 
@@ -84,7 +84,7 @@ def test_players_pages_have_room_for_long_words(stack: Stack, open_page: OpenPag
 def test_views_of_operators_have_room_for_long_words(stack: Stack, open_page: OpenPage) -> None:
     bob = stack.pending("bob")
     stack.decides("ban", stack.approved("carol"))
-    olivia = log_in_on(open_narrow(open_page, "/admin"))
+    olivia = Operator(open_narrow(open_page, "/admin")).log_in()
     for view in ("queue", "users", f"user?name={bob.name}", "bans", "audits", "sync", "mails", "doctor"):
         olivia.go(f"#{view}")
         expect(olivia.page.locator(".view > *").nth(1)).to_be_visible()
