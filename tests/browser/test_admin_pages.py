@@ -378,6 +378,7 @@ def test_the_doctor_tells_what_to_change(stack: Stack, open_page: OpenPage) -> N
     olivia = open_admin_page(open_page)
     page = olivia.page
     olivia.go("#doctor")
+    expect(page.get_by_role("button", name="Check again")).to_be_visible()
     page.keyboard.press("l")
     finding = page.locator(".findings li", has_text="DataSource.caching is true.")
     expect(finding).to_contain_text("Fix: Switch the cache off")
