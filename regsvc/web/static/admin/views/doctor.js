@@ -23,8 +23,9 @@ export const doctorView = {
     const container = make("div", { class: "doctor", "aria-live": "polite" });
     const check = () => checkAgain(context, container, again);
     const again = button(t("doctor_again"), check, "quiet");
-    context.addKeys({ l: { label: "doctor_again", action: check } });
     show(container, await context.api.get("admin/doctor"));
+    // not before, or the first answer might replace that of the key
+    context.addKeys({ l: { label: "doctor_again", action: check } });
     return [
       make("p", { class: "quiet-text" }, t("doctor_about")),
       make("div", { class: "row-actions" }, again),
