@@ -38,7 +38,8 @@ class InstallationWatch:
     def check(self) -> bool:
         """Compare with the files in use, log what has changed since the last check, and return whether all is well."""
         lost = [what for what, opened in self._opened.items() if _file_id(self._files[what]) != opened]
-        if lost and not self.is_lost:
+        was_lost, self.is_lost = self.is_lost, bool(lost)  # first: what the log says is then true
+        if lost and not was_lost:
             log.error(
                 "%s %s removed or replaced while the companion uses it (%s): requests get 503, and what is not in a "
                 "backup is lost. Stop the companion, restore a backup, and start it again",
@@ -46,9 +47,8 @@ class InstallationWatch:
                 "was" if len(lost) == 1 else "were",
                 ", ".join(str(self._files[what]) for what in lost),
             )
-        elif self.is_lost and not lost:
+        elif was_lost and not lost:
             log.info("the state directory and the database are there again")
-        self.is_lost = bool(lost)
         return not lost
 
 

@@ -81,6 +81,7 @@ def test_a_full_disk_is_answered_with_503_until_there_is_room(small: Daemon, smt
     )
     assert (refused.status, refused.code) == (503, "database_away"), refused.text
     assert int(refused.headers["Retry-After"]) > 0
+    fill(filler)  # what is left for less than a code's mail
     reply = small.post("/api/register", application("Alice", "alice@example.org", code))
     assert (reply.status, reply.code) == (503, "database_away"), reply.text
     assert small.wait_for_log("disk is full")
@@ -94,7 +95,7 @@ def test_a_full_disk_is_answered_with_503_until_there_is_room(small: Daemon, smt
 
 def fill(filler: Path) -> None:
     """Fill the remaining space."""
-    with filler.open("wb", buffering=0) as file:
+    with filler.open("ab", buffering=0) as file:
         try:
             while True:
                 file.write(bytes(4096))

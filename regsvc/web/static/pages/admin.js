@@ -50,6 +50,8 @@ let shell = null;
 let currentView = null;
 let lastUsername = "";
 const applicantCount = new Signal(0); // on the server
+/** @type {Set<string>} applicants who were decided about here, until they wait again */
+const decided = new Set();
 
 async function render() {
   byId("main").append(pendingBar.element, pendingBar.status);
@@ -257,7 +259,11 @@ function handleEvent(name, data) {
 function dropSuperseded(name, { username, status, by }) {
   const entry = pending.find(username);
   const isSending = entry?.state === "sending";
-  if (name === ANSWERS_CHANGED && (isSending || status !== "pending")) {
+  if (status === "pending" && name !== ANSWERS_CHANGED) {
+    decided.delete(username);
+  }
+  // an event that was read before the decision was carried out may arrive after it
+  if (name === ANSWERS_CHANGED && (isSending || status !== "pending" || decided.has(username))) {
     notice.show(t("answers_changed_late", { name: username }), "bad");
   }
   if (entry === null || shell === null) {
@@ -330,6 +336,7 @@ function handleDecision(change, entry, results) {
   }
   if (change === "sent") {
     const done = results.filter(({ username }) => entry.applicants.includes(username));
+    done.forEach(({ username }) => decided.add(username));
     applicantCount.value -= done.length; // until they are counted again
     showWarnings(results);
     countSoon();
