@@ -51,7 +51,7 @@ def report_translations(config: Config, language: str | None, is_for_operators: 
 
 @dataclass
 class _Language:
-    """What there is in a language: the built-in texts and mails, and over them the host's."""
+    """Texts and mails of a language: the built-in ones and, over them, the host's."""
 
     texts: set[str] = field(default_factory=set)
     mails: set[str] = field(default_factory=set)

@@ -1,1 +1,1 @@
-"""What applicants see of their applications, and may change while they wait for review."""
+"""Applications as their applicants see them, and what they may change while they wait for review."""
