@@ -72,7 +72,7 @@ class Applications:
         return await self._worker.run(self._load, tokens)
 
     def _load(self, tokens: Sequence[str]) -> Mapping[str, ApplicationStatus]:
-        """Load any number of applications with few statements, but for one to count each place."""
+        """Load any number of applications with few statements."""
         users = self._tokens.find_users(tokens)
         if not users:
             return {}
