@@ -48,14 +48,15 @@ def services(make_services: MakeServices) -> ServiceHarness:
 
 @contextmanager
 def counted() -> Iterator[Work]:
-    """Count what happens inside, on every thread."""
+    """Count what happens inside, on every thread; but for what a thread's new connection to SQLite asks first."""
     work = Work()
     hasher = type(HASHERS["SHA256"])
     execute_sql: Any = peewee.Database.execute_sql
     matches = hasher._matches
 
     def execute(database: peewee.Database, sql: str, *args: Any, **kwargs: Any) -> Any:
-        work.statements.append(re.sub(r"\d+", "n", sql))
+        if not sql.startswith("PRAGMA"):
+            work.statements.append(re.sub(r"\d+", "n", sql))
         return execute_sql(database, sql, *args, **kwargs)
 
     def match(*args: Any) -> bool:
@@ -129,9 +130,9 @@ def test_a_failed_login_costs_as_much_sql_for_an_unknown_name(
 ) -> None:
     failed_login(services, known)  # whatever is only done once
     failed_login(services, unknown)
-    counts = []
+    both = []
     for name in (known, unknown):
         with recorded_statements() as sent:
             work = failed_login(services, name)
-        counts.append(len(sent if database_kind == "mariadb" else work.statements))
-    assert counts[0] == counts[1] > 0
+        both.append(sent if database_kind == "mariadb" else work.statements)
+    assert len(both[0]) == len(both[1]) > 0, both
