@@ -102,7 +102,7 @@ def fill(stage: Stage) -> None:
     """Publish so many events that the buffers of a listener that does not read are full."""
     before = -1
     [stream] = stage.streams._streams
-    while not (before == len(stream._queue) - 200 and before > 200):
+    while stage.listeners and not (before == len(stream._queue) - 200 and before > 200):
         before = len(stream._queue)
         stage.tell(200)
 

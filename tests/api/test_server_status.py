@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from regsvc.runtime.game_status import TIMEOUT
 from tests.support.peers.minecraft_server import Answer, MinecraftServer, dripping, endless, saying, silent
 from tests.support.ports import free_port
 from tests.support.stack import MakeStack, Stack
@@ -87,7 +88,7 @@ def test_a_bad_game_server_is_offline_and_keeps_nobody_waiting(make_stack: MakeS
         for _request in range(20):
             began = time.monotonic()
             payload = status(stack)
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < TIMEOUT.total_seconds()
             del payload["checkedAt"]
             assert payload == NO_REPLY
         stack.daemon.stop()

@@ -11,6 +11,7 @@ import pytest
 
 from regsvc import __version__
 from regsvc.config.sections import Config
+from regsvc.runtime.updates import TIMEOUT
 from tests.support.authme.plugin_jars import AUTHME, write_jar
 from tests.support.live_api import LiveApi, make_services
 from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
@@ -90,7 +91,7 @@ def test_a_bad_feed_keeps_nobody_waiting_and_is_not_told_of(make_stack: MakeStac
         plugin.wait_for_requests(1)
         began = time.monotonic()
         payload = version(stack)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < TIMEOUT.total_seconds()
         assert (payload["checkedAt"], payload["updateAvailable"], payload["plugin"]["latestVersion"]) == (
             None,
             False,

@@ -350,7 +350,7 @@ def scoring_services(make_services: MakeServices, service: ScoringService) -> Se
         registration__approval=False,
         questionnaire__scorer_url=service.url,
         questionnaire__scorer_key=KEY,
-        questionnaire__scorer_timeout="300 ms",
+        questionnaire__scorer_timeout="30 s",
     )
 
 
@@ -377,6 +377,7 @@ def test_a_service_that_fails_leaves_it_to_the_reader(
     scoring_services: ServiceHarness, service: ScoringService, said: ScoringReply
 ) -> None:
     service.reply = said
+    service.release()  # where nothing is replied the connection ends
     submitted = submit(scoring_services, NEARLY | WORDS)
     assert (submitted.score, submitted.is_passed, submitted.requires_review) == (40, True, True)
     assert register(scoring_services, "Alice", submitted.token) == "pending"
