@@ -258,7 +258,7 @@ def scoring_stack(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Stack:
     kind: DatabaseKind = request.param
-    scorer = {"scorer_url": service.url, "scorer_key": KEY, "scorer_model": "m", "scorer_timeout": "1 second"}
+    scorer = {"scorer_url": service.url, "scorer_key": KEY, "scorer_model": "m"}
     return make_stack(kind, config=asking(tmp_path_factory.mktemp("questions"), **scorer))
 
 
