@@ -44,20 +44,19 @@ class StreamHandler(ApiHandler):
         self._is_sending = False
 
     async def send_events(self, stream: LiveStream, chunks: AsyncIterator[bytes]) -> None:
-        """Send the chunks of an open stream until it ends or the client disconnects."""
+        """Send the chunks of an open stream until it ends or the client disconnects; to HEAD, only the headers."""
+        self.set_header("Content-Type", EVENT_STREAM)
+        self.set_header("X-Accel-Buffering", "no")  # a proxy that buffers responses would never forward anything
+        if self.request.method == "HEAD":
+            return
         self._stream = stream
         stream.on_close = self._disconnect_blocked
-        self.set_stream_headers()
         async for chunk in chunks:
             self._is_sending = True
             is_sent = await write_chunk(self, chunk)
             self._is_sending = False
             if not is_sent:
                 return
-
-    def set_stream_headers(self) -> None:
-        self.set_header("Content-Type", EVENT_STREAM)
-        self.set_header("X-Accel-Buffering", "no")  # a proxy that buffers responses would never forward anything
 
     def on_connection_close(self) -> None:
         super().on_connection_close()

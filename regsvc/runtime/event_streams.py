@@ -123,7 +123,7 @@ class EventStreams(LiveStreams[EventStream]):
                 stream.replay(await self._worker.run(self._log.list_newest, last_event_id, MAX_REPLAYED))
             yield stream
         finally:
-            self._streams.discard(stream)
+            self._remove(stream)
             self._open_by_user[session.user_id] -= 1
             self._open_by_user += Counter()  # drops the zero counts
 

@@ -44,7 +44,8 @@ class LiveStreams(ABC, Generic[S]):
         """`shortest_pause`: between two reads, however much changes."""
         self._poll_interval = poll_interval.total_seconds()
         self._shortest_pause = shortest_pause.total_seconds()
-        self._streams: set[S] = set()
+        self._streams: dict[S, None] = {}
+        """The open streams, the oldest first."""
         self._wakeup = asyncio.Event()
         self._poller: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -74,10 +75,14 @@ class LiveStreams(ABC, Generic[S]):
         """Add a stream, and start the poller if it is not running. While closed, the stream ends at once."""
         if self._is_closed:
             stream.close()
-        self._streams.add(stream)
+        self._streams[stream] = None
         if self._is_idle:
             self._loop = asyncio.get_running_loop()
             self._poller = asyncio.create_task(self._poll(), name=self.contents)
+
+    def _remove(self, stream: S) -> None:
+        """Remove a stream; it may have been removed before."""
+        self._streams.pop(stream, None)
 
     async def _poll(self) -> None:
         while self._streams:

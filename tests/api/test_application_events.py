@@ -67,6 +67,8 @@ def test_the_token_in_the_query_is_taken_and_not_logged(stack: Stack) -> None:
 
 
 def test_head_and_other_methods(stack: Stack) -> None:
-    reply = stack.daemon.request("HEAD", PATH)
+    _alice, token = apply(stack, "alice")
+    reply = stack.daemon.request("HEAD", f"{PATH}?token={token}")
     assert (reply.status, reply.headers["Content-Type"]) == (200, "text/event-stream")
+    assert stack.daemon.request("HEAD", PATH).status == 404
     assert_refused(stack.post(PATH, {}), 405, "method_not_allowed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import path_in_receipt
@@ -87,6 +87,12 @@ def apply(stack: Stack, name: str) -> tuple[Person, str]:
     return person, path
 
 
+def refuse_stream(route: Route) -> None:
+    """Answer as if there were too many streams already; the page then asks instead."""
+    refusal = {"success": False, "code": "too_many_streams", "message": "Too many.", "remainingSeconds": 1}
+    route.fulfill(status=429, headers={"Retry-After": "1"}, json=refusal)
+
+
 def expect_usable(page: Page) -> None:
     assert find_serious_faults(page) == []
     assert not is_wider_than_the_screen(page)
@@ -146,6 +152,9 @@ def test_rick_edits_his_answers_and_applies_again(
     expect(page.get_by_role("status")).to_contain_text(texts["saved"])
     expect(page.get_by_text("I want to build.")).to_be_visible()
 
+    page.route("**/api/application/events*", refuse_stream)
+    page.reload()
+    expect(page.get_by_text("I want to build.")).to_be_attached()
     stack.decides("reject", rick, reason="Too short.")
     expect(page.get_by_role("status")).to_contain_text(texts["sorry"])
     expect(page.get_by_text("Too short.")).to_be_visible()

@@ -1,24 +1,31 @@
 """Streams of applications: bounded in number, loaded together, and at an end with their applications."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+import socket
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from regsvc.api.streaming import EVENT_STREAM
+from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.errors import ApplicationNotFound, DatabaseUnavailable, TooManyStreams
+from regsvc.registration.applications.service import ApplicationService
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.registration.applications.streams import (
     MAX_STREAMS,
     MAX_STREAMS_PER_APPLICATION,
-    MAX_STREAMS_PER_CLIENT,
     ApplicationStreams,
 )
 from tests.support.event_harness import NEVER, SOON, TIMEOUT, play
+from tests.support.live_api import LiveApi, make_services
+
+PATH = "/api/application/events"
 
 WAITING = ApplicationStatus(
     username="Alice",
@@ -77,8 +84,45 @@ def client(number: int = 1) -> Caller:
     return Caller(f"10.0.{number // 256}.{number % 256}", f"10.0.{number // 256}.{number % 256}", "en", "request")
 
 
+def subscriber(network: int, at_home: int = 0) -> Caller:
+    """Return a client with one of the many /64 of an IPv6 network (/48)."""
+    return Caller(f"2001:db8:{network}:{at_home}::1", f"2001:db8:{network}:{at_home}::/64", "en", "request")
+
+
 async def following(statuses: AsyncIterator[ApplicationStatus | None]) -> ApplicationStatus | None:
     return await asyncio.wait_for(anext(statuses), TIMEOUT)
+
+
+@contextmanager
+def live_api(stored: StoredApplications) -> Iterator[LiveApi]:
+    """Serve the routes of applications on a real socket; clients are those that `X-Forwarded-For` names."""
+    unused: Any = None
+    streams = open_streams(stored)
+    service = ApplicationService(stored, streams, answers=unused, address=unused)  # type: ignore[arg-type]
+    unlimited: Any = SimpleNamespace(hit=lambda caller: None)
+    with LiveApi(replace(make_services(Config()), applications=service, status_limits=unlimited)) as api:
+        yield api
+        api.call(streams.close)
+
+
+@contextmanager
+def connected(api: LiveApi, token: str, address: str) -> Iterator[socket.socket]:
+    """Open a stream, and wait until it is answered."""
+    with api.connect() as connection:
+        head = f"GET {PATH} HTTP/1.1\r\nHost: x\r\nX-Application-Token: {token}\r\nX-Forwarded-For: {address}\r\n\r\n"
+        connection.sendall(head.encode())
+        read_until(connection, b"\r\n\r\n")
+        yield connection
+
+
+def read_until(connection: socket.socket, end: bytes) -> bytes:
+    """Return everything received up to `end`, byte by byte, so that nothing after it is lost."""
+    received = b""
+    while not received.endswith(end):
+        byte = connection.recv(1)
+        assert byte, received
+        received += byte
+    return received
 
 
 def test_a_listener_gets_the_state_and_its_changes(stored: StoredApplications) -> None:
@@ -168,24 +212,94 @@ def test_a_wrong_token_opens_no_stream(stored: StoredApplications) -> None:
     play(story)
 
 
-@pytest.mark.parametrize(
-    ("limit", "tokens", "clients"),
-    [(MAX_STREAMS, 10**6, 10**6), (MAX_STREAMS_PER_CLIENT, 10**6, 1), (MAX_STREAMS_PER_APPLICATION, 1, 10**6)],
-)
-def test_streams_are_limited(stored: StoredApplications, limit: int, tokens: int, clients: int) -> None:
+def test_an_application_has_few_streams(stored: StoredApplications) -> None:
     async def story() -> None:
         streams = open_streams(stored, poll_interval=NEVER)
-        stored.statuses = {str(number % tokens): WAITING for number in range(limit + 1)}
+        stored.statuses = {"a": WAITING, "b": WAITING}
         async with AsyncExitStack() as stack:
-            for number in range(limit):
-                listening = streams.listen(str(number % tokens), client(number % clients))
-                await stack.enter_async_context(listening)
+            for number in range(MAX_STREAMS_PER_APPLICATION):
+                await stack.enter_async_context(streams.listen("a", client(number)))
             with pytest.raises(TooManyStreams):
-                await stack.enter_async_context(streams.listen(str(limit % tokens), client(limit % clients)))
-        async with streams.listen("0", client()):  # there is room again
-            streams.close()
+                await stack.enter_async_context(streams.listen("a", client(MAX_STREAMS)))
+            await stack.enter_async_context(streams.listen("b", client(0)))
+        async with streams.listen("a", client()) as stream:  # there is room again
+            assert not stream.is_closed
 
     play(story)
+
+
+@pytest.mark.parametrize(
+    ("holders", "newcomer", "ended"),
+    [
+        pytest.param([client(0)], client(1), 0, id="one client"),
+        pytest.param([client(0)], client(0), None, id="the client with all of them"),
+        pytest.param([client(number) for number in range(10)], client(10), 0, id="ten clients"),
+        pytest.param([client(0), client(1), client(1)], client(2), 1, id="the client with more of them"),
+        pytest.param([client(number) for number in range(MAX_STREAMS)], client(MAX_STREAMS), None, id="all alike"),
+        pytest.param([client(1), *3 * [subscriber(7)]], subscriber(7, at_home=1), 1, id="a client of one network"),
+        pytest.param([client(0), *(subscriber(7, number) for number in range(9))], client(1), 1, id="an IPv6 network"),
+    ],
+)
+def test_of_too_many_streams_the_largest_client_loses_its_oldest(
+    stored: StoredApplications, holders: list[Caller], newcomer: Caller, ended: int | None
+) -> None:
+    async def story() -> None:
+        streams = open_streams(stored, poll_interval=NEVER)
+        stored.statuses = {str(number): WAITING for number in range(MAX_STREAMS + 1)}
+        async with AsyncExitStack() as stack:
+            opened = []
+            for number in range(MAX_STREAMS):
+                holder = holders[number % len(holders)]
+                opened.append(await stack.enter_async_context(streams.listen(str(number), holder)))
+            listening = streams.listen(str(MAX_STREAMS), newcomer)
+            if ended is None:
+                with pytest.raises(TooManyStreams):
+                    await stack.enter_async_context(listening)
+            else:
+                assert not (await stack.enter_async_context(listening)).is_closed
+            assert [number for number, stream in enumerate(opened) if stream.is_closed] == (
+                [] if ended is None else [ended]
+            )
+
+    play(story)
+
+
+def test_a_client_that_gave_way_does_not_drive_others_out(stored: StoredApplications) -> None:
+    async def story() -> None:
+        streams = open_streams(stored, poll_interval=NEVER)
+        stored.statuses = {str(number): WAITING for number in range(MAX_STREAMS + 1)}
+        async with AsyncExitStack() as stack:
+            for number in range(MAX_STREAMS):
+                await stack.enter_async_context(streams.listen(str(number), client(number % 2)))
+            alice = await stack.enter_async_context(streams.listen(str(MAX_STREAMS), client(2)))
+            with pytest.raises(TooManyStreams):
+                await stack.enter_async_context(streams.listen("0", client(0)))
+            assert not alice.is_closed
+
+    play(story)
+
+
+def test_ten_clients_with_all_streams_keep_alice_from_none(stored: StoredApplications) -> None:
+    stored.statuses = {f"flood{number}": WAITING for number in range(MAX_STREAMS)} | {"alice": WAITING}
+    with live_api(stored) as api, ExitStack() as opened:
+        flood = [opened.enter_context(connected(api, f"flood{n}", f"10.0.0.{n % 10}")) for n in range(MAX_STREAMS)]
+        page = opened.enter_context(connected(api, "alice", "10.0.1.1"))
+        read_until(page, b'"status":"pending"')
+        read_until(flood[0], b"\r\n0\r\n\r\n")  # the end of the response
+        refused = opened.enter_context(connected(api, "flood0", "10.0.0.0"))
+        read_until(refused, b'"too_many_streams"')
+        stored.statuses["alice"] = APPROVED
+        read_until(page, b'"status":"approved"')
+
+
+def test_head_is_answered_as_get_is(stored: StoredApplications) -> None:
+    stored.statuses["alice"] = WAITING
+    with live_api(stored) as api:
+        for token, status in (("alice", 200), ("mallory", 404), ("", 404)):
+            reply = api.request("HEAD", PATH, headers={"X-Application-Token": token})
+            assert (reply.status, reply.content) == (status, b"")
+            if status == 200:
+                assert reply.headers["Content-Type"] == EVENT_STREAM
 
 
 def test_at_the_stop_all_streams_end_and_new_ones_at_once(stored: StoredApplications) -> None:

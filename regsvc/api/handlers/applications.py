@@ -62,9 +62,6 @@ class ApplicationEventsHandler(StreamHandler):
         async with streams.listen(_token_of(self, query), self.caller) as stream:
             await self.send_events(stream, _encode_each(self, streams.statuses(stream)))
 
-    def head(self) -> None:
-        self.set_stream_headers()
-
 
 class ChangeAnswersHandler(ApiHandler):
     @endpoint(

@@ -28,9 +28,6 @@ class EventsHandler(StreamHandler):
         async with events.listen(self.require_admin(), self._last_event_id) as stream:
             await self.send_events(stream, events.chunks(stream))
 
-    def head(self) -> None:
-        self.set_stream_headers()
-
     @property
     def _last_event_id(self) -> int | None:
         """The id of the last event that the listener received; None for a first visit and for a foreign id."""

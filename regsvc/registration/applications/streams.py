@@ -8,7 +8,7 @@ changes between two loads, a client receives the last state.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Final
 
@@ -18,7 +18,6 @@ from regsvc.registration.applications.status import Applications, ApplicationSta
 from regsvc.runtime.live_streams import LiveStream, LiveStreams
 
 MAX_STREAMS: Final = 200
-MAX_STREAMS_PER_CLIENT: Final = 20
 MAX_STREAMS_PER_APPLICATION: Final = 5
 HEARTBEAT_INTERVAL: Final = timedelta(seconds=20)
 POLL_INTERVAL: Final = timedelta(seconds=1.5)
@@ -29,9 +28,11 @@ SHORTEST_PAUSE: Final = timedelta(seconds=0.25)
 class ApplicationStream(LiveStream):
     """The last state of one application, for one client. Use on the event loop only."""
 
-    def __init__(self, token: str, status: ApplicationStatus) -> None:
+    def __init__(self, token: str, status: ApplicationStatus, caller: Caller) -> None:
         super().__init__()
         self.token = token
+        self.client = caller.limit_key
+        self.network = caller.network_key
         self._status = status
         self._has_news.set()
 
@@ -67,19 +68,17 @@ class ApplicationStreams(LiveStreams[ApplicationStream]):
         super().__init__(poll_interval, shortest_pause)
         self._applications = applications
         self._heartbeat_interval = heartbeat_interval.total_seconds()
-        self._open_by_token: Counter[str] = Counter()
-        self._open_by_client: Counter[str] = Counter()
 
     @contextlib.asynccontextmanager
     async def listen(self, token: str, caller: Caller) -> AsyncIterator[ApplicationStream]:
         """Open a stream. Raises `ApplicationNotFound`, `TooManyStreams` and `DatabaseUnavailable`."""
-        stream = ApplicationStream(token, await self._applications.find(token))
-        with self._reserved(token, caller.limit_key):
-            self._add(stream)
-            try:
-                yield stream
-            finally:
-                self._streams.discard(stream)
+        stream = ApplicationStream(token, await self._applications.find(token), caller)
+        self._make_room(stream)
+        self._add(stream)
+        try:
+            yield stream
+        finally:
+            self._remove(stream)
 
     async def statuses(self, stream: ApplicationStream) -> AsyncIterator[ApplicationStatus | None]:
         """Yield the application now and after each change, and None as a heartbeat. Ends with the application."""
@@ -88,24 +87,24 @@ class ApplicationStreams(LiveStreams[ApplicationStream]):
             if not stream.is_closed:
                 yield status
 
-    @contextlib.contextmanager
-    def _reserved(self, token: str, client: str) -> Iterator[None]:
-        if (
-            self._open_by_token.total() >= MAX_STREAMS
-            or self._open_by_token[token] >= MAX_STREAMS_PER_APPLICATION
-            or self._open_by_client[client] >= MAX_STREAMS_PER_CLIENT
-        ):
+    def _make_room(self, newcomer: ApplicationStream) -> None:
+        """End a stream for the newcomer if there are `MAX_STREAMS`: the oldest of the client with the most.
+
+        Networks are compared before their clients, so however many addresses a network has, it keeps no other one out.
+        Raises `TooManyStreams` if that is the newcomer's own client, or if its application has too many.
+        """
+        if sum(stream.token == newcomer.token for stream in self._streams) >= MAX_STREAMS_PER_APPLICATION:
             raise TooManyStreams
-        counts = ((self._open_by_token, token), (self._open_by_client, client))
-        for counter, key in counts:
-            counter[key] += 1
-        try:
-            yield
-        finally:
-            for counter, key in counts:
-                counter[key] -= 1
-                if not counter[key]:
-                    del counter[key]
+        if len(self._streams) < MAX_STREAMS:
+            return
+        streams = (newcomer, *self._streams)
+        in_network = Counter(stream.network for stream in streams)
+        of_client = Counter(stream.client for stream in streams)
+        largest = max(streams, key=lambda stream: (in_network[stream.network], of_client[stream.client]))
+        if largest is newcomer:
+            raise TooManyStreams
+        self._remove(largest)
+        largest.close()
 
     async def _read(self) -> None:
         streams = list(self._streams)
