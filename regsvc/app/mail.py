@@ -144,6 +144,7 @@ def _make_next_steps(
         application_tokens=application_tokens,
         find_reapply_at=lambda review: find_reapply_at_after(review, live.current.registration.reapply_after, now()),
         word_reason=runtime.translations.reason,
+        offered_language=runtime.translations.offered_for,
     )
 
 

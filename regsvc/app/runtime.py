@@ -1,6 +1,5 @@
 """Wiring of what the whole process shares: live config, worker threads, translations, metrics, delivery_workers."""
 
-import logging
 from dataclasses import dataclass
 
 from regsvc.app.context import AppContext
@@ -11,8 +10,6 @@ from regsvc.notifications.delivery import DeliveryWorkers
 from regsvc.runtime.loop_lag import LoopLag
 from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.pending_restart import PendingRestart
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,9 @@ def wire_runtime(context: AppContext) -> RuntimeParts:
     config, database, players = context.config, context.location.database, context.location.players
     folder = config.server.translations
     worker = Worker(database, config.database.threads, also_close=players.close)
-    translations = load_translations(*([folder] if folder else []))
-    if translations.find(config.server.language) is None:
-        known = ", ".join(translations.languages)
-        log.warning('server.language = "%s": there are no texts in it, only in %s', config.server.language, known)
+    translations = load_translations(
+        *([folder] if folder else []), offered=config.server.languages, default=config.server.language
+    )
     return RuntimeParts(
         live=LiveConfig(config, context.authme),
         worker=worker,

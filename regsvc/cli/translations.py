@@ -36,10 +36,12 @@ def add_translations_options(parser: argparse.ArgumentParser) -> None:
 def report_translations(config: Config, language: str | None, is_for_operators: bool) -> int:
     """Print what a language lacks, or a line about each language. Return 0 if nothing has to be done, else 1."""
     languages = _read_languages(config)
+    offered = {normalize_tag(tag) for tag in config.server.languages} or languages.keys()
     if language is None:
         for tag in sorted(languages):
-            print(f"{tag:5}  {languages[tag].summary(is_for_operators)}")
-        return int(any(found.is_incomplete(is_for_operators) for found in languages.values()))
+            mark = "" if tag in offered else " (not in server.languages)"
+            print(f"{tag:5}  {languages[tag].summary(is_for_operators)}{mark}")
+        return int(any(languages[tag].is_incomplete(is_for_operators) for tag in offered))
     tag = normalize_tag(language)
     if tag not in languages and not is_language_tag(tag):
         print(f"companion: {language} is not a language; write it as nl or pt-BR", file=sys.stderr)

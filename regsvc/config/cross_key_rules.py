@@ -19,6 +19,7 @@ from regsvc.config.value_checks import (
     unusable_certificate_reason,
 )
 from regsvc.core.addresses import is_loopback, is_private
+from regsvc.core.i18n import find_language, list_languages, normalize_tag
 
 _FIRST_FREE_PORT: Final = 1024
 _PAGE_NAMES: Final = ("register", "login", "admin", "api")
@@ -45,6 +46,7 @@ def find_violations(config: Config) -> Iterator[RuleViolation]:
 def config_warnings(config: Config) -> Iterator[str]:
     """Yield sentences about settings that are allowed but risky."""
     yield from game_folder_warnings(config)
+    yield from _language_warnings(config)
     yield from _address_warnings(config)
     yield from style_warnings(config)
     yield from picture_warnings(config)
@@ -75,6 +77,12 @@ def game_folder_warnings(config: Config) -> Iterator[str]:
     directory = config.game.directory
     if directory is not None and (reason := missing_folder_reason(directory)):
         yield f"game.directory: {reason}: without it there are no operators, no AuthMe and no remote console."
+
+
+def _language_warnings(config: Config) -> Iterator[str]:
+    written, known = config.server.language, _known_languages(config)
+    if find_language(known, written) is None:
+        yield f'server.language is "{written}": there are no texts in it, only in {", ".join(known)}.'
 
 
 def _address_warnings(config: Config) -> Iterator[str]:
@@ -119,6 +127,23 @@ def _folders(config: Config) -> Iterator[RuleViolation]:
     for section, key, folder in named:
         if folder is not None and (reason := missing_folder_reason(folder)):
             yield RuleViolation(section, key, reason)
+
+
+def _languages(config: Config) -> Iterator[RuleViolation]:
+    offered = {normalize_tag(language): language for language in config.server.languages}
+    known = _known_languages(config)
+    if unknown := [language for tag, language in offered.items() if tag not in known]:
+        reason = f"there are no texts in {', '.join(unknown)}; there are {', '.join(known)}"
+        yield RuleViolation("server", "languages", reason)
+    elif offered and find_language(offered, config.server.language) is None:
+        yield RuleViolation(
+            "server", "language", f"server.languages has only {', '.join(offered)}; add it there, or choose one of them"
+        )
+
+
+def _known_languages(config: Config) -> list[str]:
+    folder = config.server.translations
+    return list_languages(None if folder is None or missing_folder_reason(folder) else folder)
 
 
 def _style(config: Config) -> Iterator[RuleViolation]:
@@ -255,6 +280,7 @@ _RULES: tuple[Callable[[Config], Iterator[RuleViolation]], ...] = (
     *(
         _tls,
         _folders,
+        _languages,
         _style,
         _database_url,
         _game,

@@ -59,6 +59,11 @@ class ServerSection:
         "Default language, for requests that do not name one: de, en, fr or zh, or one of server.translations.",
         check=check.language_tag,
     )
+    languages: tuple[str, ...] = key.names(
+        [],
+        'Languages that pages and mails are offered in, such as ["de", "en"]; [] is all that there are.',
+        check=check.language_tag,
+    )
     translations: Path | None = key.optional_path(
         'Folder with your own translation files, such as nl.toml, to add languages or change texts; "" is none.'
     )

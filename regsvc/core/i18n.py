@@ -35,23 +35,37 @@ _MAX_ACCEPTED_LANGUAGES: Final = 20
 _LONGEST_TAG: Final = 64
 
 
-def load_translations(*folders: Path) -> Translations:
+def load_translations(*folders: Path, offered: Sequence[str] = (), default: str = FALLBACK_LANGUAGE) -> Translations:
     """Load the built-in languages, and over them the texts in a host's own folders (`<language>.toml`).
 
-    Raises `BrokenTranslation`, and OSError for a folder that cannot be read.
+    `offered` and `default` are those of `Translations`. Raises `BrokenTranslation`, and OSError for a folder that
+    cannot be read.
     """
     languages = {language: dict(texts) for language, texts in read_built_in_texts().items()}
     english = dict(languages[FALLBACK_LANGUAGE])
     for folder in folders:
         for language, file in _files_in(folder):
             languages.setdefault(language, {}).update(check_texts(file, read_texts(file), english))
-    return Translations(languages)
+    return Translations(languages, offered, default)
+
+
+def list_languages(folder: Path | None) -> list[str]:
+    """Return the tags of the built-in languages and those of a host's own folder, in alphabetical order.
+
+    Raises OSError for a folder that cannot be listed.
+    """
+    own = _files_in(folder) if folder is not None else ()
+    return sorted({language for language, _file in (*_files_in(_built_in_folder()), *own)})
 
 
 @cache
 def read_built_in_texts() -> Mapping[str, Mapping[str, str]]:
     """Return the built-in texts by language and key; cached, since they are part of the program."""
-    return {language: read_texts(file) for language, file in _files_in(files("regsvc.core") / "translations")}
+    return {language: read_texts(file) for language, file in _files_in(_built_in_folder())}
+
+
+def _built_in_folder() -> Traversable:
+    return files("regsvc.core") / "translations"
 
 
 def _files_in(folder: Traversable) -> Iterator[tuple[str, Traversable]]:
@@ -64,23 +78,33 @@ def _files_in(folder: Traversable) -> Iterator[tuple[str, Traversable]]:
 class Translations:
     """Texts by language and key, such as `refusal.username_taken`."""
 
-    def __init__(self, languages: Mapping[str, Mapping[str, str]]) -> None:
-        """`languages`: texts by key, by language tag. English is required: it is the fallback for missing texts."""
+    def __init__(
+        self,
+        languages: Mapping[str, Mapping[str, str]],
+        offered: Sequence[str] = (),
+        default: str = FALLBACK_LANGUAGE,
+    ) -> None:
+        """`languages`: texts by key, by language tag. English is required: it is the fallback for missing texts.
+
+        `offered`: the languages that the host offers, of those; empty: all. `default` is the host's own.
+        """
         self._texts = {normalize_tag(language): dict(texts) for language, texts in languages.items()}
         if FALLBACK_LANGUAGE not in self._texts:
             raise ValueError(f"translations without {FALLBACK_LANGUAGE!r}")
+        self._offered = {normalize_tag(language) for language in offered}
+        self._default = default
 
     @property
     def languages(self) -> list[str]:
-        """The tags of all languages, in alphabetical order."""
-        return sorted(self._texts)
+        """The tags of the languages that the host offers, in alphabetical order."""
+        return sorted(self._offered or self._texts)
 
     def keys(self, language: str) -> set[str]:
         """Return the keys that a language itself has; raises KeyError for an unknown language."""
         return set(self._texts[language])
 
     def languages_of(self, section: str) -> list[str]:
-        """Return the tags of the languages that have texts of a section such as `page.admin`, in alphabetical order."""
+        """Return the tags of the offered languages that have texts of a section such as `page.admin`, in order."""
         prefix = f"{section}."
         return [tag for tag in self.languages if any(key.startswith(prefix) for key in self._texts[tag])]
 
@@ -116,15 +140,20 @@ class Translations:
         code = _EARLIER_REASONS.get(stored or "", stored)
         if f"reason.{code}" not in self._texts[FALLBACK_LANGUAGE]:
             return stored
-        return self.text(f"reason.{code}", self.find(language) or FALLBACK_LANGUAGE)
+        return self.text(f"reason.{code}", find_language(self._texts, language) or FALLBACK_LANGUAGE)
 
-    def find(self, requested: str) -> str | None:
-        """Return the available language for a tag ("zh-CN" → "zh"), or None."""
-        return find_language(self._texts, requested)
+    def offered_for(self, stored: str) -> str:
+        """Return the language of a mail to a user with this language: the same, unless the host no longer offers it.
+
+        Then it is English if that is offered, else the host's own.
+        """
+        if not self._offered or find_language(self._offered, stored):
+            return stored
+        return FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in self._offered else self._default
 
     def pick(self, requested: str | None, accept_language: str | None, default: str) -> str:
         """Return the language to reply in; see `negotiate_language`."""
-        return negotiate_language(self._texts, requested, accept_language, default)
+        return negotiate_language(self._offered or self._texts, requested, accept_language, default)
 
 
 def find_language(known: Container[str], requested: str) -> str | None:

@@ -46,6 +46,16 @@ def test_nothing_is_missing_in_what_is_shipped(config: Path) -> None:
     assert translations(config, "zh", "--all").output == "zh: complete\n"
 
 
+def test_a_language_that_the_host_does_not_offer_lacks_nothing_that_matters(config: Path) -> None:
+    write(config, "texts/nl.toml", "")
+    assert translations(config).status == 1
+    config.write_text(f'[server]\nlanguages = ["en", "de"]\ntranslations = "{config.parent}/texts"\n', encoding="utf-8")
+    told = translations(config)
+    assert told.status == 0
+    assert "fr     complete (not in server.languages)" in told.output
+    assert "de     complete\n" in told.output
+
+
 def test_a_new_language_starts_with_what_is_printed(config: Path) -> None:
     """The missing texts are printed as they are in a file, and the missing mails by the names of their files."""
     told = translations(config, "nl")

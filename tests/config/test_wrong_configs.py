@@ -29,6 +29,8 @@ def cases(mark: str) -> list[tuple[str, str]]:
 def folder(tmp_path: Path) -> Path:
     """A folder with files that configs name."""
     (tmp_path / "mc").mkdir()
+    (tmp_path / "words").mkdir()
+    write(tmp_path / "words" / "nl.toml", "")
     write(tmp_path / "a-file", "x")
     write(tmp_path / "no.pem", "x")
     write(tmp_path / "empty.secret", "")

@@ -171,6 +171,23 @@ def test_a_host_adds_a_language_and_changes_texts(tmp_path: Path) -> None:
     assert translations.pick("nl-BE", None, "en") == "nl"
 
 
+def test_a_host_offers_some_of_the_languages(tmp_path: Path) -> None:
+    """What was stored when there were more is written in English, or in the host's own language."""
+    (tmp_path / "pt-BR.toml").write_text("", encoding="utf-8")
+    some = load_translations(tmp_path, offered=["pt-BR", "de", "en"], default="de")
+    assert some.languages == ["de", "en", "pt-br"]
+    assert some.languages_of("page.admin") == ["en"]
+    assert some.pick(None, "fr, pt-BR;q=0.5", "de") == "pt-br"
+    assert some.pick(None, "fr", "de") == "de"
+    assert some.pick("fr", "pt-BR", "de") == "en"
+    assert [some.offered_for(stored) for stored in ("fr", "de", "de-AT", "pt-br")] == ["en", "de", "de-AT", "pt-br"]
+    german = load_translations(offered=["de"], default="de")
+    assert german.languages_of("page.admin") == []
+    assert german.text("page.admin.title", "en") == BUILT_IN.text("page.admin.title", "en")
+    assert [german.offered_for(stored) for stored in ("fr", "en")] == ["de", "de"]
+    assert [BUILT_IN.offered_for(stored) for stored in ("fr", "nl")] == ["fr", "nl"]
+
+
 def test_english_is_required() -> None:
     with pytest.raises(ValueError, match="without 'en'"):
         Translations({"zh": {}})

@@ -313,6 +313,12 @@ def test_a_host_writes_his_own_words(our_database: Database, clock: ManualClock,
     assert dutch["Subject"] == "Hallo"
 
 
+def test_a_language_that_is_no_longer_offered_is_not_written_in(our_database: Database, clock: ManualClock) -> None:
+    mail_harness = MailHarness(our_database, clock, languages=["en", "zh"])
+    mail_harness.ask_for_code(language="fr")
+    assert '<html lang="en">' in html_of(as_received(render(mail_harness)))
+
+
 @pytest.mark.parametrize(
     ("file", "text", "complaint"),
     [

@@ -60,10 +60,11 @@ def problems_of(load: Load, content: str | bytes, pass_score: int = 60) -> list[
 def test_the_sample_works_as_it_is() -> None:
     sample = load_questionnaire(SAMPLE, pass_score=60)
     assert sample.max_score == 100
-    assert sample.languages == {"en", "zh"}
+    assert sample.languages == {"de", "en", "fr", "zh"}
     assert {question.type for question in sample.questions} == {"single_choice", "multiple_choice", "text"}
-    for question in sample.questions:
-        assert question.text.in_language("zh") != question.text.in_language("en")
+    for language in sample.languages - {"en"}:
+        for question in sample.questions:
+            assert question.text.in_language(language) != question.text.in_language("en")
 
 
 def test_what_is_left_out_is_usual(load: Load) -> None:

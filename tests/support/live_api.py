@@ -82,7 +82,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
     return Services(
         live=LiveConfig(config, authme),
         worker=InlineRunner(),
-        translations=load_translations(),
+        translations=load_translations(offered=config.server.languages, default=config.server.language),
         sessions=TwoTokens(),
         is_authme_enabled=authme is not None,
         # these tests are about the HTTP layer alone; the real process has every service

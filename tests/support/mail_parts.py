@@ -61,6 +61,7 @@ class MailHarness:
         guesses: Sequence[RateLimit] = (),
         game_address: str | None = "play.example.org",
         has_own_pages: bool = True,
+        languages: Sequence[str] = (),
     ) -> None:
         secrets = DerivedSecrets(INSTALLATION_KEY)
         self.clock = clock
@@ -85,6 +86,7 @@ class MailHarness:
                 ApplicationTokens(secrets),
                 find_reapply_at=lambda review: find_reapply_at_after(review, timedelta(hours=24), clock()),
                 word_reason=load_translations().reason,
+                offered_language=load_translations(offered=languages).offered_for,
             ),
         )
         self.store = MailStore(database, self.outbox, self.codes, self.renderer)

@@ -244,6 +244,23 @@ def test_a_page_does_not_say_otherwise_what_all_say(page: WebPage) -> None:
 
 
 @pytest.mark.parametrize(
+    ("offered", "path", "language", "choices"),
+    [
+        (["zh", "de"], "/server", "de", "de zh"),
+        (["de"], "/admin", "en", ""),  # German texts for operators do not exist
+    ],
+)
+def test_a_page_is_offered_in_the_hosts_languages_only(
+    offered: list[str], path: str, language: str, choices: str
+) -> None:
+    services = make_services(Config(server=ServerSection(language="de", languages=tuple(offered))))
+    reply = open_page(services, path, Accept_Language="fr, en", Cookie=f"{LANGUAGE_COOKIE}=fr")
+    page = Page(reply)
+    assert page.all("html")[0]["lang"] == language
+    assert page.all("body")[0]["data-languages"] == choices
+
+
+@pytest.mark.parametrize(
     ("accept_language", "host", "language", "title"),
     [
         ("zh-CN,zh;q=0.9,en;q=0.5", "en", "zh", "设置密码"),

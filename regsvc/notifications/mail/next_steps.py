@@ -42,6 +42,8 @@ class NextSteps:
     """Return when the name of the rejected registration is free again; None if it already is."""
     word_reason: Callable[[str | None, str], str | None]
     """Return the reason of a decision in words of a language (`Translations.reason`)."""
+    offered_language: Callable[[str], str]
+    """Return the language to write in to a user with this one (`Translations.offered_for`)."""
 
     def find_link(self, mail: str) -> str | None:
         """Return the address of the page that this mail leads to, if any."""

@@ -120,7 +120,7 @@ class MailRenderer:
         content = self._contents[mail.template](mail)
         # the same for every attempt, so that mail clients can detect a repetition
         message_id = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
-        message = self.compose(mail.template, recipient_of(mail), mail.language, content.values, message_id)
+        message = self.compose(mail.template, recipient_of(mail), self._language(mail), content.values, message_id)
         return RenderedMail(message, content.secrets)
 
     def compose(
@@ -196,7 +196,10 @@ class MailRenderer:
         return _Content({**decision.values, "again": None if again is None else _format_time(again), "name": name})
 
     def _reason(self, mail: OutboxMessage, review: Review) -> str | None:
-        return self._next_steps.word_reason(review.reason, mail.language) or None
+        return self._next_steps.word_reason(review.reason, self._language(mail)) or None
+
+    def _language(self, mail: OutboxMessage) -> str:
+        return self._next_steps.offered_language(mail.language)
 
     def _email_changed(self, mail: OutboxMessage) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""
