@@ -18,7 +18,8 @@ from regsvc.api.types.messages import name_fields
 from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.peers.mariadb import MYSQLD
-from tests.support.stack import MakeStack, Stack
+from tests.support.stack import MakeStack, Person, Stack
+from tests.support.watching import ask_until
 
 FIELDS_FOR_NAMES: Final = {"username", "uuid", "user_id", "usernames", "operator", "target", "to", "search"}
 LOOK_UPS: Final = {
@@ -69,6 +70,10 @@ def ask(stack: Stack, path: str, parameter: str, name: str) -> Reply:
     return stack.get(path, {parameter: name}, token=stack.olivia())
 
 
+def mail_states(stack: Stack, person: Person) -> set[str]:
+    return {mail["state"] for mail in ask(stack, "/api/admin/user", "username", person.name).json["user"]["mails"]}
+
+
 @pytest.mark.parametrize("spelling", SAME)
 def test_a_decision_reaches_the_players_row_however_the_name_was_pasted(collated: Stack, spelling: str) -> None:
     gus, spell = collated.newcomer("gus"), SAME[spelling]
@@ -112,6 +117,7 @@ def test_the_other_ways_to_name_a_user_are_no_exception(collated: Stack, field: 
 
 def test_every_look_up_takes_each_of_these_spellings_for_the_name(collated: Stack) -> None:
     dora = collated.pending("dora")
+    ask_until(lambda: mail_states(collated, dora), lambda states: states == {"sent"})
     for path, parameters in LOOK_UPS.items():
         for parameter in parameters:
             expected = ask(collated, path, parameter, dora.name)
