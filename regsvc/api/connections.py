@@ -20,13 +20,10 @@ from typing import Final, Literal
 from tornado.iostream import IOStream
 
 from regsvc.config.sections import Config
-from regsvc.core.addresses import limit_key, network_key, network_matcher, trusted_networks
+from regsvc.core.addresses import NETWORK_FACTOR, limit_key, network_key, network_matcher, trusted_networks
 from regsvc.runtime.metrics import Metrics
 
 log = logging.getLogger(__name__)
-
-NETWORK_FACTOR: Final = 4
-"""Connections of an IPv6 network (/48), as a multiple of those of a client (/64)."""
 
 _ALL: Final = ""  # the group of all connections; other groups have the key of a client or its network
 _SHARE_OF_FILES: Final = 0.8  # the other files are those of databases, mails and logs

@@ -4,9 +4,12 @@ import functools
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from regsvc.core.addresses import NETWORK_FACTOR
+from regsvc.core.caller import Caller
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
 from regsvc.database.prepared import PreparedQuery, slot
@@ -27,6 +30,15 @@ class WindowKey(NamedTuple):
 
 
 Windows = Mapping[WindowKey, RateLimitWindow]
+
+
+def client_checks(scope: str, caller: Caller, limits: Sequence[RateLimit]) -> list[LimitCheck]:
+    """Return the limits per client, and those of its IPv6 network, of which one subscriber may be every client."""
+    checks: list[LimitCheck] = [(scope, caller.limit_key, limits)]
+    if caller.network_key != caller.limit_key:
+        of_network = [replace(limit, hits=limit.hits * NETWORK_FACTOR) for limit in limits]
+        checks.append((f"{scope}.network", caller.network_key, of_network))
+    return checks
 
 
 def period_seconds(limit: RateLimit) -> int:

@@ -1,4 +1,4 @@
-"""Login rate limits: per client, per account and client, and a delay per account.
+"""Login rate limits: per client, per IPv6 network, per account and client, and a delay per account.
 
 In memory; not thread-safe: for the event loop only.
 """
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from regsvc.auth.limit_windows import LimitCheck
+from regsvc.auth.limit_windows import LimitCheck, client_checks
 from regsvc.auth.rate_limits import MAX_KEYS, MemoryLimits, hash_key
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
@@ -157,8 +157,10 @@ class LoginLimits:
         The client's attempts with other names stay counted: otherwise an attacker with an account could log in every
         now and then and guess other users' passwords without limit.
         """
-        (client_scope, client, _client_limits), (name_scope, named, _name_limits) = self._checks(name, caller)
-        self._limits.refund_hits(client_scope, client, self._limits.hits_of(name_scope, named))
+        (name_scope, named, _limits), *others = self._checks(name, caller)
+        hits = self._limits.hits_of(name_scope, named)
+        for scope, subject, _limits in others:
+            self._limits.refund_hits(scope, subject, hits)
         self._limits.clear(name_scope, named)
         self._code_limits.clear("login.code", account)
         self._delays.reset(account, caller.limit_key)
@@ -168,8 +170,7 @@ class LoginLimits:
         self._delays.refund(account, counter)
 
     def _checks(self, name: str, caller: Caller) -> list[LimitCheck]:
-        login_limits = self._live.current.auth.login_limits
-        return [
-            ("login.client", caller.limit_key, login_limits),
-            ("login.account", f"{name_key(name)} {caller.limit_key}", login_limits),
-        ]
+        """Return the limits of an attempt; the first one is that of the account and client."""
+        limits = self._live.current.auth.login_limits
+        of_account = ("login.account", f"{name_key(name)} {caller.limit_key}", limits)
+        return [of_account, *client_checks("login.client", caller, limits)]

@@ -16,6 +16,7 @@ from regsvc.auth.limit_windows import (
     WindowKey,
     Windows,
     add_hit,
+    client_checks,
     find_windows,
     is_current,
     is_open,
@@ -215,4 +216,4 @@ class StatusRateLimits:
         """Count one query. Raises `RateLimited`."""
         status_limit = self._live.current.http.status_limit
         if status_limit and not self._is_trusted(caller.address):
-            self._limits.hit("status.client", caller.limit_key, status_limit)
+            self._limits.hit_all(client_checks("status.client", caller, status_limit))

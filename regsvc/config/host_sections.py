@@ -131,7 +131,9 @@ class HttpSection:
         "Addresses and networks exempt from status_limit, such as a game proxy that asks at every join.",
     )
     status_limit: tuple[RateLimit, ...] = key.rate_limits(
-        ["600 per minute"], "Limits of the status routes, and of those of applications, per client address."
+        ["600 per minute"],
+        "Limits of the status routes, and of those of applications, per client address; an IPv6 network (/48) has four "
+        "times as many.",
     )
     web_root: Path | None = key.optional_path("Folder with a front end to serve in addition to the API.")
     allowed_origins: tuple[str, ...] = key.names(

@@ -48,7 +48,9 @@ class AuthSection:
         "can always log in.",
     )
     login_limits: tuple[RateLimit, ...] = key.rate_limits(
-        ["5 per minute"], "Limits of logins per client address, and per account and client address."
+        ["5 per minute"],
+        "Limits of failed logins per client address, and per account and client address; an IPv6 network (/48) has "
+        "four times as many.",
     )
     max_concurrent_hashes: int = key.integer(
         0,
@@ -254,7 +256,8 @@ class ChatSection:
         "10 seconds", "How long to wait for the platform's responses.", at_least="100 ms", at_most="1 minute"
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
-        ["10 per minute", "60 per hour"], "Limits of started links per client address."
+        ["10 per minute", "60 per hour"],
+        "Limits of started links per client address; an IPv6 network (/48) has four times as many.",
     )
 
 

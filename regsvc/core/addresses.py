@@ -13,6 +13,9 @@ Network = IPv4Network | IPv6Network
 
 LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 
+NETWORK_FACTOR: Final = 4
+"""Limits of an IPv6 network (`network_key`), as a multiple of those of a client (`limit_key`)."""
+
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 

@@ -46,6 +46,16 @@ def test_an_ipv6_subscriber_is_one_client(strict: Stack) -> None:
     assert_refused(log_in(strict, "nobody", "x", "2001:db8::ffff"), 429, "rate_limited")
 
 
+def test_an_ipv6_subscriber_with_many_networks_has_four_times_as_many(strict: Stack) -> None:
+    alice = strict.pending("alice")
+    assert log_in(strict, alice.name, alice.password, "2001:db8:1::1").status == 200  # is not counted
+    for number in range(4 * LIMIT):
+        reply = log_in(strict, f"nobody{number}", "x", f"2001:db8:1:{number:x}::1")
+        assert_refused(reply, 401, "bad_credentials")
+    assert_refused(log_in(strict, "nobody", "x", "2001:db8:1:ffff::1"), 429, "rate_limited")
+    assert log_in(strict, alice.name, alice.password, "2001:db8:2::1").status == 200
+
+
 def test_lies_about_the_client_fill_one_bucket(make_stack: MakeStack) -> None:
     stack = make_stack(config={"auth": {"login_limits": ["20 per minute"]}, "http": {"trusted_proxies": []}})
     for number in range(20):

@@ -6,7 +6,10 @@ from datetime import timedelta
 import pytest
 from peewee import Database
 
+from regsvc.auth.limit_windows import client_checks
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits
+from regsvc.core.addresses import limit_key
+from regsvc.core.caller import Caller
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
@@ -200,6 +203,19 @@ def test_memory_counts_all_or_none(memory: MemoryLimits) -> None:
     with pytest.raises(RateLimited):
         memory.hit_all([("login.client", "::1", once), ("login.account", "alice ::1", once)])
     memory.hit("login.client", "::1", once)
+
+
+def test_an_ipv6_network_is_counted_with_all_its_clients(memory: MemoryLimits) -> None:
+    def ask(address: str) -> None:
+        memory.hit_all(
+            client_checks("status.client", Caller(address, limit_key(address), "en", "request-1"), PER_CLIENT)
+        )
+
+    for number in range(12):  # four times what a client may
+        ask(f"2001:db8:1:{number:x}::1")
+    with pytest.raises(RateLimited):
+        ask("2001:db8:1:ffff::1")
+    ask("2001:db8:2::1")
 
 
 def test_a_right_login_clears_its_limit(memory: MemoryLimits) -> None:

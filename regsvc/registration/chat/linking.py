@@ -11,6 +11,7 @@ from typing import Final
 
 from peewee import Database
 
+from regsvc.auth.limit_windows import client_checks
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import ChatDenied, InvalidField, NotEnabled, Overloaded, ProviderUnavailable, UserNotFound
@@ -92,7 +93,7 @@ class ChatLinking:
 
         With the owner's own session the link is claimed at once; otherwise it stays unclaimed at first.
         """
-        self._limits.hit("chat.begin", caller.limit_key, self._limits_per_client)
+        self._limits.hit_all(client_checks("chat.begin", caller, self._limits_per_client))
         is_owners = session is not None and (username is None or name_key(username) == name_key(session.username))
         return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
 
