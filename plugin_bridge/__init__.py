@@ -8,4 +8,5 @@
 - `hashers/`: AuthMe's hash algorithms and its password check.
 - `server/`: `ops.json` and `server.properties` (`files`), RCON (`rcon`, `console_commands`), `status_ping`,
   `plugin_jar`.
+- `regular_files.py`: what may be read without waiting.
 """

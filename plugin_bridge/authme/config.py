@@ -30,6 +30,7 @@ from plugin_bridge.authme.rules import (
     compile_java_pattern,
 )
 from plugin_bridge.hashers import HashingConfig
+from plugin_bridge.regular_files import require_regular_file
 
 log = logging.getLogger(__name__)
 
@@ -243,6 +244,7 @@ def read_authme_config(path: Path) -> AuthMeConfig:
 
 def _load(path: Path) -> object:
     try:
+        require_regular_file(path)
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as problem:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plugin_bridge.regular_files import require_regular_file
+
 log = logging.getLogger(__name__)
 
 HIGHEST_LEVEL = 4
@@ -189,6 +191,7 @@ def _find_stamp(path: Path) -> _Stamp:
 
 
 def _read_bounded(path: Path) -> bytes:
+    require_regular_file(path)
     with path.open("rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import yaml
 
+from plugin_bridge.regular_files import require_regular_file
+
 log = logging.getLogger(__name__)
 
 MAX_DESCRIPTION_BYTES = 64 * 1024
@@ -56,6 +58,7 @@ class PluginJar:
 def _read_version(jar: Path, plugin: str) -> str | None:
     """Return the version, or None for another plugin's jar and for one that is broken or still being copied."""
     try:
+        require_regular_file(jar)
         with zipfile.ZipFile(jar) as archive, archive.open("plugin.yml") as file:
             written = file.read(MAX_DESCRIPTION_BYTES + 1)
         described = _parse(written)

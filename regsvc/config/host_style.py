@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from regsvc.config.value_checks import unreadable_reason
 from regsvc.core.colours import READABLE, contrast, readable_on
 
 if TYPE_CHECKING:
@@ -91,19 +91,14 @@ def read_style(file: Path | None) -> str:
 
 def unusable_style_reason(file: Path) -> str | None:
     """Return a sentence if the file cannot be the style sheet of a host, else None."""
+    if reason := unreadable_reason(file):
+        return reason
+    if file.stat().st_size > MAX_STYLE_BYTES:
+        return f"{file} is larger than {MAX_STYLE_BYTES // 1024} KiB; every visitor would wait for it"
     try:
-        status = file.stat()
-        if not S_ISREG(status.st_mode):
-            return f"{file} is not a regular file"  # reading a pipe would never end
-        if status.st_size > MAX_STYLE_BYTES:
-            return f"{file} is larger than {MAX_STYLE_BYTES // 1024} KiB; every visitor would wait for it"
         file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return f"there is no file {file}"
     except UnicodeDecodeError:
         return f"{file} is not UTF-8 text; save it as UTF-8"
-    except OSError as error:
-        return f"{file} cannot be read ({error.strerror}); make it a regular file that the companion's user may read"
     return None
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import get_type_hints
 
+from plugin_bridge.regular_files import require_regular_file
 from regsvc.config.key_types import keys_of
 from regsvc.config.sections import Config, ConfigError, Download
 from regsvc.config.toml_mistakes import explain_mistake
@@ -54,6 +55,7 @@ def section_class(section: str) -> type | None:
 def file_layer(path: Path) -> Layer:
     """Read a TOML file. Raises `ConfigError` if it cannot be read or parsed."""
     try:
+        require_regular_file(path)
         # Some editors on Windows write a byte order mark, which TOML does not allow.
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:

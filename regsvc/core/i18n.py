@@ -18,6 +18,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final, Self
 
+from plugin_bridge.regular_files import require_regular_file
 from regsvc.core.errors import Refusal
 from regsvc.core.startup_error import StartupError
 
@@ -218,6 +219,7 @@ class BrokenTranslation(StartupError, ValueError):
 def read_texts(file: Traversable) -> dict[str, str]:
     """Read a file's texts by dotted key, however the tables are nested. Raises `BrokenTranslation`."""
     try:
+        require_regular_file(file)
         return _flatten(tomllib.loads(file.read_text(encoding="utf-8")))
     except UnicodeDecodeError as error:
         raise BrokenTranslation(f"{file}: it is not UTF-8 text; save it as UTF-8.") from error

@@ -101,7 +101,7 @@ def test_a_style_sheet_that_cannot_be_used_is_refused(tmp_path: Path, content: b
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "own.css")
     file = write(tmp_path / "companion.toml", '[server]\ncustom_css = "own.css"\n')
-    with pytest.raises(ConfigError, match="is not a regular file"):
+    with pytest.raises(ConfigError, match="make it a regular file"):
         load_config(file, {})
 
 

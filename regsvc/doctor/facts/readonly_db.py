@@ -17,6 +17,8 @@ import pymysql
 from peewee import MySQLDatabase
 from pymysql.cursors import DictCursor
 
+from plugin_bridge.regular_files import require_regular_file
+
 Row = dict[str, Any]
 
 _CONNECT_TIMEOUT: Final = 1.0  # seconds
@@ -77,10 +79,12 @@ class ReadOnlySqlite(ReadOnlyDatabase):
         # A journal beside the file means that it is in use. Without one it is complete and needs no lock, which in WAL
         # mode would leave two files behind.
         is_at_rest = not in_process and not file.with_name(f"{file.name}-wal").exists()
-        uri = f"file:{quote(str(file.absolute()))}?mode=ro{'&immutable=1' if is_at_rest and _is_wal(file) else ''}"
         try:
+            require_regular_file(file)
+            is_immutable = is_at_rest and _is_wal(file)
+            uri = f"file:{quote(str(file.absolute()))}?mode=ro{'&immutable=1' if is_immutable else ''}"
             self._connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise DatabaseUnreadable(str(error)) from error
         self._connection.row_factory = sqlite3.Row
         self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")

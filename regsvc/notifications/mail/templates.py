@@ -19,6 +19,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from plugin_bridge.regular_files import require_regular_file
 from regsvc.core.i18n import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
 from regsvc.core.startup_error import StartupError
 from regsvc.core.text import strip_invisible
@@ -198,9 +199,12 @@ def _check(file: Traversable, written: str, names: frozenset[str]) -> None:
 
 def _read(file: Traversable) -> str:
     try:
+        require_regular_file(file)
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BrokenTemplate(f"{file}: the file is not UTF-8.") from error
+    except OSError as error:
+        raise BrokenTemplate(f"{file}: it cannot be read ({error.strerror}).") from error
 
 
 def _fill(text: str, values: Values, escape: Callable[[str], str]) -> str:
