@@ -17,6 +17,15 @@ from tests.support.watching import ask_until
 
 ADDRESS = "play.willow.example:25570"
 LINK = "minecraft:?addExternalServer=Willow%20%26%20Valley|play.willow.example:19132"
+MENUS = {
+    "Start Minecraft: Java Edition and choose “Multiplayer”.": ["Multiplayer"],
+    f"Choose “Add Server”, enter {ADDRESS} as “Server Address” and choose “Done”.": [
+        "Add Server",
+        f"Server Address{ADDRESS}Done",
+    ],
+    "Select the server in the list and choose “Join Server”.": ["Willow & ValleyJoin Server"],
+}
+"""The steps for Java, each with what is written in its pictures of the game's menus."""
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
@@ -37,9 +46,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def expect_help(page: Page) -> None:
     expect(page.get_by_role("heading", name="How to join")).to_be_visible()
-    expect(page.get_by_text(ADDRESS, exact=True)).to_be_visible()
+    expect(page.locator(".copyable").get_by_text(ADDRESS, exact=True)).to_be_visible()
     expect(page.get_by_text("1.20 to 1.21.4")).to_be_visible()
-    expect(page.get_by_text(f"Choose “Add Server”, enter {ADDRESS} and join.")).to_be_visible()
+    for step in MENUS:
+        expect(page.get_by_role("listitem").filter(has_text=step)).to_be_visible()
+    expect(page.locator("li > [aria-hidden=true]")).to_have_text([menu for menus in MENUS.values() for menu in menus])
     page.get_by_text("Bedrock Edition (phone").click()
     expect(page.get_by_text("the address play.willow.example and the port 19132")).to_be_visible()
     expect(page.get_by_role("link", name="Add to Minecraft")).to_have_attribute("href", LINK)
@@ -61,6 +72,7 @@ def test_the_server_page_says_how_to_join_though_it_knows_no_status(open_page: O
 def test_it_does_so_in_chinese(open_page: OpenPage, size: str) -> None:
     page = open_page("/server", size=size, language="zh")
     expect(page.get_by_role("heading", name="如何加入")).to_be_visible()
+    expect(page.locator("li > [aria-hidden=true]").last).to_have_text("Willow & Valley加入服务器")
     page.get_by_text("基岩版").click()
     expect(page.get_by_role("link", name="添加到 Minecraft")).to_be_visible()
     assert find_serious_faults(page) == []

@@ -32,13 +32,7 @@ export function joinHelp(api, config, { heading = "h2", username = "" } = {}) {
 function render({ versions, bedrock }, address, config, heading, username) {
   const isBedrock = playsBedrock(username);
   const login = config.authme.enabled && make("li", {}, t("join_login"));
-  const java = make(
-    "ol",
-    {},
-    make("li", {}, t("join_java_open")),
-    make("li", {}, t("join_java_add", { address })),
-    login,
-  );
+  const java = renderJava(address, config.webServerPrefix, login);
   return [
     make(heading, {}, t("join_title")),
     definitionList([
@@ -52,6 +46,40 @@ function render({ versions, bedrock }, address, config, heading, username) {
           make("details", { open: isBedrock }, make("summary", {}, t("join_bedrock")), renderBedrock(bedrock, login)),
         ],
   ];
+}
+
+/**
+ * Make the steps, with pictures of the game's menus. Screen readers have the sentences, which name the same buttons.
+ *
+ * @param {string} address
+ * @param {string} server
+ * @param {Child} login
+ */
+function renderJava(address, server, login) {
+  const words = {
+    address,
+    multiplayer: t("game_multiplayer"),
+    add: t("game_add"),
+    label: t("game_address"),
+    done: t("game_done"),
+    join: t("game_join"),
+  };
+  const step = (/** @type {string} */ key, /** @type {Child[][]} */ ...menus) =>
+    make(
+      "li",
+      {},
+      t(key, words),
+      menus.map((menu) => make("div", { class: "menu", "aria-hidden": "true" }, menu)),
+    );
+  const press = (/** @type {string} */ word) => make("b", {}, word);
+  return make(
+    "ol",
+    {},
+    step("join_java_open", [make("p"), press(words.multiplayer), make("p")]),
+    step("join_java_add", [press(words.add)], [words.label, make("code", {}, address), press(words.done)]),
+    step("join_java_join", [make("code", {}, server), press(words.join)]),
+    login,
+  );
 }
 
 /**
