@@ -244,7 +244,7 @@ class ApiHandler(BaseHandler):
         return self.services.translations.text(key, self.language, **facts)
 
     def word_reason(self, stored: str | None) -> str | None:
-        """Return the reason of a decision in the caller's language, if it is not an operator's own words."""
+        """Return the reason of a decision in the caller's language, unless it is in an operator's own words."""
         return self.services.translations.reason(stored, self.language)
 
     def message(self, key: str, /, **facts: object) -> str:
@@ -267,7 +267,8 @@ class ApiHandler(BaseHandler):
             "code": refusal.code,
             "message": self.services.translations.refusal(refusal, self.language),
         }
-        return body | ({"field": refusal.field} if refusal.field else {}) | refusal.facts
+        facts = self.services.translations.facts_of(refusal, self.language)
+        return body | ({"field": refusal.field} if refusal.field else {}) | facts
 
     # --- Tornado's hooks ---
 

@@ -5,7 +5,7 @@ import getpass
 import json
 import sys
 import warnings
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, STATUSES
 from regsvc.users.transitions import TRANSITIONS, DecisionDetails
+from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import PLUGIN_STATES, UserQuery
 
 PERMANENT: Final = "permanent"
@@ -48,7 +49,7 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
     for name in TRANSITIONS:
         decide = add(name, f"{name} a user")
         _add_name(decide)
-        decide.add_argument("--reason", metavar="TEXT")
+        decide.add_argument("--reason", metavar="TEXT", help="or the code of a built-in one: reject.short_answers")
         decide.add_argument("--silent", action="store_true", help="send no mail")
         if name == "reject":
             decide.add_argument("--may-reapply", action="store_true", help="allow another application at once")
@@ -120,6 +121,7 @@ def _show(args: argparse.Namespace, app: App) -> int:
         print(f"companion: there is no user {args.username}", file=sys.stderr)
         return 1
     shown: dict[str, Any] = {field.name: getattr(entry, field.name) for field in fields(entry)}
+    shown |= _reasons_in_words(entry, app)
     dates = app.worker.run_here(app.services.users.list_unreadable_dates, entry.username)
     dispute = app.worker.run_here(app.services.user_details.find_email_dispute, entry.username)
     shown["second_factor"] = app.worker.run_here(_find_second_factor, entry.username, app)
@@ -129,6 +131,16 @@ def _show(args: argparse.Namespace, app: App) -> int:
         shown["unreadable_dates"] = {date.column: date.value for date in dates}
     print(json.dumps(shown, indent=2, ensure_ascii=False, default=_to_json))
     return 0
+
+
+def _reasons_in_words(entry: UserListItem, app: App) -> dict[str, Any]:
+    """Return the fields with reasons, in the host's language where they are codes."""
+    translations, language = app.runtime_parts.translations, app.context.config.server.language
+    shown: dict[str, Any] = {"reason": translations.reason(entry.reason, language)}
+    if entry.rejections is not None:
+        last_reason = translations.reason(entry.rejections.last_reason, language)
+        shown["rejections"] = replace(entry.rejections, last_reason=last_reason)
+    return shown
 
 
 def _find_second_factor(username: str, app: App) -> str:

@@ -131,13 +131,18 @@ class Translations:
         key = f"fault.{refusal.code}.{refusal.facts.get('fault')}"
         if key not in self._texts[FALLBACK_LANGUAGE]:
             key = f"refusal.{refusal.code}"
-        facts = {"field": refusal.field, **refusal.facts}
+        facts = {"field": refusal.field, **self.facts_of(refusal, language)}
         if "status" in facts:
             facts["status"] = self.text(f"status.{facts['status']}", language)
         return self.text(key, language, **facts)
 
+    def facts_of(self, refusal: Refusal, language: str) -> dict[str, object]:
+        """Return the facts of a refusal, with the reason of a decision in words."""
+        reason = refusal.facts.get("reason")
+        return refusal.facts | ({"reason": self.reason(reason, language)} if isinstance(reason, str) else {})
+
     def reason(self, stored: str | None, language: str) -> str | None:
-        """Return the reason of a decision: in words if we gave it (`[reason]`), else as the operator wrote it."""
+        """Return the reason of a decision: in words if it is a code (`[reason]`), else as the operator wrote it."""
         code = _EARLIER_REASONS.get(stored or "", stored)
         if f"reason.{code}" not in self._texts[FALLBACK_LANGUAGE]:
             return stored

@@ -27,6 +27,17 @@ BAN_ENDED: Final = "ban_ended"
 NAME_TAKEN_IN_GAME: Final = "name_taken_in_game"
 OWN_REASONS: Final = (BAN_ENDED, NAME_TAKEN_IN_GAME)
 """Codes of reasons that we give, not an operator; stored as they are, and worded when shown (`Translations.reason`)."""
+BUILT_IN_REASONS: Final = (
+    "reject.short_answers",
+    "reject.name_not_allowed",
+    "reject.has_account",
+    "reject.answers_against_rules",
+    "ban.griefing",
+    "ban.cheating",
+    "ban.insults",
+    "approve.welcome",
+)
+"""Codes of reasons that operators choose from, stored and worded in the same way. Any other text is an operator's."""
 
 
 @dataclass(frozen=True)

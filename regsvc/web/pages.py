@@ -139,6 +139,9 @@ class PageHandler(LayoutHandler):
         texts: dict[str, str] = {}
         for section in self._page.sections:
             texts |= translations.section(section, self.language)
+        if not self._page.is_for_players:
+            reasons = translations.section("reason", self.language)
+            texts |= {f"reason.{code}": words for code, words in reasons.items()}
         self.render_page(
             self._template,
             self._page,

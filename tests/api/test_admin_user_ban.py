@@ -52,6 +52,16 @@ def test_it_reaches_the_game_and_the_sessions_before_the_reply(stack: Stack) -> 
     assert (user["plugin"], user["banExpiresAt"], user["reason"]) == ("locked", None, "griefing")
 
 
+def test_a_built_in_reason_is_in_the_players_own_language(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.decides("ban", bob, reason="ban.insults", language="en")
+    body = {"username": bob.name, "password": bob.password, "language": "de"}
+    payload = assert_refused(stack.post("/api/login", body), 403, "banned", language="de")
+    assert (payload["reason"], payload["message"]) == ("Beleidigungen", "Dieses Konto ist gebannt: Beleidigungen")
+    stack.decides("ban", bob, expiresAt=in_hours(1))  # the reason stays
+    assert stack.user(bob)["reason"] == "Insults"
+
+
 def test_it_is_mailed_with_reason_and_end(stack: Stack) -> None:
     bob, alice = stack.approved("bob"), stack.pending("alice", language="zh")
     stack.decides("ban", bob, reason="griefing", expiresAt=4_102_444_800_000)

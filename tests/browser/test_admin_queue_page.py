@@ -143,7 +143,12 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(dialog.get_by_label("No reason")).to_be_checked()
     assert box_of(dialog) == place
     page.keyboard.press("2")
-    expect(dialog.get_by_label("Reason, in your own words")).to_have_value(re.compile("This name cannot be used here"))
+    words = dialog.get_by_label("Reason, in your own words")
+    expect(words).to_have_value(re.compile("This name cannot be used here"))
+    expect(dialog.get_by_text("Sent in each user's language.")).to_be_visible()
+    assert box_of(dialog) == place
+    words.press_sequentially(" Sorry!")  # her own words from now on
+    expect(dialog.get_by_text("Sent in each user's language.")).to_be_hidden()
     page.keyboard.press("Escape")
 
     # another operator was faster with one of them; without a stream, only the reply says so
@@ -153,7 +158,7 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(olivia.pending_bar).to_contain_text("Another operator already decided; the status is now Approved.")
     assert stack.user(Person(names[0], "", ""))["reason"] == "No alts."
     assert stack.audits(Person(names[0], "", ""), "user.rejected")[0]["detail"]["mayReapply"] is True
-    assert stack.smtp.letters_to(f"{names[0].lower()}@example.org") == []
+    assert stack.smtp.letters_to(f"{names[0]}@example.org") == []
     olivia.pending_bar.get_by_role("button", name="OK").click()
     expect(olivia.pending_bar).to_be_hidden()
 
@@ -204,7 +209,7 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(
     names = insert_applicants(stack, 130)
     found = [names[110], names[120]]
     our_database(stack).execute(
-        "UPDATE regsvc_user SET registration_ip = '10.9.9.9' WHERE username_key IN (?, ?)",
+        "UPDATE regsvc_user SET registration_ip = '10.9.9.9', language = 'de' WHERE username_key IN (?, ?)",
         tuple(name.lower() for name in found),
     )
     olivia = open_queue(open_page, size=size, language=language)
@@ -229,9 +234,10 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(
     olivia.press_or_tap("r", page.locator(".bulk").get_by_role("button", name=say("do_reject"), exact=True))
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label(say("no_reason"))).to_be_checked()
+    words = say("reason.reject.has_account")
     page.keyboard.press("3")
     page.keyboard.press("r")
-    expect(olivia.pending_bar).to_contain_text(say("text_reject_3"))
+    expect(olivia.pending_bar).to_contain_text(words)
     expect(olivia.pending_bar).to_contain_text(say("tray_count", count=2))
     expect(page.get_by_text(say("users_none"))).to_be_visible()
     expect(badge).to_have_text("128")
@@ -239,16 +245,26 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(
     expect(both).to_be_visible()
     expect(badge).to_have_text("130")
 
+    # the reason chosen last is suggested now; each reads it in their own language
+    olivia.press_or_tap("r", page.locator(".bulk").get_by_role("button", name=say("do_reject"), exact=True))
+    expect(dialog.get_by_label(words)).to_be_checked()
+    page.keyboard.press("r")
+    expect(badge).to_have_text("128")
+    page.clock.run_for(12_000)
+    expect(olivia.pending_bar).to_be_hidden(timeout=20_000)
+    assert "Du hast hier schon ein Konto." in stack.smtp.wait_for(f"{found[0]}@example.org").text
+    assert stack.user(Person(found[0], "", ""))["reason"] == "You already have an account here."
+
     page.get_by_role("button", name=say("filters_clear")).click()
-    expect(counted).to_have_text(say("queue_count", count=130))
+    expect(counted).to_have_text(say("queue_count", count=128))
     second = olivia.person(names[1])
     place = box_of(second)
     page.locator(".applicants input").first.check()
-    expect(page.get_by_text(say("chosen_of", count=1, total=130))).to_be_visible()
+    expect(page.get_by_text(say("chosen_of", count=1, total=128))).to_be_visible()
     assert box_of(second) == place  # nothing moves under the pointer
-    page.get_by_role("button", name=say("choose_all", count=130)).click()
-    expect(page.get_by_text(say("chosen_of", count=130, total=130))).to_be_visible()
-    expect(page.locator(".applicants input:checked")).to_have_count(130)
+    page.get_by_role("button", name=say("choose_all", count=128)).click()
+    expect(page.get_by_text(say("chosen_of", count=128, total=128))).to_be_visible()
+    expect(page.locator(".applicants input:checked")).to_have_count(128)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -11,7 +11,7 @@ import pytest
 
 from regsvc.core.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
 from regsvc.core.i18n import OPERATORS_SECTIONS, Translations, load_translations
-from regsvc.users.transitions import OWN_REASONS
+from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
 from tests.support.each import assert_each
 
 BUILT_IN = load_translations()
@@ -41,7 +41,9 @@ def test_english_and_chinese_are_built_in() -> None:
 
 
 def test_reasons_of_our_own_are_worded_and_operators_words_stay() -> None:
-    for code in OWN_REASONS:
+    codes = {*OWN_REASONS, *BUILT_IN_REASONS}
+    assert {f"reason.{code}" for code in codes} == {key for key in BUILT_IN.keys("en") if key.startswith("reason.")}
+    for code in codes:
         assert len({BUILT_IN.reason(code, language) for language in ("en", "zh-CN")} - {code}) == 2
     assert BUILT_IN.reason("the ban has ended", "zh") == "封禁已到期。"  # as earlier versions stored it
     assert [BUILT_IN.reason(words, "zh") for words in ("griefing", "", None)] == ["griefing", "", None]

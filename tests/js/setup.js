@@ -29,7 +29,11 @@ class MemoryStorage {
   }
 }
 
-const texts = { unreachable: "The server could not be reached." };
+const texts = {
+  unreachable: "The server could not be reached.",
+  "reason.ban.griefing": "Griefing",
+  "reason.ban.cheating": "Cheating",
+};
 
 const page = new EventTarget();
 Object.assign(globalThis, {

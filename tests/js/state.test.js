@@ -3,10 +3,13 @@ import { beforeEach, test } from "node:test";
 
 import { recall, store } from "../../regsvc/web/static/admin/browser-storage.js";
 import {
+  encodeReason,
+  lastReason,
   rememberReason,
   removeReason,
   savedReasons,
   saveReason,
+  wordReason,
 } from "../../regsvc/web/static/admin/decisions/saved-reasons.js";
 import { hashFor, parseHash } from "../../regsvc/web/static/admin/view-context.js";
 import { Draft } from "../../regsvc/web/static/register/draft.js";
@@ -101,4 +104,14 @@ test("saved reasons keep their order, without doubles", () => {
   assert.deepEqual(savedReasons("reject"), ["two", "one"]);
   rememberReason("ban", "spam");
   assert.deepEqual(JSON.parse(localStorage.getItem("companion.last_texts")), { ban: "spam" });
+});
+
+test("built-in reasons are codes, also those that an earlier version saved in words", () => {
+  assert.deepEqual(savedReasons("ban"), ["ban.griefing", "ban.cheating"]);
+  localStorage.setItem("companion.texts", JSON.stringify({ ban: ["Cheating", "Cheating, twice"] }));
+  localStorage.setItem("companion.last_texts", JSON.stringify({ ban: "Cheating" }));
+  assert.deepEqual(savedReasons("ban"), ["ban.cheating", "Cheating, twice"]);
+  assert.equal(lastReason("ban"), "ban.cheating");
+  assert.deepEqual(["ban.cheating", "ban.unknown", "spam"].map(wordReason), ["Cheating", "ban.unknown", "spam"]);
+  assert.equal(encodeReason("reject", "Cheating"), "Cheating");
 });

@@ -145,6 +145,15 @@ def test_an_event_is_posted_for_people_and_for_programs(
     }
 
 
+def test_a_built_in_reason_is_posted_in_words_and_as_its_code(store: WebhookHarness, receiver: WebhookReceiver) -> None:
+    store.webhook.enqueue("rejected", "Alice", "rejected", "reject.has_account")
+    assert store.attempt(store.transport(receiver.url)).outcome == "sent"
+    [call] = receiver.calls
+    event = call.json["companion"]
+    assert (event["reason"], event["reasonCode"]) == ("You already have an account here.", "reject.has_account")
+    assert call.json["embeds"] == [{"description": r"You already have an account here\."}]
+
+
 def test_no_name_and_no_reason_can_ping_format_or_link(store: WebhookHarness, receiver: WebhookReceiver) -> None:
     """R34"""
     nasty = "@everyone <@80351110224678912> **_`~|\u202e\x1b[1m\r\n# https://evil.example [x](y)"

@@ -26,10 +26,19 @@ from regsvc.api.types.messages import (
 from regsvc.api.types.registration import Platform, Status
 from regsvc.core.errors import InvalidField
 from regsvc.database.audit import ACTIONS
+from regsvc.users.transitions import BUILT_IN_REASONS
 
 MAX_BATCH = 100
 
-Reason = Annotated[str, Meta(max_length=4000, description="Mailed and shown to the user.", examples=["Griefing"])]
+Reason = Annotated[
+    str,
+    Meta(
+        max_length=4000,
+        description="Mailed and shown to the user: a text, or the code of a built-in reason, which everyone reads in "
+        f"their own language (replies have its words): {', '.join(f'`{code}`' for code in BUILT_IN_REASONS)}.",
+        examples=["Too many alts"],
+    ),
+]
 PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
 Outcome = Annotated[
     str,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from regsvc.cli.docs import write_or_check
 from regsvc.cli.docs.example_queries import EXAMPLE_QUERIES, ExampleQuery
+from regsvc.core.i18n import FALLBACK_LANGUAGE, read_built_in_texts
 from regsvc.database.schema import Column, Relation, list_tables, list_views
-from regsvc.users.transitions import TRANSITIONS
+from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS, TRANSITIONS
 
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "docs" / "schema.md"
 
@@ -46,6 +47,11 @@ at their next request. These edits have a meaning:
 With the status you may set a `reason`, and with `banned` a `ban_expires_at`. A ban ends when its `ban_expires_at` has
 passed, however it was set.
 
+A reason is what an operator wrote, or one of these codes, here and in the details of the audit log. Mails and pages have
+its words in the reader's language:
+
+{reasons}
+
 Write dates as `2031-06-01` or `2031-06-01 18:30:00`, in UTC. The database refuses anything else, `01.06.2031` for
 example. A date that cannot be read (in a database of an older version, or a zero date of MySQL and MariaDB) counts as
 empty, so that a ban with such an end is permanent; a required date counts as 1970. The sync reports it once, in the log
@@ -80,7 +86,7 @@ def schema_doc() -> str:
     """Return the text of docs/schema.md."""
     blocks = [
         _HEAD,
-        _EDITING.format(edits=_edits()),
+        _EDITING.format(edits=_edits(), reasons=_reasons()),
         "## Example queries\n",
         *(_query(number, query) for number, query in enumerate(EXAMPLE_QUERIES, 1)),
         _VIEWS,
@@ -103,6 +109,12 @@ def _edits() -> str:
         if transition.target is not None
     ]
     return _grid(("from", "to", "is a"), rows).rstrip()
+
+
+def _reasons() -> str:
+    texts = read_built_in_texts()[FALLBACK_LANGUAGE]
+    rows = [(f"`{code}`", texts[f"reason.{code}"]) for code in (*BUILT_IN_REASONS, *OWN_REASONS)]
+    return _grid(("code", "in English"), rows).rstrip()
 
 
 def _query(number: int, query: ExampleQuery) -> str:

@@ -123,8 +123,9 @@ class RconTransport(Transport):
         if message.template == "pardon":
             return pardon(message.recipient)
         payload = json.loads(message.payload or "{}")
-        key = f"game.{payload['cause']}_because" if payload["reason"] else f"game.{payload['cause']}"
-        reason = self._translations.text(key, message.language, server=self._server_name, reason=payload["reason"])
+        given = self._translations.reason(payload["reason"], message.language)
+        key = f"game.{payload['cause']}_because" if given else f"game.{payload['cause']}"
+        reason = self._translations.text(key, message.language, server=self._server_name, reason=given)
         return ban(message.recipient, reason) if message.template == "ban" else kick(message.recipient, reason)
 
     def _log_outage(self, error: RconError) -> None:

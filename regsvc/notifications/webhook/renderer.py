@@ -35,14 +35,20 @@ class WebhookRenderer:
         """Return the whole call. No name in it can mention a user, apply formatting or become a link."""
         payload = json.loads(message.payload or "{}")
         name = escape_markdown(shorten(payload["username"], _MAX_NAME))
+        payload |= self._words(payload.get("reason"), message.language)
         body: dict[str, Any] = {
             "content": self._translations.text(f"webhook.{payload['event']}", message.language, username=name),
-            "embeds": _embeds(self._translations.reason(payload.get("reason"), message.language)),
+            "embeds": _embeds(payload.get("reason")),
             "allowed_mentions": {"parse": []},
             "companion": {"server": self._server_name, **payload},
         }
         encoded = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
         return RenderedWebhook(payload["delivery"], payload["event"], encoded)
+
+    def _words(self, stored: str | None, language: str) -> dict[str, str]:
+        """Return the fields for a reason that is a code; none for an operator's own words, which stay as they are."""
+        words = self._translations.reason(stored, language)
+        return {} if words is None or stored is None or words == stored else {"reason": words, "reasonCode": stored}
 
 
 def escape_markdown(text: str) -> str:

@@ -82,7 +82,7 @@ def test_one_name_of_three_is_enough_and_the_first_counts(plain: Stack, token: s
 
 def test_the_audit_log_is_in_words_they_know(plain: Stack, token: str) -> None:
     alice, bob = plain.approved("alice"), plain.pending("bob")
-    plain.decides("reject", bob, reason="Too young")
+    plain.decides("reject", bob, reason="reject.has_account")
     plain.post("/api/logout", token=plain.user_token(alice))
     plain.get("/api/admin/users", token=plain.user_token(alice))
     plain.post("/api/login", {"username": alice.name, "password": "wrong"})
@@ -99,7 +99,7 @@ def test_the_audit_log_is_in_words_they_know(plain: Stack, token: str) -> None:
     of_alice = {entry["action"] for entry in audits if alice.name in (entry["target"], entry["operator"])}
     assert of_alice == {"register", "approve", "login", "logout", "admin_access_denied", "password_change"}
     [rejected] = [entry for entry in audits if (entry["action"], entry["target"]) == ("reject", bob.name)]
-    assert (rejected["operator"], rejected["detail"]) == (OPERATOR, "Too young")
+    assert (rejected["operator"], rejected["detail"]) == (OPERATOR, "You already have an account here.")
     [approved] = [entry for entry in audits if (entry["action"], entry["target"]) == ("approve", alice.name)]
     assert approved["detail"] == ""
 

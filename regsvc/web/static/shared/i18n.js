@@ -37,6 +37,15 @@ function hasText(key) {
 }
 
 /**
+ * Return the keys that begin like this, in the order of the translations.
+ *
+ * @param {string} prefix
+ */
+function keysOf(prefix) {
+  return Object.keys(texts).filter((key) => key.startsWith(prefix));
+}
+
+/**
  * Return a language's own name: "中文", "Français".
  *
  * @param {string} tag
@@ -93,4 +102,4 @@ function formatTime(milliseconds) {
     : new Date(milliseconds).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" });
 }
 
-export { formatTime, hasText, LANGUAGE_SWITCH, language, languageName, languages, switchLanguage, t };
+export { formatTime, hasText, keysOf, LANGUAGE_SWITCH, language, languageName, languages, switchLanguage, t };

@@ -4,7 +4,16 @@ import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { countNames } from "../phrases.js";
 import { BanEndField } from "./ban-end-field.js";
-import { lastReason, rememberReason, removeReason, savedReasons, saveReason } from "./saved-reasons.js";
+import {
+  encodeReason,
+  isBuiltIn,
+  lastReason,
+  rememberReason,
+  removeReason,
+  savedReasons,
+  saveReason,
+  wordReason,
+} from "./saved-reasons.js";
 
 const LONGEST_REASON = 4000; // characters, as in the API
 
@@ -49,7 +58,9 @@ class DecisionDialog {
     /** @type {Array<{ reason: string, input: HTMLInputElement, element: HTMLElement }>} */
     this.choices = [];
     this.reasons = make("div", { class: "reasons" });
-    this.reason = this.reasonField(reason ?? lastReason(decision));
+    this.reason = this.reasonField(wordReason(reason ?? lastReason(decision)));
+    this.hint = make("span", { class: "quiet-text", id: uniqueId("hint") }, t("reason_translated"));
+    this.reason.setAttribute("aria-describedby", this.hint.id);
     const isMessage = this.isMessage;
     this.save = button(t(isMessage ? "message_save" : "text_save"), () => this.saveReason(), "plain");
     this.remove = button(t(isMessage ? "message_remove" : "text_remove"), () => this.removeReason(), "plain");
@@ -68,6 +79,11 @@ class DecisionDialog {
     return this.decision === "approve";
   }
 
+  /** The reason: the code of a built-in one, or words. */
+  get value() {
+    return encodeReason(this.decision, this.reason.value.trim());
+  }
+
   open() {
     this.renderReasons();
     document.body.append(this.dialog);
@@ -79,7 +95,7 @@ class DecisionDialog {
   /** @param {string[]} usernames */
   makeDialog(usernames) {
     const title = uniqueId("title");
-    const links = make("div", { class: "text-buttons" }, this.save, this.remove);
+    const links = make("div", { class: "text-buttons" }, this.save, this.remove, this.hint);
     const form = make(
       "form",
       { novalidate: true, onsubmit: (/** @type {Event} */ event) => this.confirm(event) },
@@ -137,7 +153,7 @@ class DecisionDialog {
     this.choices = ["", ...savedReasons(this.decision)].map((reason, index) => {
       const input = make("input", { type: "radio", name: this.group, onchange: () => this.choose(reason) });
       const digit = index <= 9 && make("kbd", { "aria-hidden": "true" }, String(index));
-      const label = make("span", {}, reason || t(this.isMessage ? "no_message" : "no_reason"));
+      const label = make("span", {}, wordReason(reason) || t(this.isMessage ? "no_message" : "no_reason"));
       return { reason, input, element: make("label", { class: "option" }, input, digit, label) };
     });
     replaceContent(
@@ -149,29 +165,30 @@ class DecisionDialog {
 
   /** @param {string} reason */
   choose(reason) {
-    this.reason.value = reason;
+    this.reason.value = wordReason(reason);
     this.updateChoices();
   }
 
   /** Check the saved reason that the text is equal to, if any. */
   updateChoices() {
-    const reason = this.reason.value.trim();
+    const reason = this.value;
     const saved = this.choices.find((choice) => choice.reason === reason);
     for (const choice of this.choices) {
       choice.input.checked = choice === saved;
     }
+    this.hint.hidden = !isBuiltIn(reason);
     this.save.hidden = saved !== undefined;
     this.remove.hidden = saved === undefined || reason === "";
   }
 
   saveReason() {
-    saveReason(this.decision, this.reason.value.trim());
+    saveReason(this.decision, this.value);
     this.renderReasons();
     this.reason.focus();
   }
 
   removeReason() {
-    removeReason(this.decision, this.reason.value.trim());
+    removeReason(this.decision, this.value);
     this.renderReasons();
     this.reason.focus();
   }
@@ -213,7 +230,7 @@ class DecisionDialog {
     if (this.end !== null && !this.end.validate()) {
       return;
     }
-    const reason = this.reason.value.trim();
+    const reason = this.value;
     rememberReason(this.decision, reason);
     const expiresAt = this.end === null ? {} : { expiresAt: this.end.value };
     const mayReapply = this.mayReapply === null ? {} : { mayReapply: this.mayReapply.checked };

@@ -1,18 +1,46 @@
-// Reasons that operators give again and again: stored in this browser, with a few to begin with.
+// Reasons that operators give again and again: stored in this browser, with a few built-in ones to begin with. Those are
+// codes (`reject.short_answers`), which everyone reads in their own language; all others are an operator's words.
 
-import { hasText, t } from "../../shared/i18n.js";
+import { hasText, keysOf, t } from "../../shared/i18n.js";
 import { recall, store } from "../browser-storage.js";
 
 const MAX_REASONS = 30; // for one decision
+const SECTION = "reason.";
 
 /**
- * Return the saved reasons for a decision, in their order.
+ * Return a reason in words, if it is a code.
+ *
+ * @param {string} reason
+ */
+export function wordReason(reason) {
+  return isBuiltIn(reason) ? t(SECTION + reason) : reason;
+}
+
+/** @param {string} reason */
+export function isBuiltIn(reason) {
+  return hasText(SECTION + reason);
+}
+
+/**
+ * Return the code of a built-in reason for its words, and other words as they are.
+ *
+ * @param {DecisionName} decision
+ * @param {string} words
+ */
+export function encodeReason(decision, words) {
+  return builtInReasons(decision).find((code) => wordReason(code) === words) ?? words;
+}
+
+/**
+ * Return the saved reasons for a decision, in their order. Earlier versions saved built-in ones in words.
  *
  * @param {DecisionName} decision
  * @returns {string[]}
  */
 export function savedReasons(decision) {
-  return recall("texts", {})[decision] ?? defaultReasons(decision);
+  /** @type {string[] | undefined} */
+  const saved = recall("texts", {})[decision];
+  return saved?.map((reason) => encodeReason(decision, reason)) ?? builtInReasons(decision);
 }
 
 /**
@@ -39,13 +67,13 @@ export function removeReason(decision, reason) {
 
 /**
  * Return the last reason that was given, if it is a saved one; "" for none. What was written for one user alone is not
- * suggested for the next, nor what was saved in another language.
+ * suggested for the next.
  *
  * @param {DecisionName} decision
  * @returns {string}
  */
 export function lastReason(decision) {
-  const last = recall("last_texts", {})[decision] ?? "";
+  const last = encodeReason(decision, recall("last_texts", {})[decision] ?? "");
   return savedReasons(decision).includes(last) ? last : "";
 }
 
@@ -66,10 +94,6 @@ function write(decision, reasons) {
 }
 
 /** @param {DecisionName} decision */
-function defaultReasons(decision) {
-  const reasons = [];
-  while (hasText(`text_${decision}_${reasons.length + 1}`)) {
-    reasons.push(t(`text_${decision}_${reasons.length + 1}`));
-  }
-  return reasons;
+function builtInReasons(decision) {
+  return keysOf(`${SECTION}${decision}.`).map((key) => key.slice(SECTION.length));
 }

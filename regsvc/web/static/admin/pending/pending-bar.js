@@ -4,6 +4,7 @@
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { effect, Signal } from "../../shared/signal.js";
+import { wordReason } from "../decisions/saved-reasons.js";
 import { describeDecision, formatNumber, listNames, statusName } from "../phrases.js";
 
 /** @typedef {import("./pending-decision.js").PendingDecision} PendingDecision */
@@ -167,7 +168,7 @@ class Row {
   /** @param {Child[]} children */
   description(...children) {
     const { entry } = this;
-    const reason = [entry.reason, entry.mayReapply && t("may_reapply"), entry.silent && t("silently")]
+    const reason = [wordReason(entry.reason), entry.mayReapply && t("may_reapply"), entry.silent && t("silently")]
       .filter(Boolean)
       .join(" · ");
     return make(
