@@ -74,6 +74,12 @@ class Operator:
         """Open the dialog that asks for the reason, with the key or the thumb."""
         self._decide("r", "do_reject")
 
+    def reject_selected(self) -> Locator:
+        """Open the dialog for all who are selected in the queue, and return it."""
+        in_bar = self.page.locator(".bulk").get_by_role("button", name=self.say("do_reject"), exact=True)
+        self.press_or_tap("r", in_bar)
+        return self.page.get_by_role("dialog")
+
     def _decide(self, key: str, button: str) -> None:
         self.press_or_tap(key, self.card.get_by_role("button", name=self.say(button), exact=True))
 

@@ -10,8 +10,9 @@ from playwright.sync_api import Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage
-from tests.browser.operator import Operator
+from tests.browser.operator import Operator, box_of, open_queue
 from tests.browser.words import both_ways
+from tests.support.applicants import insert_applicants
 from tests.support.operators import Operators
 from tests.support.stack import Person, Stack
 
@@ -57,10 +58,12 @@ def test_what_others_do_is_seen_at_once(stack: Stack, open_page: OpenPage) -> No
     expect(olivia.notice).to_be_empty()
     expect(page.locator(".count")).to_have_text("4")
 
-    # an applicant about whom another operator decided leaves the list, with a notice
+    # an applicant about whom another operator decided leaves the list, with a notice that moves nothing
+    place = box_of(olivia.person(alice.name))
     oscar_decides("approve", carla)
     expect(olivia.notice).to_have_text(f"{oscar.name} already decided: {carla.name} is Approved.")
     expect(olivia.person(carla.name)).to_have_count(0)
+    assert box_of(olivia.person(alice.name)) == place
     oscar_decides("ban", alice, reason="Griefing")
     expect(olivia.notice).to_have_text(f"{oscar.name} already decided: {alice.name} is Banned.")
     expect(olivia.card.get_by_role("heading", name=bob.name)).to_be_visible()
@@ -128,3 +131,20 @@ def test_a_ban_arrives_in_another_window_and_a_right_may_be_lost(stack: Stack, o
     operators.appoint(oscar)
     second.page.get_by_role("button", name="Try again").click()
     expect(second.page.locator(".queue")).to_be_visible()
+
+
+def test_an_operators_name_is_marked_before_it_is_approved(stack: Stack, open_page: OpenPage) -> None:
+    """Another player may have registered it in the game, and would be an admin."""
+    [bob] = insert_applicants(stack, 1)
+    otto = stack.newcomer("otto")
+    Operators(stack).appoint(otto)
+    stack.authme.register(otto.name, otto.password)
+    stack.sync()
+    olivia = open_queue(open_page)
+    expect(olivia.person(otto.name).locator(".badge")).to_have_text("Operator")
+    expect(olivia.person(bob).locator(".badge", has_text="Operator")).to_have_count(0)
+    olivia.person(otto.name).click()
+    expect(olivia.card).to_contain_text("the player who registered it can use the admin area")
+    assert not find_serious_faults(olivia.page)
+    olivia.go(f"#users?search={otto.name}")
+    expect(olivia.page.locator("table .badge", has_text="Operator")).to_be_visible()

@@ -16,7 +16,6 @@ from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator, box_of, open_queue, standing_clock
 from tests.browser.words import both_ways
 from tests.support.applicants import insert_applicants
-from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_busy, our_database
 from tests.support.questions import PASSING, UNSCORED, applies, asking, token_for
 from tests.support.stack import Person, Stack
@@ -143,12 +142,12 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(dialog.get_by_label("No reason")).to_be_checked()
     assert box_of(dialog) == place
     page.keyboard.press("2")
-    words = dialog.get_by_label("Reason, in your own words")
+    words, hint = dialog.locator("textarea"), dialog.get_by_text("Sent in each user's language.")
     expect(words).to_have_value(re.compile("This name cannot be used here"))
-    expect(dialog.get_by_text("Sent in each user's language.")).to_be_visible()
+    expect(hint).to_be_visible()
     assert box_of(dialog) == place
     words.press_sequentially(" Sorry!")  # her own words from now on
-    expect(dialog.get_by_text("Sent in each user's language.")).to_be_hidden()
+    expect(hint).to_be_hidden()
     page.keyboard.press("Escape")
 
     # another operator was faster with one of them; without a stream, only the reply says so
@@ -192,6 +191,13 @@ def test_a_place_in_the_queue_has_an_address(stack: Stack, open_page: OpenPage, 
     assert f"{names[2]} – {say('title')}" in page.title()
     page.go_back()
     expect(olivia.card.get_by_role("heading", name=names[2])).to_be_visible()
+    olivia.show_list()
+    page.keyboard.press("Shift+X")
+    expect(page.get_by_text(say("chosen_of", count=130, total=130))).to_be_visible()
+    page.keyboard.press("o")
+    expect(page.locator(".badges")).to_contain_text(say("page.common.status_pending"))
+    page.go_back()
+    expect(page.get_by_text(say("chosen_of", count=130, total=130))).to_be_attached()
     page.reload()
     expect(olivia.card.get_by_role("heading", name=names[2])).to_be_visible()
 
@@ -231,8 +237,7 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(
     both = page.get_by_text(say("chosen_of", count=2, total=2))
     page.keyboard.press("Shift+X")
     expect(both).to_be_visible()
-    olivia.press_or_tap("r", page.locator(".bulk").get_by_role("button", name=say("do_reject"), exact=True))
-    dialog = page.get_by_role("dialog")
+    dialog = olivia.reject_selected()
     expect(dialog.get_by_label(say("no_reason"))).to_be_checked()
     words = say("reason.reject.has_account")
     page.keyboard.press("3")
@@ -246,10 +251,9 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(
     expect(badge).to_have_text("130")
 
     # the reason chosen last is suggested now; each reads it in their own language
-    olivia.press_or_tap("r", page.locator(".bulk").get_by_role("button", name=say("do_reject"), exact=True))
+    olivia.reject_selected()
     expect(dialog.get_by_label(words)).to_be_checked()
     page.keyboard.press("r")
-    expect(badge).to_have_text("128")
     page.clock.run_for(12_000)
     expect(olivia.pending_bar).to_be_hidden(timeout=20_000)
     assert "Du hast hier schon ein Konto." in stack.smtp.wait_for(f"{found[0]}@example.org").text
@@ -367,23 +371,6 @@ def too_many(route: Route) -> None:
 def lose_the_answer(route: Route) -> None:
     route.fetch()
     route.abort()
-
-
-def test_an_operators_name_is_marked_before_it_is_approved(stack: Stack, open_page: OpenPage) -> None:
-    """Another player may have registered it in the game, and would be an admin."""
-    [bob] = insert_applicants(stack, 1)
-    otto = stack.newcomer("otto")
-    Operators(stack).appoint(otto)
-    stack.authme.register(otto.name, otto.password)
-    stack.sync()
-    olivia = open_queue(open_page)
-    expect(olivia.person(otto.name).locator(".badge")).to_have_text("Operator")
-    expect(olivia.person(bob).locator(".badge", has_text="Operator")).to_have_count(0)
-    olivia.person(otto.name).click()
-    expect(olivia.card).to_contain_text("the player who registered it can use the admin area")
-    assert not find_serious_faults(olivia.page)
-    olivia.go(f"#users?search={otto.name}")
-    expect(olivia.page.locator("table .badge", has_text="Operator")).to_be_visible()
 
 
 @both_ways

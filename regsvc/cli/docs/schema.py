@@ -47,8 +47,8 @@ at their next request. These edits have a meaning:
 With the status you may set a `reason`, and with `banned` a `ban_expires_at`. A ban ends when its `ban_expires_at` has
 passed, however it was set.
 
-A reason is what an operator wrote, or one of these codes, here and in the details of the audit log. Mails and pages have
-its words in the reader's language:
+A reason is what an operator wrote, or one of these codes, here and in the details of the audit log. Mails and pages
+have its words in the reader's language:
 
 {reasons}
 

@@ -57,12 +57,14 @@ export class ViewContext {
   }
 
   /**
-   * Put what the view shows now (a filter) into the address, without rendering it again.
+   * Put what the view shows now (a filter) into the address, without rendering it again. `state` is what going back to
+   * it restores: `history.state`.
    *
    * @param {Query} query
+   * @param {unknown} state
    */
-  updateHash(query) {
-    history.replaceState(null, "", hashFor(this.view.id, query));
+  updateHash(query, state = null) {
+    history.replaceState(state, "", hashFor(this.view.id, query));
   }
 
   /**

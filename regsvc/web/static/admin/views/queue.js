@@ -29,8 +29,10 @@ export const queueView = {
 
   async render(context, { search = "", name = "" }) {
     const page = new QueuePage(context, search);
+    const { selected = [], loaded = 0 } = history.state ?? {};
     await page.load();
     await page.openNamed(name);
+    await page.queue.restoreSelection(selected, loaded);
     page.start();
     return page.element;
   },
@@ -115,6 +117,7 @@ class QueuePage {
     context.effect(() => this.card.render(queue.current));
     context.effect(() => {
       void queue.current;
+      void queue.selected;
       this.updateAddressSoon();
     });
     context.effect(() => {
@@ -245,7 +248,7 @@ class QueuePage {
 
   // --- The address ---
 
-  /** Put the applicant who is open into the address, soon: browsers limit how often it changes. */
+  /** Put who is open into the address, and who is selected into its state, soon: browsers limit how often they change. */
   updateAddressSoon() {
     this.addressTimer ??= setTimeout(() => this.updateAddress(), ADDRESS_DELAY);
   }
@@ -253,7 +256,10 @@ class QueuePage {
   updateAddress() {
     clearTimeout(this.addressTimer ?? undefined);
     this.addressTimer = null;
-    this.context.updateHash({ search: this.applicants.search, name: this.queue.current?.username ?? null });
+    const { search, list } = this.applicants;
+    const selected = [...this.queue.selected].map(({ username }) => username);
+    const state = selected.length ? { selected, loaded: list.length } : null;
+    this.context.updateHash({ search, name: this.queue.current?.username ?? null }, state);
   }
 
   /** @param {ListedUser} applicant whose details were loaded */

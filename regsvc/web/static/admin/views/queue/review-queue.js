@@ -158,6 +158,17 @@ export class ReviewQueue {
   }
 
   /**
+   * Select the applicants who were selected when this many were loaded. Throws a Refusal.
+   *
+   * @param {string[]} usernames
+   * @param {number} loaded
+   */
+  async restoreSelection(usernames, loaded) {
+    while (usernames.length > 0 && this.applicants.list.length < loaded && (await this.applicants.loadMore())) {}
+    this.reselect(usernames);
+  }
+
+  /**
    * Open the applicant with this name, loading pages until they are found; returns whether they are in the queue.
    * Throws a Refusal.
    *
