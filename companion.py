@@ -14,8 +14,8 @@ from ssl import SSLError
 from typing import NoReturn
 
 from regsvc.cli.command_line import EX_CONFIG, INSTALL_COMMANDS, VERSION, parse
-from regsvc.core.abandonable import wait_for_calls
 from regsvc.core.startup_error import StartupError
+from regsvc.doctor.abandonable import wait_for_calls
 
 EX_PIPE = 141
 _GRACE_SECONDS = 1.0

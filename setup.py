@@ -14,7 +14,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 # Run alone, since the package's dependencies may not be installed yet.
 VERSION = runpy.run_path(str(ROOT / "regsvc" / "__init__.py"))["__version__"]
-list_shipped = runpy.run_path(str(ROOT / "regsvc" / "core" / "shipped_files.py"))["list_shipped"]
+list_shipped = runpy.run_path(str(ROOT / "regsvc" / "cli" / "shipped_files.py"))["list_shipped"]
 
 # Lower bounds are the versions the tests were run with. docs/dependencies.md says what each one replaces.
 RUNTIME = [

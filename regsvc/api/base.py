@@ -228,7 +228,7 @@ class ApiHandler(BaseHandler):
         return self.negotiate_language(self.services.translations.pick)
 
     def negotiate_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
-        """Pick among the languages of other texts; `pick` works like `regsvc.core.i18n.negotiate_language`."""
+        """Pick one of the languages of other texts; `pick` is like `regsvc.core.i18n.languages.negotiate_language`."""
         requested = self._requested_language() or (self._session.language if self._session else None)
         accepted = self.request.headers.get("Accept-Language")
         return pick(requested, accepted, self.services.config.server.language)

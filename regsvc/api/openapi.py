@@ -27,7 +27,8 @@ from regsvc.api.schemas import Schema, example_of, make_schemas, reference
 from regsvc.api.types.messages import Request
 from regsvc.core import errors
 from regsvc.core.errors import Category, Refusal
-from regsvc.core.i18n import FALLBACK_LANGUAGE, Translations
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
+from regsvc.core.i18n.translations import Translations
 
 GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.MalformedRequest,

@@ -20,7 +20,7 @@ from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller, VerifiedSession
-from regsvc.core.i18n import Translations
+from regsvc.core.i18n.translations import Translations
 from regsvc.database.audit import Audit
 from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.notifications.mail.history import MailHistory

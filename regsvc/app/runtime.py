@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from regsvc.app.context import AppContext
 from regsvc.config.live import LiveConfig
-from regsvc.core.i18n import Translations, load_translations
+from regsvc.core.i18n.translations import Translations, load_translations
 from regsvc.database.engine import Worker
 from regsvc.notifications.delivery import DeliveryWorkers
 from regsvc.runtime.loop_lag import LoopLag

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from regsvc.config.sections import Config, ConfigError
-from regsvc.core.i18n import FALLBACK_LANGUAGE
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.doctor.checkup import examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host

@@ -2,7 +2,7 @@
 
 import sys
 
-from regsvc.core.shipped_files import list_shipped, read_shipped
+from regsvc.cli.shipped_files import list_shipped, read_shipped
 
 
 def print_shipped(name: str | None) -> int:

@@ -12,18 +12,16 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from regsvc.config.sections import Config
-from regsvc.core.i18n import (
-    FALLBACK_LANGUAGE,
-    OPERATORS_SECTIONS,
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
+from regsvc.core.i18n.translation_files import (
     BrokenTranslation,
     check_name,
     find_unknown_name,
-    is_language_tag,
     names_in,
-    normalize_tag,
     read_built_in_texts,
     read_texts,
 )
+from regsvc.core.i18n.translations import OPERATORS_SECTIONS
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, MailTemplate, TemplateFile, list_template_files
 
 

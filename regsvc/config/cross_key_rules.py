@@ -19,7 +19,8 @@ from regsvc.config.value_checks import (
     unusable_certificate_reason,
 )
 from regsvc.core.addresses import is_loopback, is_private
-from regsvc.core.i18n import find_language, list_languages, normalize_tag
+from regsvc.core.i18n.languages import find_language, normalize_tag
+from regsvc.core.i18n.translation_files import list_languages
 
 _FIRST_FREE_PORT: Final = 1024
 _PAGE_NAMES: Final = ("register", "login", "admin", "api")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from regsvc.config.colours import READABLE, contrast, readable_on
 from regsvc.config.value_checks import unreadable_reason
-from regsvc.core.colours import READABLE, contrast, readable_on
 
 if TYPE_CHECKING:
     from regsvc.config.sections import Config

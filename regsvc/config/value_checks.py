@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 import idna
 
-from regsvc.core.body_template import parse_body_template
+from regsvc.config.body_template import parse_body_template
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal
 from regsvc.core.game_address import parse_game_address
-from regsvc.core.i18n import is_language_tag
+from regsvc.core.i18n.languages import is_language_tag
 from regsvc.core.webhook_signature import signing_key
 
 MIN_KEY_LENGTH = 32

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from regsvc.core.abandonable import await_call
 from regsvc.core.clock import Clock
+from regsvc.doctor.abandonable import await_call
 from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 

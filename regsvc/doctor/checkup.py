@@ -5,7 +5,8 @@ from itertools import chain
 from typing import Final
 
 from regsvc.core.exceptions import locate_exception
-from regsvc.core.i18n import FALLBACK_LANGUAGE, Sentence
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.checks import (
     authme,
     background,

@@ -6,7 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from regsvc.core.i18n import FALLBACK_LANGUAGE, Sentence, find_language, read_texts, translate
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language
+from regsvc.core.i18n.sentences import Sentence, translate
+from regsvc.core.i18n.translation_files import read_texts
 from regsvc.doctor.checkup import CHECKS, Checkup
 from regsvc.doctor.finding import Finding
 

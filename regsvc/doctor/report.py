@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Final
 
-from regsvc.core.i18n import Sentence, join, translate
+from regsvc.core.i18n.sentences import Sentence, join, translate
 from regsvc.doctor.checkup import Checkup
 from regsvc.doctor.finding import Finding, Severity
 from regsvc.doctor.languages import read_words

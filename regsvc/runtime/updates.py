@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock
 from regsvc.core.http_client import HttpClient, NoResponse
-from regsvc.core.versions import find_version
+from regsvc.runtime.versions import find_version
 
 log = logging.getLogger(__name__)
 

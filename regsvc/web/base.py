@@ -13,7 +13,7 @@ from tornado.httputil import HTTPServerRequest
 
 from regsvc.api.base import BaseHandler
 from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Refusal
-from regsvc.core.i18n import find_language, negotiate_language
+from regsvc.core.i18n.languages import find_language, negotiate_language
 
 LANGUAGE_COOKIE: Final = "companion_language"
 """Cookie with the language that the visitor chose; written by the pages' own scripts."""

@@ -19,7 +19,7 @@ from regsvc.api.endpoint import ACCESS_TOKEN
 from regsvc.api.openapi import DescribedRoute, OpenApiBuilder
 from regsvc.config.host_style import image_sources
 from regsvc.config.sections import Config
-from regsvc.core.i18n import Translations
+from regsvc.core.i18n.translations import Translations
 from regsvc.web.assets import asset_rules, load_style, load_template
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip, content_security_policy
 from regsvc.web.branding import host_style, icon_of

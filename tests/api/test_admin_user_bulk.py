@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from tests.support.decisions import decide_on_many
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused

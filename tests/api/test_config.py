@@ -20,7 +20,7 @@ from regsvc.config.sections import (
     RegistrationSection,
     ServerSection,
 )
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from tests.support.live_api import LiveApi, make_services
 
 

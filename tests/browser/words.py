@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 
 TRANSLATIONS = load_translations()
 

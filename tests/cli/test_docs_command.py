@@ -1,6 +1,6 @@
 """`companion docs`: what is shipped, without the repository."""
 
-from regsvc.core.shipped_files import list_shipped, read_shipped
+from regsvc.cli.shipped_files import list_shipped, read_shipped
 from tests.support.command_line import companion
 
 

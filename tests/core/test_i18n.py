@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.core.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
-from regsvc.core.i18n import OPERATORS_SECTIONS, Translations, load_translations
+from regsvc.core.i18n.translations import OPERATORS_SECTIONS, Translations, load_translations
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
 from tests.support.each import assert_each
 

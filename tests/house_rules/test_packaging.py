@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.core.shipped_files import list_shipped, read_shipped
+from regsvc.cli.shipped_files import list_shipped, read_shipped
 from regsvc.database.migrations import MIGRATIONS
 from regsvc.database.migrator import list_migrations
 from tests.house_rules.sources import ROOT

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from regsvc.notifications.mail.templates import MAILS, MailTemplate, load_mail_templates
 
 BUILT_IN = load_mail_templates(None)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from peewee import Database
 
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.outbox import Outbox, OutboxMessage

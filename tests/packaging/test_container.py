@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from regsvc.cli.shipped_files import list_shipped
 from regsvc.config.loader import load_config
-from regsvc.core.shipped_files import list_shipped
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from regsvc.cli import command_line
+from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.sections import Config
-from regsvc.core.shipped_files import read_shipped
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table

@@ -16,7 +16,7 @@ import yaml
 from peewee import Database
 from prometheus_client.parser import text_string_to_metric_families
 
-from regsvc.core.shipped_files import read_shipped
+from regsvc.cli.shipped_files import read_shipped
 from regsvc.database.engine import Worker
 from regsvc.database.models import Player, User
 from regsvc.runtime.waiting_work import WaitingCounts, WaitingWork

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from regsvc.api.legacy.routes import legacy_routes
 from regsvc.api.openapi import OpenApiBuilder
 from regsvc.api.routes import ROUTES
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 
 
 def check_reply(method: str, path: str, status: int, content_type: str, body: bytes, *, is_legacy: bool) -> None:

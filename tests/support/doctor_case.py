@@ -7,7 +7,7 @@ from typing import Any
 from regsvc.app.context import open_context
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
-from regsvc.core.i18n import Sentence
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, PortClosed

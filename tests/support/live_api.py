@@ -24,7 +24,7 @@ from regsvc.config.sections import Config
 from regsvc.core import clock
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import Forbidden, Unauthorized
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.chat.linking import NoChat
 from regsvc.registration.questionnaire.service import NoQuestionnaire

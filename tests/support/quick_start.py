@@ -205,7 +205,7 @@ def _main(commands: int) -> None:
     import regsvc.cli.install.options
     import regsvc.cli.serve_command
     import regsvc.cli.shipped  # noqa: F401
-    from regsvc.core.i18n import read_built_in_texts
+    from regsvc.core.i18n.translation_files import read_built_in_texts
 
     read_built_in_texts()  # cached, so children need not read them again
     gc.freeze()  # so that a collection in a child does not copy the existing objects

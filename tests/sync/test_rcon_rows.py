@@ -11,7 +11,7 @@ import pytest
 
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.accounts.player_warnings import AUTHME_CACHE_ON, STILL_ONLINE_RCON_OFF
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.outbox import Outbox, OutboxMessage
 from regsvc.notifications.rcon.address import find_rcon_address

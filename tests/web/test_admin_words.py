@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from regsvc.accounts.player_warnings import MEANINGS
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from regsvc.database.audit import ACTIONS
 from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity

@@ -12,7 +12,7 @@ from regsvc.api.handlers.chat import LINKED, PATH, WAITING, page_address
 from regsvc.api.services import Services
 from regsvc.config.sections import Config, HttpSection, ServerSection
 from regsvc.core.errors import REFUSALS
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from regsvc.web.base import CONTENT_SECURITY_POLICY
 from regsvc.web.chat_page import CHAT_PAGE
 from regsvc.web.pages import PAGES

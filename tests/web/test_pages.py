@@ -12,7 +12,7 @@ import pytest
 
 from regsvc.api.services import Services
 from regsvc.config.sections import Config, Download, ServerSection
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from regsvc.web.assets import Asset, load_script, load_style, load_worker
 from regsvc.web.base import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE, content_security_policy
 from regsvc.web.pages import OWN_PAGES, PAGE_TABLE, PAGES, WebPage

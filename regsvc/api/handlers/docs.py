@@ -11,7 +11,7 @@ import msgspec
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import endpoint
 from regsvc.api.openapi import DescribedRoute, OpenApiBuilder
-from regsvc.core.i18n import Translations
+from regsvc.core.i18n.translations import Translations
 
 _Contents = tuple[tuple[DescribedRoute, ...], Translations, str, bool]
 

@@ -24,8 +24,8 @@ from regsvc.api.types.server import (
     ServerStatusReply,
     VersionReply,
 )
-from regsvc.core.versions import is_newer
 from regsvc.runtime.join_help import BedrockServer, make_join_help
+from regsvc.runtime.versions import is_newer
 
 PLUGIN: Final = "AuthMe"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from regsvc.cli.docs import write_or_check
 from regsvc.cli.docs.example_queries import EXAMPLE_QUERIES, ExampleQuery
-from regsvc.core.i18n import FALLBACK_LANGUAGE, read_built_in_texts
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
+from regsvc.core.i18n.translation_files import read_built_in_texts
 from regsvc.database.schema import Column, Relation, list_tables, list_views
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS, TRANSITIONS
 

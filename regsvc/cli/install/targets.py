@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from regsvc.cli.install.config_text import fill_sample
 from regsvc.cli.install.detection import AUTHME, writes_authme_file
 from regsvc.cli.install.settings import BASE_URL, MAIL_HOST, PORT, Settings
+from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.places import LOCATION_FILE, SystemPlaces
-from regsvc.core.shipped_files import read_shipped
 
 BACKUPS: Final = Path("/var/backups")
 UNITS: Final = Path("/etc/systemd/system")

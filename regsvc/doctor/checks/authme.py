@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, Backend
-from regsvc.core.i18n import Sentence
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from regsvc.core.i18n import Sentence, plural
+from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.own_tables import PlayerSample
 from regsvc.doctor.finding import Check, Severity, Symptom, check

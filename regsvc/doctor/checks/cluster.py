@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from regsvc.core.i18n import Sentence, plural
+from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 

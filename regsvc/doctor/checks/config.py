@@ -5,7 +5,9 @@ from typing import Final
 
 from regsvc.config.cross_key_rules import find_violations, game_folder_warnings
 from regsvc.config.sections import ConfigError
-from regsvc.core.i18n import BrokenTranslation, Sentence, load_translations
+from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n.translation_files import BrokenTranslation
+from regsvc.core.i18n.translations import load_translations
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 from regsvc.notifications.mail.templates import BrokenTemplate, load_mail_templates

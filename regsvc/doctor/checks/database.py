@@ -9,7 +9,7 @@ from peewee import MySQLDatabase
 from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.auth.keys import UnusableKey, fingerprint
 from regsvc.core.addresses import is_loopback
-from regsvc.core.i18n import Sentence, join
+from regsvc.core.i18n.sentences import Sentence, join
 from regsvc.database.location import (
     COPYING,
     MOVED,

@@ -5,7 +5,7 @@ from typing import Final
 
 from regsvc.config.value_checks import is_placeholder, missing_folder_reason
 from regsvc.core.addresses import is_loopback, is_public
-from regsvc.core.i18n import Sentence
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import DEPRECATED_ALGORITHMS, LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig
 from plugin_bridge.hashers import HASHERS, UnusableAlgorithm, find_hasher, make_password_hasher
-from regsvc.core.i18n import Sentence
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from plugin_bridge.authme.config import Backend
-from regsvc.core.i18n import Sentence
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from plugin_bridge.authme.patterns import compile_pattern
 from plugin_bridge.authme.rules import JavaPattern, compile_java_pattern
-from regsvc.core.i18n import Sentence, join
+from regsvc.core.i18n.sentences import Sentence, join
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 

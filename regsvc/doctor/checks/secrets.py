@@ -6,7 +6,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import Backend
 from regsvc.auth.keys import UnusableKey
-from regsvc.core.i18n import Sentence
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.host import is_world_readable
 from regsvc.doctor.finding import Check, Severity, Symptom, check

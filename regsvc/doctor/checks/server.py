@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from regsvc.config.places import is_installation
 from regsvc.core.addresses import is_loopback, trusted_networks
-from regsvc.core.i18n import Sentence
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import Backend
 from plugin_bridge.authme.players import NO_EMAIL
-from regsvc.core.i18n import Sentence, plural
+from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.databases import unwritable_paths
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.player_table import PlayerColumn

@@ -11,9 +11,9 @@ from typing import Final, TypeVar
 from peewee import MySQLDatabase
 
 from plugin_bridge.authme.config import AuthMeConfig, Backend
-from regsvc.core.abandonable import call_within
 from regsvc.core.clock import Clock
 from regsvc.database.location import DatabaseLocation
+from regsvc.doctor.abandonable import call_within
 from regsvc.doctor.facts import own_tables, rights
 from regsvc.doctor.facts.cluster import ClusterNode, find_cluster_node
 from regsvc.doctor.facts.own_tables import OwnTables

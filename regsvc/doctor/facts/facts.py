@@ -24,7 +24,7 @@ from plugin_bridge.server.files import (
 )
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.sections import AuthSection, Config, ConfigError
-from regsvc.core.i18n import Sentence
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.names import name_key
 from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
 from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases

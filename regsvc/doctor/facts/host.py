@@ -16,8 +16,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from regsvc.core import clock
-from regsvc.core.abandonable import call_within
 from regsvc.core.clock import Clock
+from regsvc.doctor.abandonable import call_within
 from regsvc.notifications.mail.backend import MailBackend
 
 _TIMEOUT: Final = 0.5  # seconds, for a port of this machine

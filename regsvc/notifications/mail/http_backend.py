@@ -12,9 +12,9 @@ from email.message import EmailMessage
 from email.utils import parseaddr
 from typing import Final
 
+from regsvc.config.body_template import parse_body_template
 from regsvc.config.sections import MailSection
 from regsvc.core import clock
-from regsvc.core.body_template import parse_body_template
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.http_client import HttpClient, LostAnswer, NoResponse, PrivateAddress, Response

@@ -13,7 +13,7 @@ from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.console_commands import LIST, UnsafeName, ban, is_surely_offline, kick, pardon
 from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
 from regsvc.core.clock import Clock
-from regsvc.core.i18n import Translations
+from regsvc.core.i18n.translations import Translations
 from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome, RetryPolicy
 from regsvc.notifications.rcon.queue import KICK_FIRST
 from regsvc.notifications.store import OutboxStore

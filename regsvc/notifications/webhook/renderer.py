@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from regsvc.core.i18n import Translations
+from regsvc.core.i18n.translations import Translations
 from regsvc.core.text import shorten, strip_invisible
 from regsvc.notifications.outbox import OutboxMessage
 

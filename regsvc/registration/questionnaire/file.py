@@ -15,7 +15,7 @@ from typing import Final
 from regsvc.config.key_types import to_toml
 from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import language_tag, unreadable_reason
-from regsvc.core.i18n import normalize_tag
+from regsvc.core.i18n.languages import normalize_tag
 from regsvc.registration.questionnaire.questions import (
     EMPTY_TEXT,
     ChoiceQuestion,

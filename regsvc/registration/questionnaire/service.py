@@ -15,7 +15,7 @@ from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.shared_limits import SharedHit, in_total
 from regsvc.core.caller import Caller
 from regsvc.core.errors import NotEnabled, RateLimited
-from regsvc.core.i18n import Translations
+from regsvc.core.i18n.translations import Translations
 from regsvc.core.units import RateLimit
 from regsvc.database.engine import Worker
 from regsvc.registration.questionnaire.questions import Answer, Evaluation, Questionnaire, ScoredAnswer, TextQuestion

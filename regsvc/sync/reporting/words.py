@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from regsvc.core.i18n import Sentence, join, plural
+from regsvc.core.i18n.sentences import Sentence, join, plural
 from regsvc.sync.report import HeldBack, SyncReport
 
 _ALLOW: Final = "companion sync --allow-mass-changes"

@@ -14,7 +14,7 @@ from regsvc.api.legacy.routes import legacy_routes
 from regsvc.api.openapi import OpenApiBuilder, list_refusals
 from regsvc.api.routes import ROUTES, Route
 from regsvc.core.errors import REFUSALS
-from regsvc.core.i18n import load_translations
+from regsvc.core.i18n.translations import load_translations
 from tests.support.contract import document
 from tests.support.stack import MakeStack, Stack
 

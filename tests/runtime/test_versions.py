@@ -2,7 +2,7 @@
 
 import pytest
 
-from regsvc.core.versions import find_version, is_newer
+from regsvc.runtime.versions import find_version, is_newer
 
 IN_ORDER = [
     "0.9",

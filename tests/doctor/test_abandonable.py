@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from regsvc.core.abandonable import await_call, call_within, start_call, wait_for_calls
+from regsvc.doctor.abandonable import await_call, call_within, start_call, wait_for_calls
 
 END_WITH_A_CALL_RUNNING = """
 import threading
 import companion
-from regsvc.core.abandonable import start_call
+from regsvc.doctor.abandonable import start_call
 companion.main = lambda: (print("served"), start_call(threading.Event().wait), 7)[-1]
 companion.run_and_exit()
 """

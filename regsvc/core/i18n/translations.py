@@ -1,0 +1,128 @@
+"""Translations: the texts of replies, pages and mails by language and key.
+
+The texts are in `regsvc/core/translations/`: `[message]` for successes, `[refusal]` for refusals by their code,
+`[fault.<code>]` for the exact rule that was broken. `{names}` in them are fields of the reply. A language may leave out
+`OPERATORS_SECTIONS`: pages of operators are not offered in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from regsvc.core.errors import Refusal
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language, negotiate_language, normalize_tag
+from regsvc.core.i18n.translation_files import check_texts, files_in, read_built_in_texts, read_texts
+
+OPERATORS_SECTIONS: Final = ("page.admin.",)
+"""Beginnings of the keys of texts that only operators read."""
+_EARLIER_REASONS: Final = {"the ban has ended": "ban_ended"}
+"""What earlier versions stored in place of a code."""
+
+
+def load_translations(*folders: Path, offered: Sequence[str] = (), default: str = FALLBACK_LANGUAGE) -> Translations:
+    """Load the built-in languages, and over them the texts in a host's own folders (`<language>.toml`).
+
+    `offered` and `default` are those of `Translations`. Raises `BrokenTranslation`, and OSError for a folder that
+    cannot be read.
+    """
+    languages = {language: dict(texts) for language, texts in read_built_in_texts().items()}
+    english = dict(languages[FALLBACK_LANGUAGE])
+    for folder in folders:
+        for language, file in files_in(folder):
+            languages.setdefault(language, {}).update(check_texts(file, read_texts(file), english))
+    return Translations(languages, offered, default)
+
+
+class Translations:
+    """Texts by language and key, such as `refusal.username_taken`."""
+
+    def __init__(
+        self,
+        languages: Mapping[str, Mapping[str, str]],
+        offered: Sequence[str] = (),
+        default: str = FALLBACK_LANGUAGE,
+    ) -> None:
+        """`languages`: texts by key, by language tag. English is required: it is the fallback for missing texts.
+
+        `offered`: the languages that the host offers, of those; empty: all. `default` is the host's own.
+        """
+        self._texts = {normalize_tag(language): dict(texts) for language, texts in languages.items()}
+        if FALLBACK_LANGUAGE not in self._texts:
+            raise ValueError(f"translations without {FALLBACK_LANGUAGE!r}")
+        self._offered = {normalize_tag(language) for language in offered}
+        self._default = default
+
+    @property
+    def languages(self) -> list[str]:
+        """The tags of the languages that the host offers, in alphabetical order."""
+        return sorted(self._offered or self._texts)
+
+    def keys(self, language: str) -> set[str]:
+        """Return the keys that a language itself has; raises KeyError for an unknown language."""
+        return set(self._texts[language])
+
+    def languages_of(self, section: str) -> list[str]:
+        """Return the tags of the offered languages that have texts of a section such as `page.admin`, in order."""
+        prefix = f"{section}."
+        return [tag for tag in self.languages if any(key.startswith(prefix) for key in self._texts[tag])]
+
+    def text(self, key: str, language: str, /, **facts: object) -> str:
+        """Return the text of a key with the facts filled in; in English where the language lacks it.
+
+        Raises KeyError for a key that English lacks: a bug, not an incomplete translation.
+        """
+        template = self._texts.get(language, {}).get(key) or self._texts[FALLBACK_LANGUAGE][key]
+        return template.format_map(_Facts(facts))
+
+    def section(self, name: str, language: str) -> dict[str, str]:
+        """Return the texts of a section such as `page.register`, by their keys within it; `{names}` stay as they are.
+
+        Empty for a section that English does not have.
+        """
+        prefix = f"{name}."
+        keys = [key for key in self._texts[FALLBACK_LANGUAGE] if key.startswith(prefix)]
+        return {key.removeprefix(prefix): self.text(key, language) for key in keys}
+
+    def refusal(self, refusal: Refusal, language: str) -> str:
+        """Return the text of a refusal: that of its `fault` if there is one, else that of its code."""
+        key = f"fault.{refusal.code}.{refusal.facts.get('fault')}"
+        if key not in self._texts[FALLBACK_LANGUAGE]:
+            key = f"refusal.{refusal.code}"
+        facts = {"field": refusal.field, **self.facts_of(refusal, language)}
+        if "status" in facts:
+            facts["status"] = self.text(f"status.{facts['status']}", language)
+        return self.text(key, language, **facts)
+
+    def facts_of(self, refusal: Refusal, language: str) -> dict[str, object]:
+        """Return the facts of a refusal, with the reason of a decision in words."""
+        reason = refusal.facts.get("reason")
+        return refusal.facts | ({"reason": self.reason(reason, language)} if isinstance(reason, str) else {})
+
+    def reason(self, stored: str | None, language: str) -> str | None:
+        """Return the reason of a decision: in words if it is a code (`[reason]`), else as the operator wrote it."""
+        code = _EARLIER_REASONS.get(stored or "", stored)
+        if f"reason.{code}" not in self._texts[FALLBACK_LANGUAGE]:
+            return stored
+        return self.text(f"reason.{code}", find_language(self._texts, language) or FALLBACK_LANGUAGE)
+
+    def offered_for(self, stored: str) -> str:
+        """Return the language of a mail to a user with this language: the same, unless the host no longer offers it.
+
+        Then it is English if that is offered, else the host's own.
+        """
+        if not self._offered or find_language(self._offered, stored):
+            return stored
+        return FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in self._offered else self._default
+
+    def pick(self, requested: str | None, accept_language: str | None, default: str) -> str:
+        """Return the language to reply in; see `negotiate_language`."""
+        return negotiate_language(self._offered or self._texts, requested, accept_language, default)
+
+
+class _Facts(dict[str, object]):
+    """Facts of a reply. A missing one stays visible as its name in braces instead of failing the reply."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
