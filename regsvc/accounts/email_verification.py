@@ -10,7 +10,7 @@ from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller
-from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 from regsvc.notifications.mail.limits import MailLimits
@@ -77,9 +77,7 @@ class EmailVerification:
 
     def parse(self, email: str) -> EmailAddress:
         """Return an address that the host accepts. Raises `InvalidEmail` and `DomainNotAllowed`."""
-        address = parse_email(email)
-        self.email_policy.check(address)
-        return address
+        return self.email_policy.parse(email)
 
     def check(self, address: EmailAddress, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
         """Raise `InvalidCode` unless the code or the proof may be redeemed now. Blocking.

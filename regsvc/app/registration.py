@@ -14,6 +14,7 @@ from regsvc.core.email_address import EmailPolicy
 from regsvc.registration.applicant_proofs import ClientLimit, MailedCode
 from regsvc.registration.applications.address import AddressCorrection
 from regsvc.registration.applications.answers import AnswerChanges
+from regsvc.registration.applications.pending import PendingApplications
 from regsvc.registration.applications.service import ApplicationService
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
@@ -64,11 +65,11 @@ def wire_registration(
         wake=mail.mail_queue.wake,
     )
     applications = Applications(runtime.worker, mail.application_tokens, questionnaires, live, context.now)
-    streams, database, tokens = ApplicationStreams(applications), location.database, mail.application_tokens
+    pending, wake = PendingApplications(location.database, mail.application_tokens), mail.mail_queue.wake
     service = ApplicationService(
         applications,
-        streams,
-        AnswerChanges(database, runtime.worker, tokens, applications, questionnaires, auth.audit, mail.mail_queue.wake),
-        AddressCorrection(database, runtime.worker, tokens, verification, auth.audit, mail.mail_queue.wake),
+        ApplicationStreams(applications),
+        AnswerChanges(pending, runtime.worker, applications, questionnaires, auth.audit, wake),
+        AddressCorrection(pending, runtime.worker, email_policy, captchas, mail.limits, live, auth.audit, wake),
     )
     return RegistrationParts(verification, registration, service)

@@ -96,11 +96,17 @@ class EmailPolicy:
         self._blocked = tuple(blocked)
         self._accepts_aliases = accepts_aliases
 
-    def check(self, address: EmailAddress) -> None:
-        """Raise `DomainNotAllowed`, or `InvalidEmail("alias")` for `name+tag` where aliases are not accepted."""
+    def parse(self, email: str) -> EmailAddress:
+        """Return an address that the host accepts.
+
+        Raises `DomainNotAllowed`, `InvalidEmail("alias")` for `name+tag` where aliases are not accepted, and what
+        `parse_email` raises.
+        """
+        address = parse_email(email)
         if self._domains and address.domain not in self._domains:
             raise DomainNotAllowed
         if any(address.domain == domain or address.domain.endswith(f".{domain}") for domain in self._blocked):
             raise DomainNotAllowed
         if not self._accepts_aliases and "+" in address.local_part:
             raise InvalidEmail("alias")
+        return address

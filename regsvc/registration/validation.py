@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from regsvc.auth.address_proofs import NO_CODE_OR_PROOF
 from regsvc.config.live import LiveConfig
-from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.errors import InvalidField, RegistrationClosed
 from regsvc.registration.steps import Application
 from regsvc.users.credential_rules import CredentialRules
@@ -44,7 +44,8 @@ class ApplicationValidator:
         if not registration.open:
             raise RegistrationClosed
         self._rules.check_username(name, application.platform)
-        address = self._parse(application.email) if registration.requires_code or application.email else None
+        email = application.email or ""
+        address = self._email_policy.parse(email) if registration.requires_code or email else None
         password = self._rules.password_at_registration(application.password, name)
         return ValidApplication(
             replace(application, username=name),
@@ -52,11 +53,6 @@ class ApplicationValidator:
             contact=address.display if address is not None and not registration.requires_code else None,
             password=password,
         )
-
-    def _parse(self, email: str | None) -> EmailAddress:
-        address = parse_email(email or "")
-        self._email_policy.check(address)
-        return address
 
     def check_not_reserved(self, username: str) -> None:
         """Raise `ReservedUsername` for a reserved name. May read ops.json, so it must not run on the event loop."""

@@ -3,14 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from peewee import Database
-
-from regsvc.auth.application_tokens import ApplicationTokens
 from regsvc.core.caller import Caller
 from regsvc.core.errors import NotEnabled, QuestionnaireFailed
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
-from regsvc.registration.applications.pending import lock_pending
+from regsvc.registration.applications.pending import PendingApplications
 from regsvc.registration.applications.status import Applications, ApplicationStatus
 from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import Questionnaires, Submitter
@@ -20,9 +17,8 @@ from regsvc.registration.questionnaire.service import Questionnaires, Submitter
 class AnswerChanges:
     """Replacement of answers by others that pass the questionnaire; of others the earlier ones stay."""
 
-    database: Database
+    pending: PendingApplications
     worker: Worker
-    tokens: ApplicationTokens
     statuses: Applications
     questionnaires: Questionnaires
     audit: Audit
@@ -46,14 +42,12 @@ class AnswerChanges:
 
     def _find_address(self, token: str) -> str | None:
         """Return the key of the address that the applicant has proven, or None."""
-        with self.database.atomic():
-            user = lock_pending(self.database, self.tokens, token)
+        with self.pending.locked(token) as user:
             if self.questionnaires.find_result_of(user.id) is None:
                 raise NotEnabled
             return str(user.email_key) if user.is_email_verified else None
 
     def _replace(self, token: str, submitted: str, caller: Caller) -> None:
-        with self.database.atomic():
-            user = lock_pending(self.database, self.tokens, token)
+        with self.pending.locked(token) as user:
             self.questionnaires.replace_result_of(user.id, submitted)
             self.audit.record("user.answers_changed", user.username, user.username, ip=caller.address)

@@ -1,4 +1,8 @@
-"""Locks on applications that wait for review, for changes that a decision must not overtake."""
+"""Applications that wait for review, locked for changes that a decision must not overtake."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from peewee import Database
 
@@ -8,21 +12,29 @@ from regsvc.database.bulk import select_rows
 from regsvc.database.models import PENDING, User
 
 
-def lock_pending(database: Database, tokens: ApplicationTokens, token: str) -> User:
-    """Return the user of this token, locked in the caller's transaction while pending.
+@dataclass(frozen=True)
+class PendingApplications:
+    """The users who wait for review, by the tokens of their applications. Blocking."""
 
-    The token is verified before, so that a guess locks nothing, and after, as the lock may have waited for a change
-    that ended it. Raises `ApplicationNotFound` and `WrongStatus`.
-    """
-    select_rows(database, User, [User.id], User.id, [_find_user(tokens, token).id], for_update=True)
-    user = _find_user(tokens, token)
-    if user.status != PENDING:
-        raise WrongStatus(user.status)
-    return user
+    database: Database
+    tokens: ApplicationTokens
 
+    @contextmanager
+    def locked(self, token: str) -> Iterator[User]:
+        """Begin a transaction and yield the user of this token, locked while pending.
 
-def _find_user(tokens: ApplicationTokens, token: str) -> User:
-    user = tokens.find_users([token]).get(token)
-    if user is None:
-        raise ApplicationNotFound
-    return user
+        The token is verified before, so that a guess locks nothing, and after, as the lock may have waited for a change
+        that ended it. Raises `ApplicationNotFound` and `WrongStatus`.
+        """
+        with self.database.atomic():
+            select_rows(self.database, User, [User.id], User.id, [self._find_user(token).id], for_update=True)
+            user = self._find_user(token)
+            if user.status != PENDING:
+                raise WrongStatus(user.status)
+            yield user
+
+    def _find_user(self, token: str) -> User:
+        user = self.tokens.find_users([token]).get(token)
+        if user is None:
+            raise ApplicationNotFound
+        return user
