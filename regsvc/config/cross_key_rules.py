@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from regsvc.config.database_url import split_database_url
-from regsvc.config.host_style import THEMES, picture_warnings, style_warnings, unusable_style_reason
+from regsvc.config.host_style import THEMES, brace_warnings, picture_warnings, style_warnings, unusable_style_reason
 from regsvc.config.sections import ChatSection, Config, MailSection
 from regsvc.config.value_checks import (
     exposed_reason,
@@ -49,6 +49,7 @@ def config_warnings(config: Config) -> Iterator[str]:
     yield from game_folder_warnings(config)
     yield from _language_warnings(config)
     yield from _address_warnings(config)
+    yield from brace_warnings(config)
     yield from style_warnings(config)
     yield from picture_warnings(config)
     mail = config.mail

@@ -65,6 +65,12 @@ _DARK_BLOCK: Final = re.compile(r"@media[^{]*prefers-color-scheme:\s*dark[^{]*\{
 _VARIABLE: Final = re.compile(r"--([\w-]+)\s*:\s*(#(?:[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}))\s*[;}]")
 _FONT: Final = re.compile(r"@font-face\s*\{[^}]*\}?")
 _IMPORT: Final = re.compile(r"@import\s[^;]*;?")
+_TOKEN: Final = re.compile(
+    r"""(?P<comment>/\*.*?(?:\*/|\Z)) | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
+    | url\(\s*(?!["'\s])[^)]*\)? | \\. | [{}]""",
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+"""Whatever may contain a brace that opens or closes no block, and the braces that do."""
 _PICTURE: Final = re.compile(r"""url\(\s*["']?([^"')\s]+)""")
 
 
@@ -145,6 +151,31 @@ def picture_warnings(config: Config) -> Iterator[str]:
                 f"server.custom_css: {address} is not loaded: pictures have to be data: addresses, or from where "
                 "server.logo_url, banner_url or favicon is."
             )
+
+
+def brace_warnings(config: Config) -> Iterator[str]:
+    """Yield a sentence about the first place where the braces or comments of the style sheet do not match."""
+    style, opened = config.custom_css, list[int]()
+
+    def place(start: int) -> str:
+        return f"server.custom_css: line {style.count(chr(10), 0, start) + 1}"
+
+    for token in _TOKEN.finditer(style):
+        if token["comment"] and not token[0].endswith("*/", 2):
+            yield f"{place(token.start())}: the comment has no end, so all that follows is ignored; write */."
+            return
+        if token[0] == "{":
+            opened.append(token.start())
+        elif token[0] == "}" and not opened:
+            yield f"{place(token.start())}: a }} closes nothing, so the rule after it is ignored; remove it."
+            return
+        elif token[0] == "}":
+            opened.pop()
+    if opened:
+        yield (
+            f"{place(opened[0])}: this block, or one within it, is not closed, so the rules after it have no effect, "
+            "or another; write the missing }."
+        )
 
 
 def style_warnings(config: Config) -> Iterator[str]:

@@ -63,6 +63,30 @@ def test_colours_that_are_hard_to_read_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_braces_that_do_not_match_are_named_with_their_line(tmp_path: Path) -> None:
+    """Those in comments, strings and addresses are none."""
+    fine = r"""
+    main { border: 1px solid } /* { */
+    a::before { content: "{ \"{" } a::after { content: '}\'}' }
+    body { background: url(data:image/svg+xml,<svg><style>g{}</style></svg>) }
+    .\{ { color: red }
+    @media print { main { display: none } }
+    """
+    assert load(tmp_path, fine).warnings == ()
+    for style, said in (
+        (
+            "main { color: red }\nh1 {\n  color: red;\n\nh2 { color: blue }\n",
+            "line 2: this block, or one within it, is not",
+        ),
+        ("@media print {\n  h1 { color: red }\n", "line 1: this block, or one within"),
+        ("h1 { color: red }\n}\nh2 { color: blue }", "line 2: a } closes nothing"),
+        ("h1 { color: red }\n\n/* h2 { color: blue }\n", "line 3: the comment has no end"),
+        ("/*/ h1 { color: red }", "line 1: the comment has no end"),
+    ):
+        [warning] = load(tmp_path, style).warnings
+        assert warning.startswith(f"server.custom_css: {said}"), style
+
+
 def test_what_browsers_do_not_load_is_named(tmp_path: Path) -> None:
     """The pages' content security policy allows pictures of the host, but neither fonts nor other style sheets."""
     banner = tmp_path / "banner.jpg"
