@@ -39,7 +39,7 @@ def registering(page: Page, chat_stack: ChatStack, take: Take) -> None:
     expect(page.get_by_label("E-mail address")).to_be_visible()
     take("register-email")
     alice.give_email()
-    alice.expect_step("Verification code")
+    alice.expect_step("Check your e-mail")
     take("register-code")
     alice.give_code()
     alice.fill_name()

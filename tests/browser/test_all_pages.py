@@ -29,7 +29,7 @@ def test_everybody_can_use_the_steps_of_a_registration_and_an_account(stack: Sta
     page = open_page("/register", size="phone")
     alice = Applicant(page, stack, stack.newcomer("alice"))
     alice.give_email()
-    alice.expect_step("Verification code")
+    alice.expect_step("Check your e-mail")
     assert find_serious_faults(page) == []
     alice.give_code()
     alice.give_name(name="a b")

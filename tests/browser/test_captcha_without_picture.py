@@ -56,7 +56,7 @@ def test_alice_registers_without_seeing_a_picture(stack: Stack, open_page: OpenP
     assert find_serious_faults(page) == []
     with page.expect_request("**/verify/send") as sent:
         press_with_keyboard(page, page.get_by_role("button", name="Next"))
-    alice.expect_step("Verification code")
+    alice.expect_step("Check your e-mail")
     again = stack.post("/api/verify/send", sent.value.post_data_json)
     assert_refused(again, 422, "invalid_captcha", field="captchaAnswer")
 

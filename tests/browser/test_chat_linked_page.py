@@ -25,7 +25,7 @@ def chat_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStack]:
 
 
 def open_context(browser: Browser, chat_stack: ChatStack, *, agrees: bool = True, **options: object) -> BrowserContext:
-    """A fresh browser; `agrees`: it is signed in on the platform as Alice."""
+    """A fresh browser; `agrees`: it is logged in on the platform as Alice."""
     context = browser.new_context(**options)  # type: ignore[arg-type]
     if agrees:
         context.add_cookies([{"name": "account", "value": ALICE.id, "url": chat_stack.provider.address}])

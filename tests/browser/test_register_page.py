@@ -111,7 +111,7 @@ def test_an_address_is_proven_anew_where_that_was_too_long_ago(stack: Stack, app
     alice.give_name()
     expect(alice.page.get_by_role("status")).to_contain_text("verify your e-mail address again")
     alice.give_email()
-    alice.expect_step("Verification code")
+    alice.expect_step("Check your e-mail")
     alice.give_code(find_code(stack.smtp.wait_for(alice.person.email, 2, counts=has_code).text))
     expect_received(alice.page)
 
@@ -145,14 +145,14 @@ def test_each_step_is_an_entry_of_the_history_with_a_title(apply: Apply, size: s
     page.evaluate("scrollTo(0, 9999)")
     page.go_back()
     expect(page.get_by_text(f"{alice.person.email} is verified.")).to_be_visible()
-    expect(page).to_have_title(f"Verification code (2/3) – {server}")
+    expect(page).to_have_title(f"Check your e-mail (2/3) – {server}")
     assert page.evaluate("scrollY") == 0
     page.go_back()
-    expect(page).to_have_title(f"E-mail address (1/3) – {server}")
+    expect(page).to_have_title(f"Contact (1/3) – {server}")
     alice.press("Next")  # its address is proven
     expect(page.get_by_label(NAME)).to_have_value(alice.person.name)
     alice.press("Back")
-    expect(page).to_have_title(f"E-mail address (1/3) – {server}")
+    expect(page).to_have_title(f"Contact (1/3) – {server}")
     page.go_forward()
     expect(page.get_by_label(PASSWORD, exact=True)).to_have_value(alice.person.password)
     alice.press("Register")

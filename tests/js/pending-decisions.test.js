@@ -229,8 +229,8 @@ test("leaving the page sends what is pending at once", async () => {
 
 test("signing out holds what is pending, and after the next login it can be undone again", async () => {
   const entry = pending.add({ decision: "approve", usernames: ["Alice"] });
-  pending.pause("signed out");
-  assert.deepEqual([entry.state, entry.message], ["unsent", "signed out"]);
+  pending.pause("logged out");
+  assert.deepEqual([entry.state, entry.message], ["unsent", "logged out"]);
   await pass(UNDO_TIME * 2);
   assert.equal(api.sent.length, 0);
   pending.begin("Olivia");

@@ -88,7 +88,7 @@ declare global {
     render(flow: Flow): Promise<RenderedStep>;
   }
 
-  /** What lasts while an operator is signed in. */
+  /** What lasts while an operator is logged in. */
   interface Shell {
     api: Api;
     config: Config;

@@ -1,4 +1,4 @@
-"""A person's browser that links a chat account: it keeps our cookies and is signed in on the chat platform."""
+"""A person's browser that links a chat account: it keeps our cookies and is logged in on the chat platform."""
 
 import http.client
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ BROWSERS_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0
 
 @dataclass
 class Browser:
-    """A browser. `person` is signed in on the chat platform; None: consent is denied."""
+    """A browser. `person` is logged in on the chat platform; None: consent is denied."""
 
     daemon: Daemon
     person: ChatPerson | None

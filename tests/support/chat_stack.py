@@ -28,7 +28,7 @@ class ChatStack:
         return self.provider.join(ChatPerson(str(next(self._numbers)), name, **profile))
 
     def browser(self, person: ChatPerson | None = None) -> Browser:
-        """Return a new browser signed in on the platform as `person`; None: as a new person."""
+        """Return a new browser logged in on the platform as `person`; None: as a new person."""
         return Browser(self.stack.daemon, person or self.person())
 
     def refusing_browser(self) -> Browser:

@@ -25,7 +25,7 @@ export const passwordSection = {
   },
 };
 
-/** Make the field that confirms who is signed in. */
+/** Make the field that confirms who is logged in. */
 export function currentPasswordField() {
   return new Field("currentPassword", t("password_current"), { type: "password", autocomplete: "current-password" });
 }

@@ -73,7 +73,7 @@ export class NavBar {
     document.title = this.waiting ? `(${this.waiting}) ${title}` : title;
   }
 
-  /** Give the window its first title again, and leave the header: the operator is signed out. */
+  /** Give the window its first title again, and leave the header: the operator is logged out. */
   end() {
     this.signedIn.remove();
     document.title = TITLE;

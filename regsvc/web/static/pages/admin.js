@@ -44,7 +44,7 @@ const stream = new EventStream(api, {
   onState: (state) => shell?.navBar.showLive(state),
 });
 
-/** @type {Shell | null} while an operator is signed in */
+/** @type {Shell | null} while an operator is logged in */
 let shell = null;
 /** @type {ViewContext | null} of the view that is shown */
 let currentView = null;
@@ -58,7 +58,7 @@ async function render() {
   await (session.current === null ? showLogin() : enter(session.current.username));
 }
 
-// --- Signing in and out ---
+// --- Logging in and out ---
 
 async function showLogin(text = "", kind = "") {
   const form = await loginForm({

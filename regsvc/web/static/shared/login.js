@@ -13,7 +13,7 @@ import { notice } from "./notice.js";
  * @param {import("./api.js").Api} options.api
  * @param {Config} options.config
  * @param {"login" | "admin/login"} options.path
- * @param {(reply: PostReply<"login">, stays: boolean) => unknown} options.onLogin `stays`: signed in on this device
+ * @param {(reply: PostReply<"login">, stays: boolean) => unknown} options.onLogin `stays`: logged in on this device
  * @param {string} [options.username]
  */
 export async function loginForm({ api, config, path, onLogin, username = "" }) {

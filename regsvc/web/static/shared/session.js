@@ -1,5 +1,5 @@
 // The access token of the signed-in user. It is kept in the tab's sessionStorage: it outlives a reload (phones discard
-// pages from memory) but not the tab, and other tabs do not share it. Players who choose to stay signed in have it in
+// pages from memory) but not the tab, and other tabs do not share it. Players who choose to stay logged in have it in
 // localStorage. A script that could read it there could use it from memory just as well; the Content-Security-Policy
 // keeps such scripts out.
 

@@ -101,7 +101,7 @@ export class PendingDecisions {
   }
 
   /**
-   * Hold everything back because the operator is signed out.
+   * Hold everything back because the operator is logged out.
    *
    * @param {string} message why nothing can be sent
    */
@@ -202,7 +202,7 @@ export class PendingDecisions {
     this.remove(entry, "changed");
   }
 
-  /** Remove everything, for privacy: the operator has signed out. */
+  /** Remove everything, for privacy: the operator has logged out. */
   clear() {
     this.operator = null;
     this.changed("changed", null, []);
