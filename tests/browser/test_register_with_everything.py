@@ -56,7 +56,7 @@ def link_chat(page: Page, chat_stack: ChatStack, name: str, payload: str) -> Non
 
 def expect_words_alone(page: Page) -> None:
     """Nothing of what people and the host have written became markup."""
-    assert page.locator("header img, main img:not(.qr-code), main b:not(.pending-bar b)").count() == 0
+    assert page.locator("header img, main img:not(.qr-code), main b:not(.pending-bar b, .menu b)").count() == 0
     assert page.evaluate("document.title") != "1"
 
 
