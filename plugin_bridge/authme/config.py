@@ -146,6 +146,7 @@ class AuthMeConfig:
     use_async_tasks: bool = _key("settings.useAsyncTasks", True)
     enable_premium: bool = _key("settings.enablePremium", False)
     forces_registration: bool = _key("settings.registration.force", True)
+    messages_language: str = _key("settings.messagesLanguage", "en")
     purges_by_itself: bool = _key("Purge.useAutoPurge", False)
     purges_after_days: int = _key("Purge.daysBeforeRemovePlayer", 60)
     mail: MailAccount = MailAccount()
@@ -220,7 +221,7 @@ class AuthMeConfig:
 
 def read_authme_config(path: Path) -> AuthMeConfig:
     """Read a config.yml. Raises `AuthMeConfigError` if it is unreadable or names an impossible table or column."""
-    document = ConfigDocument(_load(path))
+    document = ConfigDocument(load_yaml(path))
     old_salt_column = document.text(_OLD_SALT_COLUMN, ColumnNames().salt)
     columns = ColumnNames(**document.values_of(ColumnNames))
     if document.find("DataSource.mySQLColumnSalt") is None:
@@ -242,7 +243,8 @@ def read_authme_config(path: Path) -> AuthMeConfig:
     return replace(config, ignored=tuple(dict.fromkeys(document.ignored)))
 
 
-def _load(path: Path) -> object:
+def load_yaml(path: Path) -> object:
+    """Read one of AuthMe's files. Raises `AuthMeConfigError` if it is unreadable, or is no YAML with sections."""
     try:
         require_regular_file(path)
         with path.open("rb") as file:

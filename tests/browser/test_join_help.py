@@ -100,10 +100,18 @@ def test_without_a_clipboard_it_is_selected(open_page: OpenPage, size: str, lang
 
 
 def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> None:
-    page = open_page("/register", size="phone")
-    alice = Applicant(page, stack, stack.newcomer("alice"))
+    person = stack.newcomer("alice")
+    page = open_page(f"/register?name=.{person.name}", size="phone")  # as AuthMe can fill it in
+    alice = Applicant(page, stack, person)
     alice.give_email()
     alice.give_code()
+    name = page.get_by_label("Minecraft username")
+    expect(name).to_have_value(f".{person.name}")
+    expect(name).to_have_attribute("readonly", "")
+    assert "name=" not in page.url
+    assert find_serious_faults(page) == []
+    alice.press("Use another name")
+    expect(page.get_by_label("Bedrock")).to_be_checked()
     page.get_by_label("Java").check()
     alice.give_name()
     expect(page.get_by_role("status")).to_contain_text(f"You're in, {alice.person.name}!")

@@ -1,5 +1,7 @@
 """AuthMe's config.yml, broken one key at a time."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.doctor_case import DoctorCase
@@ -56,3 +58,55 @@ def test_players_register_in_the_game_too(doctor_case: DoctorCase, approval: boo
 def test_guests_may_play(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({"settings.registration.force": False})
     assert "force: true" in doctor_case.only_finding("authme.registration_not_forced").where
+
+
+def write_message(doctor_case: DoctorCase, language: str, key: str, text: str) -> Path:
+    file = doctor_case.game.authme_directory / "messages" / f"messages_{language}.yml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"registration:\n  {key}: '{text}'\n", encoding="utf-8")
+    return file
+
+
+def test_strangers_are_kicked_without_an_address(doctor_case: DoctorCase) -> None:
+    """AuthMe's own text names an example; it is in the language of its config, else in English."""
+    doctor_case.game.change_authme(
+        {"settings.restrictions.kickNonRegistered": True, "settings.messagesLanguage": "zhcn"}
+    )
+    assert doctor_case.findings() == []  # AuthMe has not written its texts yet
+    english = write_message(doctor_case, "en", "reg_only", "&4Register at http://example.com!")
+    finding = doctor_case.only_finding("authme.no_address")
+    assert finding.where == f"{english}: registration.reg_only"
+    assert "play.example.org" in finding.title
+    assert "Register at%nl%https://play.example.org/register”" in finding.do
+    write_message(doctor_case, "zhcn", "reg_only", "https://Play.example.org")
+    assert doctor_case.findings() == []
+
+
+def test_strangers_are_asked_to_register_without_an_address(doctor_case: DoctorCase) -> None:
+    file = write_message(doctor_case, "en", "register_request", "&3Please register with /register")
+    finding = doctor_case.only_finding("authme.no_address")
+    assert finding.where == f"{file}: registration.register_request"
+    assert "https://play.example.org/register?name=%username%" in finding.do
+    doctor_case.game.change_authme({"settings.registration.force": False})
+    assert [finding.id for finding in doctor_case.findings()] == ["authme.registration_not_forced"]
+
+
+@pytest.mark.parametrize(
+    ("section", "keys"),
+    [
+        ("server", {"links": {"Forum": "https://forum.example.net/register"}}),
+        ("http", {"allowed_origins": ["https://forum.example.net"]}),
+        ("server", {"base_url": "http://127.0.0.1:8080"}),
+    ],
+)
+def test_another_address_of_the_host_is_as_good(doctor_case: DoctorCase, section: str, keys: dict[str, object]) -> None:
+    write_message(doctor_case, "en", "register_request", "Register at forum.example.net")
+    doctor_case.only_finding("authme.no_address")
+    doctor_case.change(section, **keys)
+    assert "authme.no_address" not in {finding.id for finding in doctor_case.findings()}
+
+
+def test_texts_that_cannot_be_read_are_left_alone(doctor_case: DoctorCase) -> None:
+    for broken in ("registration: [", "reg_only: a text of AuthMe 5.3"):
+        write_message(doctor_case, "en", "register_request", "").write_text(broken)
+        assert doctor_case.findings() == []

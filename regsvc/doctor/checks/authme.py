@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from typing import Final
+from urllib.parse import urlsplit
 
 from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, Backend
+from plugin_bridge.authme.messages import KICKED, find_strangers_text
+from regsvc.core.addresses import is_loopback
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.finding import Check, Severity, check
+from regsvc.doctor.finding import Check, Severity, Symptom, check
 
 
 @check(
@@ -130,7 +133,46 @@ def guests_may_play(facts: Facts) -> Iterator[Sentence]:
         yield Sentence("settings.registration.force is false.")
 
 
+@check(
+    "authme.no_address",
+    Severity.RISKY,
+    means="The text that AuthMe shows to players without an account does not name the companion's address.",
+    why="Players who find the server in the game do not learn where to register.",
+    do="Write the address of the registration page into the text, and run /authme reload.",
+    where=FixLocation(Source.MESSAGES, "registration.reg_only or registration.register_request"),
+)
+def strangers_learn_no_address(facts: Facts) -> Iterator[Symptom]:
+    authme, config = facts.authme, facts.config
+    if authme.registration_enabled and not authme.kick_non_registered:
+        return  # they register in the game, which is a finding of its own
+    found = find_strangers_text(authme)
+    host = urlsplit(config.base_url()).hostname or ""
+    if found is None or is_loopback(host):
+        return
+    others = (urlsplit(address).hostname for address in (*config.http.allowed_origins, *config.server.links.values()))
+    if any(name in found.text.lower() for name in (host, *others) if name):
+        return
+    address = config.base_url() + ("/register" if config.http.web_root is None else "/")
+    if found.key == KICKED:
+        title = Sentence(
+            "The text for players who are kicked because they have no account does not name {host}.", host=host
+        )
+        do = Sentence(
+            "Set it to “Only registered players can join. Register at%nl%{address}” and run /authme reload. On that "
+            "screen nothing can be clicked, so a short address is best.",
+            address=address,
+        )
+    else:
+        title = Sentence("The text that asks players without an account to register does not name {host}.", host=host)
+        do = Sentence(
+            "Set it to “Register at {address} first.” and run /authme reload. From version 6 on, players see the file "
+            "of their own language: change it there, too, or set settings.perPlayerLocale: false in AuthMe's config.",
+            address=address if config.http.web_root else f"{address}?name=%username%",
+        )
+    yield Symptom(title, do, f"{found.file}: {found.key}")
+
+
 CHECKS: Final[tuple[Check, ...]] = (
     *(authme_is_missing, authme_is_unusable, backend_is_postgresql, value_is_ignored),
-    *(cache_is_on, game_registers_too, guests_may_play),
+    *(cache_is_on, game_registers_too, guests_may_play, strangers_learn_no_address),
 )

@@ -42,6 +42,7 @@ class Source(StrEnum):
 
     OURS = "companion.toml"
     AUTHME = "AuthMe's config.yml"
+    MESSAGES = "AuthMe's messages folder"
     PROPERTIES = "server.properties"
     OPERATORS = "ops.json"
     DATABASE = "the database"

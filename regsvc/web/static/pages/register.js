@@ -5,7 +5,7 @@ import { codeStep } from "../register/code.js";
 import { Draft } from "../register/draft.js";
 import { emailStep } from "../register/email.js";
 import { Flow } from "../register/flow.js";
-import { nameStep } from "../register/name.js";
+import { nameStep, takeNameFromAddress } from "../register/name.js";
 import { questionnaireStep } from "../register/questionnaire.js";
 import { Api } from "../shared/api.js";
 import { config } from "../shared/config.js";
@@ -22,7 +22,9 @@ async function render() {
     return;
   }
   const steps = ALL_STEPS.filter((step) => step.isRequired(config));
-  await new Flow({ api, config, draft: new Draft(), steps }).begin();
+  const draft = new Draft();
+  takeNameFromAddress(draft, config);
+  await new Flow({ api, config, draft, steps }).begin();
 }
 
 startPage(render);

@@ -1,6 +1,7 @@
 // The username and a password, with the host's rules in words; and an e-mail address where no step before asks for it.
 
 import { Refusal } from "../shared/api.js";
+import { button } from "../shared/dom.js";
 import { Choice, Field } from "../shared/form.js";
 import { formatTime, t } from "../shared/i18n.js";
 import { matches, passwordField } from "../shared/password-fields.js";
@@ -21,14 +22,21 @@ export const nameStep = {
 
   async render(flow) {
     const { config, draft } = flow;
-    const platform = config.bedrock.enabled ? platformChoice(draft) : null;
-    const name = platform === null ? nameField(config, draft) : eitherNameField(config, draft, platform);
+    const isGiven = draft.get("isNameGiven") === true;
+    const platform = config.bedrock.enabled && !isGiven ? platformChoice(draft) : null;
+    const given = isGiven ? { readonly: true, hint: t("name_given") } : {};
+    const name = platform === null ? nameField(config, draft, given) : eitherNameField(config, draft, platform);
+    const forget = () => {
+      draft.update({ isNameGiven: false });
+      return flow.show(flow.index, { isAgain: true });
+    };
     const passwords = config.registration.password === "off" ? [] : [accountPasswordField(config, draft, name)];
     const email = config.registration.email === "optional" ? [contactField(draft)] : [];
     const form = flow.form({
+      others: isGiven ? [button(t("name_other"), forget)] : [],
       fields: [...(platform === null ? [] : [platform]), name, ...passwords, ...email],
       send: async (values) => {
-        const edition = platform?.value[0];
+        const edition = isGiven ? draft.get("platform") : platform?.value[0];
         const username = values.username.trim();
         draft.update({ username, platform: edition, ...(email.length ? { email: values.email.trim() } : {}) });
         await refuseTaken(flow, edition === "bedrock" ? floodgateName(username, config.bedrock) : username);
@@ -37,6 +45,27 @@ export const nameStep = {
     return { form };
   },
 };
+
+/**
+ * Take the name from a link in the game ("register?name=Steve"), and remove it from the address. It can still be changed.
+ *
+ * @param {Draft} draft
+ * @param {Config} config
+ */
+export function takeNameFromAddress(draft, { bedrock, usernameRegex }) {
+  const address = new URL(location.href);
+  const username = address.searchParams.get("name");
+  if (username === null) {
+    return;
+  }
+  address.searchParams.delete("name");
+  history.replaceState(history.state, "", address);
+  const isBedrock = bedrock.enabled && Boolean(bedrock.prefix) && username.startsWith(bedrock.prefix ?? "");
+  if (matches(username, isBedrock ? (bedrock.usernameRegex ?? "") : usernameRegex)) {
+    const edition = bedrock.enabled ? { platform: isBedrock ? "bedrock" : "java" } : {};
+    draft.update({ username, isNameGiven: true, ...edition });
+  }
+}
 
 /** @param {Draft} draft */
 function platformChoice(draft) {
