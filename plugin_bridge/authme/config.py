@@ -139,12 +139,7 @@ class AuthMeConfig:
     password_rule: PasswordRule = DEFAULT_PASSWORD_RULE
     name_rule: NameRule = DEFAULT_NAME_RULE
     registration_enabled: bool = _key("settings.registration.enabled", True)
-    max_registrations_per_ip: int = _key("settings.restrictions.maxRegPerIp", 1)  # 0: no limit
     kick_non_registered: bool = _key("settings.restrictions.kickNonRegistered", False)
-    prevent_other_case: bool = _key("settings.preventOtherCase", True)
-    sessions_enabled: bool = _key("settings.sessions.enabled", False)
-    use_async_tasks: bool = _key("settings.useAsyncTasks", True)
-    enable_premium: bool = _key("settings.enablePremium", False)
     forces_registration: bool = _key("settings.registration.force", True)
     messages_language: str = _key("settings.messagesLanguage", "en")
     purges_by_itself: bool = _key("Purge.useAutoPurge", False)

@@ -52,11 +52,6 @@ class PlayerWarnings:
         return warnings
 
 
-def warn_if_players_away(step: Callable[[], ReconcileResult | None]) -> set[str]:
-    """Run a step on the player's row; returns a warning if AuthMe is unavailable or refuses, and the intent stays."""
-    return warn_of_row(step) & {PLAYER_PENDING}
-
-
 def warn_of_row(step: Callable[[], ReconcileResult | None]) -> set[str]:
     """Run the last step on the player's row; returns a warning if a user who may play cannot log in to the game yet."""
     try:

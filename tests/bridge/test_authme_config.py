@@ -44,13 +44,9 @@ Email:
     mailAccount: game@example.org
     mailPassword: mail-s3cret
 settings:
-    preventOtherCase: false
-    sessions:
-        enabled: true
     registration:
         enabled: false
     restrictions:
-        maxRegPerIp: 3
         kickNonRegistered: true
         minNicknameLength: 4
         maxNicknameLength: 20
@@ -102,9 +98,7 @@ class TestReading:
             10,
             9,
         )
-        assert (config.registration_enabled, config.max_registrations_per_ip) == (False, 3)
-        assert (config.kick_non_registered, config.prevent_other_case) == (True, False)
-        assert config.sessions_enabled
+        assert (config.registration_enabled, config.kick_non_registered) == (False, True)
         assert config.mail == MailAccount("game@example.org", "mail-s3cret", "smtp.example.org", 587)
         assert config.mail.is_set_up
 

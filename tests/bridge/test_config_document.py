@@ -22,7 +22,7 @@ def ignored(folder: Path, text: str) -> tuple[IgnoredValue, ...]:
         ("DataSource: {caching: 'false'}", "DataSource.caching"),
         ("DataSource: {caching: no thanks}", "DataSource.caching"),
         ("DataSource: {mySQLHost: [a, b]}", "DataSource.mySQLHost"),
-        ("settings: {restrictions: {maxRegPerIp: '5'}}", "settings.restrictions.maxRegPerIp"),
+        ("Purge: {daysBeforeRemovePlayer: '5'}", "Purge.daysBeforeRemovePlayer"),
         ("settings: {security: {pbkdf2Rounds: .nan}}", "settings.security.pbkdf2Rounds"),
         ("settings: {security: {legacyHashes: MD5}}", LEGACY_HASHES_KEY),
     ],

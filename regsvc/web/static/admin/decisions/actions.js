@@ -63,7 +63,7 @@ export function changeBan(context, { username, reason, banExpiresAt }) {
  * @param {DecisionName[]} decisions
  * @param {(decision: DecisionName) => unknown} decide
  */
-export function decisionButtons(decisions, decide) {
+function decisionButtons(decisions, decide) {
   return decisions.map((decision) =>
     button(t(`do_${decision}`), () => decide(decision), decision === "approve" ? "" : "quiet"),
   );
