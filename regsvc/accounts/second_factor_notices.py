@@ -42,7 +42,3 @@ class SecondFactorNotices:
     def replaced_codes(self, user: User, caller: Caller) -> None:
         """Record that the user has got new recovery codes; nothing is mailed."""
         self.audit.record("user.recovery_codes_replaced", user.username, user.username, ip=caller.address)
-
-    def wake(self) -> None:
-        """Deliver the mails. Call after the transaction of the change; safe from any thread."""
-        self.mail_queue.wake()

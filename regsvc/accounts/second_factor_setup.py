@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from regsvc.accounts.login_lookup import LoginIdentity, find_players_totp
 from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.accounts.player_totp import PlayerTotp
 from regsvc.accounts.second_factor_store import SecondFactorStore
 from regsvc.auth.second_factor import count_recovery_codes
 from regsvc.auth.totp import provisioning_uri
@@ -54,12 +55,15 @@ class SecondFactorSetup:
     worker: Worker
     checker: PasswordChecker
     store: SecondFactorStore
+    player_totp: PlayerTotp
     is_operator: Callable[[str], bool]
     live: LiveConfig
+    wake: Callable[[], None]
+    """Delivers the mails of committed changes."""
 
     def describe(self, session: VerifiedSession) -> SecondFactorState:
         """Return the state of the session's user. Blocking. Raises `AuthMeUnavailable` and `Unauthorized`."""
-        account = self.store.player_totp.load(name_key(session.username))
+        account = self.player_totp.load(name_key(session.username))
         user = account.user
         if user is None or user.id != session.user_id:
             raise errors.Unauthorized
@@ -89,9 +93,9 @@ class SecondFactorSetup:
         identity = await self.checker.check_owner(session, password, caller)
         _require_off(identity)
         codes, secret = await self.worker.run(self.store.confirm, identity, session, code, caller)
-        self.store.notices.wake()
+        self.wake()
         try:
-            is_in_game = await self.worker.run(self.store.player_totp.give, identity.key, secret)
+            is_in_game = await self.worker.run(self.player_totp.give, identity.key, secret)
         except errors.Refusal:  # the database is away now; the codes are shown this once
             is_in_game = False
         return EnabledSecondFactor(codes, is_in_game)
@@ -117,7 +121,7 @@ class SecondFactorSetup:
         _require_on(identity)
         await self.worker.run(self.store.use_code, identity, caller)  # not repeated with what follows
         is_in_game = await self.worker.run(self.store.switch_off, identity, session, caller)
-        self.store.notices.wake()
+        self.wake()
         return is_in_game
 
     def _begin(self, identity: LoginIdentity) -> AppEntry:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.second_factor_setup import SecondFactorSetup
+from regsvc.accounts.second_factor_store import SecondFactorStore
 from regsvc.accounts.self_deletion import SelfDeletion
 from regsvc.accounts.session_ending import SessionEnding
 from regsvc.users.export import UserExport
@@ -18,3 +19,4 @@ class SelfService:
     deletion: SelfDeletion
     sessions: SessionEnding
     second_factor: SecondFactorSetup
+    second_factor_store: SecondFactorStore

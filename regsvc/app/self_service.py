@@ -29,7 +29,17 @@ def wire_self_service(
     reconciler: Reconciler,
     export: UserExport,
 ) -> SelfService:
-    worker = runtime.worker
+    worker, player_totp = runtime.worker, PlayerTotp(context.location.players, reconciler)
+    second_factor_store = SecondFactorStore(
+        database=context.location.database,
+        accounts=reconciler.accounts,
+        checker=accounts.checker,
+        second_factors=auth.second_factors,
+        sessions=auth.sessions,
+        player_totp=player_totp,
+        notices=SecondFactorNotices(auth.audit, mail.mail_queue, auth.limits),
+        now=context.now,
+    )
     return SelfService(
         email_changes=EmailChanges(
             access=accounts.access,
@@ -56,23 +66,11 @@ def wire_self_service(
         second_factor=SecondFactorSetup(
             worker=worker,
             checker=accounts.checker,
-            store=_wire_second_factors(context, auth, mail, accounts, reconciler),
+            store=second_factor_store,
+            player_totp=player_totp,
             is_operator=context.is_operator,
             live=runtime.live,
+            wake=mail.mail_queue.wake,
         ),
-    )
-
-
-def _wire_second_factors(
-    context: AppContext, auth: AuthParts, mail: MailParts, accounts: AccountParts, reconciler: Reconciler
-) -> SecondFactorStore:
-    return SecondFactorStore(
-        database=context.location.database,
-        accounts=reconciler.accounts,
-        checker=accounts.checker,
-        second_factors=auth.second_factors,
-        sessions=auth.sessions,
-        player_totp=PlayerTotp(context.location.players, reconciler),
-        notices=SecondFactorNotices(auth.audit, mail.mail_queue, auth.limits),
-        now=context.now,
+        second_factor_store=second_factor_store,
     )

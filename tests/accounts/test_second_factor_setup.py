@@ -29,6 +29,6 @@ def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, mon
 
 def test_the_row_is_written_once(services: ServiceHarness) -> None:
     services.approved("Alice")
-    give = partial(services.app.self_service.second_factor.store.player_totp.give, "alice")
+    give = partial(services.app.self_service.second_factor.player_totp.give, "alice")
     assert [give("JBSWY3DPEHPK3PXP"), give("JBSWY3DPEHPK3PXP"), give("KRSXG5CTMVRXEZLU")] == [True, True, False]
     assert services.row("alice")["totp"] == "JBSWY3DPEHPK3PXP"
