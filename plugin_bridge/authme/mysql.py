@@ -13,14 +13,14 @@ from plugin_bridge.authme.row_writes import PlannedWrite, write_alone
 from plugin_bridge.authme.table import AuthMePlayers
 from plugin_bridge.authme.table_checksums import (
     EMPTY,
-    FIND_ID,
-    FIND_NAME_INDEX,
+    LIST_COLUMNS,
+    LIST_INDEXES,
     MAX_SHIFT,
     Bucket,
     IdColumn,
-    NameIndex,
     SharedTable,
     StoredChecksums,
+    TableKeys,
 )
 from plugin_bridge.authme.table_layout import TableLayout
 
@@ -112,18 +112,19 @@ class MySqlPlayers(AuthMePlayers):
     def _shared_sql(self) -> SharedTable:
         if self._shared is None:
             with self._open_table() as layout:
-                place = (self._schema, self._table, layout.names["username"])
-                found = self._database.execute_sql(FIND_NAME_INDEX, place).fetchone()
-                if found is None:
+                place = (self._schema, self._table)
+                columns = self._database.execute_sql(LIST_COLUMNS, place).fetchall()
+                keys = TableKeys(columns, self._database.execute_sql(LIST_INDEXES, place).fetchall())
+                index = keys.index_of(layout.names["username"])
+                if index is None:
                     self.refresh()
                     raise PlayersUnavailable(self._no_table())
-                index, ids = NameIndex(*found), self._find_ids()
+                ids = self._find_ids(keys.id_column())
                 self._shared = SharedTable(self._table, self._schema, layout.names, layout.nullable, index, ids)
         return self._shared
 
-    def _find_ids(self) -> IdColumn | None:
-        column, is_number = self._database.execute_sql(FIND_ID, (self._schema, self._table)).fetchone()
-        if not is_number or not IDENTIFIER.fullmatch(column):
+    def _find_ids(self, column: str | None) -> IdColumn | None:
+        if column is None or not IDENTIFIER.fullmatch(column):
             return None
         table = f"`{self._schema}`.`{self._table}`" if self._schema else f"`{self._table}`"
         bounds = f"SELECT COALESCE(MIN(`{column}`), 0), COALESCE(MAX(`{column}`), 0) FROM {table}"  # noqa: S608
