@@ -13,8 +13,8 @@ stack           all of these together, on each kind of database, kept for a whol
 crash_tester    a stack whose daemon is killed again and again; on SQLite a player is online all the while
 daemon          a function that creates a `companion serve`: `daemon({"http": {...}}).start()`
 
-A module whose tests are about HTTP alone says `pytestmark = pytest.mark.one_database("sqlite")` (or "mariadb");
-`COMPANION_TEST_ALL_DATABASES=1` runs those on both, too.
+A module whose tests are about HTTP alone says `pytestmark = pytest.mark.one_database("sqlite")` (or "mariadb"); one of
+its tests that is about SQL after all is marked `every_database`. `COMPANION_TEST_ALL_DATABASES=1` runs all on both.
 
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
 """
@@ -169,6 +169,7 @@ def crash_tester(request: pytest.FixtureRequest) -> Iterator[CrashTester]:
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until the tests are collected: none of those objects is garbage, and looking for it takes seconds
     config.addinivalue_line("markers", "one_database(kind): what is tested does not depend on the database")
+    config.addinivalue_line("markers", "every_database: this test of such a module does")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -190,7 +191,7 @@ def pytest_collection_finish() -> None:
 def is_on_another_database(item: pytest.Item) -> bool:
     """Return whether the test is marked `one_database` and this case of it uses the other one."""
     mark = item.get_closest_marker("one_database")
-    if mark is None:
+    if mark is None or item.get_closest_marker("every_database") is not None:
         return False
     callspec = getattr(item, "callspec", None)
     used = [] if callspec is None else list(callspec.params.values())

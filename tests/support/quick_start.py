@@ -206,8 +206,10 @@ def _main(commands: int) -> None:
     import regsvc.cli.serve_command
     import regsvc.cli.shipped  # noqa: F401
     from regsvc.core.i18n.translation_files import read_built_in_texts
+    from regsvc.notifications.mail.templates import read_built_in_templates
 
     read_built_in_texts()  # cached, so children need not read them again
+    read_built_in_templates()
     gc.freeze()  # so that a collection in a child does not copy the existing objects
     command = _Forker(socket.socket(fileno=commands)).serve()
     if command is not None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -133,15 +134,23 @@ def load_mail_templates(folder: Path | None) -> MailTemplates:
 
     Raises `BrokenTemplate`, and OSError if the folder cannot be read.
     """
-    builtin = files("regsvc.notifications.mail") / "texts"
-    layout = _read(builtin / _LAYOUT)
-    if folder is not None and (folder / _LAYOUT).is_file():
+    templates = dict(read_built_in_templates())
+    if folder is None:
+        return MailTemplates(templates)
+    layout = next(iter(templates.values())).layout
+    if (folder / _LAYOUT).is_file():
         layout = _read(folder / _LAYOUT)
         _check(folder / _LAYOUT, layout, _LAYOUT_NAMES | {"content"})
-    templates = dict(_load_folder(builtin, layout))
-    if folder is not None:
-        templates.update(_load_folder(folder, layout))
+        templates = {key: replace(template, layout=layout) for key, template in templates.items()}
+    templates.update(_load_folder(folder, layout))
     return MailTemplates(templates)
+
+
+@cache
+def read_built_in_templates() -> Mapping[tuple[str, str], MailTemplate]:
+    """Return the templates that are shipped, read once: they stay the same while the program runs."""
+    builtin = files("regsvc.notifications.mail") / "texts"
+    return dict(_load_folder(builtin, _read(builtin / _LAYOUT)))
 
 
 @dataclass(frozen=True)

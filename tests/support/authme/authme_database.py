@@ -60,11 +60,11 @@ class MariaDBSchema:
     kind: DatabaseKind = "mariadb"
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> int:
-        with closing(self.database.connect()) as connection, connection.cursor() as cursor:
+        with self.database.cursor() as cursor:
             return cursor.execute(sql.replace("?", "%s"), tuple(values))
 
     def query(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        with closing(self.database.connect()) as connection, connection.cursor() as cursor:
+        with self.database.cursor() as cursor:
             cursor.execute(sql.replace("?", "%s"), tuple(values))
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
