@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import operator
 import secrets
 import socket
 import time
@@ -182,7 +183,7 @@ def test_mails_are_counted_by_how_they_ended(stack: Stack) -> None:
     def both_are_over(figures: Samples) -> bool:
         counts = [figures.of("companion_mails_total", outcome=outcome) for outcome in ("sent", "failed")]
         expected = [before.of("companion_mails_total", outcome=outcome) + 1 for outcome in ("sent", "failed")]
-        return counts == expected
+        return all(map(operator.ge, counts, expected))  # receipts of earlier tests may come in between
 
     ask_until(lambda: scrape(stack.daemon), both_are_over)
 
