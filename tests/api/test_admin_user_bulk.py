@@ -10,6 +10,8 @@ from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 MANY = 100
 AFTERWARDS = {"approve": "approved", "reject": "rejected", "ban": "banned", "delete": "deleted"}
 
@@ -50,6 +52,7 @@ def entries_about(stack: Stack, names: list[str], action: str) -> int:
     return int(rows[0]["n"])
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize(("transition", "size"), [("approve", 30), ("reject", 10), ("ban", 10), ("delete", 10)])
 def test_many_at_once(stack: Stack, transition: str, size: int) -> None:
     names = crowd(stack, size)
@@ -91,6 +94,7 @@ def test_another_spelling_is_the_same_user_and_comes_second(stack: Stack) -> Non
     assert entries_about(stack, [alice], "user.approved") == 1
 
 
+@pytest.mark.every_database
 def test_one_that_is_refused_holds_up_nobody(stack: Stack) -> None:
     names = crowd(stack, 3)
     banned = stack.approved("bob")

@@ -11,6 +11,8 @@ from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, MakeStack, Person, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 MINUTE = 60_000
 FIELDS = {
     "username",
@@ -181,6 +183,7 @@ def test_cursors_lead_to_everybody_once(stack: Stack, crowd: list[Person], sort:
     assert page["pagination"]["hasNext"] is False
 
 
+@pytest.mark.every_database
 def test_a_newcomer_between_two_pages_moves_nothing(stack: Stack, crowd: list[Person]) -> None:
     first = ask(stack, search="crowd_", sort="oldest", size=4, status="pending")
     left = ask(stack, search="crowd_", sort="oldest", after=first["nextCursor"]) if first["nextCursor"] else None
@@ -273,6 +276,7 @@ def test_it_filters_by_the_state_of_the_player(stack: Stack) -> None:
     assert found("returned") == found("conflict") == found("off") == []
 
 
+@pytest.mark.every_database
 def test_the_search_is_literal_and_knows_no_case(stack: Stack) -> None:
     odd = Person("Per_cent", "hundred%of@example.org", "a-secret-of-his")
     plain = Person("PerXcent", "hundredXof@example.org", "a-secret-of-his")

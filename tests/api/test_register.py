@@ -9,6 +9,8 @@ from tests.support.our_tables import ago, our_database, tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import OPERATOR, Person, Stack, find_code, find_link_token
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 NAME_RULE = {"regex": "^(?=.{3,16}$)[a-zA-Z0-9_]*$", "minLength": 3, "maxLength": 16}
 PASSWORD_RULE = {"regex": "^[!-~]*$", "minLength": 5, "maxLength": 30}
 

@@ -9,6 +9,8 @@ from tests.support.each import assert_each
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 LEGAL = {
     ("approve", "pending"): "approved",
     ("approve", "rejected"): "approved",

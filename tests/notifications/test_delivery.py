@@ -22,6 +22,8 @@ from tests.support.manual_clock import ManualClock
 from tests.support.peers.smtp import MailServer
 from tests.support.watched_worker import WAIT
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 Condition = Callable[[], bool]
 
 
@@ -63,6 +65,7 @@ def outcome_of(template: str) -> str | None:
     return outcome
 
 
+@pytest.mark.every_database
 def test_a_promised_mail_arrives_and_no_log_tells_its_code(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,6 +114,7 @@ def test_a_codes_minutes_run_from_the_hand_over(
     assert mail_harness.codes.verify(ALICE.key, "register", code, CALLER)
 
 
+@pytest.mark.every_database
 def test_each_recipients_mails_arrive_in_order(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:

@@ -19,6 +19,8 @@ from tests.support.database_fixtures import MakeUser
 from tests.support.mail_parts import ALICE, MailHarness
 from tests.support.manual_clock import ManualClock
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 LANGUAGES = ("en", "zh")
 WITHOUT_GAME = set(MAILS) - {"approved", "approved_set_password", "unbanned", "ban_ended"}
 WITH_TOKEN = {"received", "approved_set_password", "reset_password", "password_link"}

@@ -17,6 +17,8 @@ from tests.support.peers.rcon_server import RconServer, rcon_server
 from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until, scrape
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 MakeStack = Callable[..., Stack]
 
 
@@ -104,6 +106,7 @@ def test_an_approval_kicks_first_and_the_row_follows(make_played: MakeStack, con
     assert stack.authme.login(alice.name, alice.password)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_a_kill_between_approval_kick_and_row_leaves_nobody_without(
     make_played: MakeStack, console: RconServer, tmp_path: Path, number: int

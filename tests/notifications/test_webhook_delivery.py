@@ -26,6 +26,8 @@ from tests.support.manual_clock import ManualClock
 from tests.support.peers.webhook_receiver import PATH, Answer, WebhookReceiver
 from tests.support.watched_worker import WAIT, WatchedWorker
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 
 @pytest.fixture
 def receiver() -> Iterator[WebhookReceiver]:
@@ -259,6 +261,7 @@ def test_a_refusal_is_believed_the_third_time(
     assert str(status) in str(entry().last_error)
 
 
+@pytest.mark.every_database
 def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
     store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -30,6 +30,8 @@ from tests.support.manual_clock import ManualClock
 from tests.support.peers.scorer import KEY, NO_REPLY, ScoringReply, ScoringService, score_reply
 from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness, open_services
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 QUESTIONS = """
 [[question]]
 id = 1
