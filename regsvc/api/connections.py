@@ -137,13 +137,23 @@ class Connections:
             self._end_wait(connection)
 
     def buffer_body(self, stream: IOStream, size: int) -> bool:
-        """Count bytes of a body that is kept until its request is answered; return False if all are too many."""
+        """Count bytes of a body that is kept until its request is answered; return False if all are too many.
+
+        Requests that are still to come whole make room: those that have waited longest for the rest of a body.
+        """
         connection = self._open.get(stream)
         if connection is None:
             return True
         connection.buffered_bytes += size
         self._buffered_bytes += size
-        return self._buffered_bytes <= self._read_config().http.max_buffered_bodies
+        most = self._read_config().http.max_buffered_bodies
+        while self._buffered_bytes > most:
+            others = (other for other in self._groups[_ALL].waiting if other.buffered_bytes and other is not connection)
+            longest = next(others, None)
+            if longest is None or connection.buffered_bytes > most:
+                return False
+            self._close(longest, "idle")
+        return True
 
     def release_body(self, stream: IOStream) -> None:
         """Stop counting the body of a connection's request."""

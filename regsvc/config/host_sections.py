@@ -143,7 +143,10 @@ class HttpSection:
         "64 KiB", "Largest request body; most routes take 8 KiB at most.", at_least="1 KiB", at_most="64 MiB"
     )
     max_buffered_bodies: int = key.size(
-        "32 MiB", "Largest sum of the bodies of requests not yet answered.", at_least="1 MiB", at_most="4 GiB"
+        "32 MiB",
+        "Largest sum of the bodies of requests not yet answered; half-sent ones make room for others.",
+        at_least="1 MiB",
+        at_most="4 GiB",
     )
     max_connections: int = key.integer(
         1000,

@@ -155,22 +155,26 @@ def test_a_refused_request_behind_a_proxy_keeps_no_connection(proxied_api: LiveA
         assert first_that_answers([connection for connection in halves if connection is not refused]) is None
 
 
-def test_the_bodies_of_all_requests_together_are_limited() -> None:
-    with serve(max_buffered_bodies=1024 * 1024) as api, ExitStack() as opened:
+def test_half_sent_bodies_make_room_for_others() -> None:
+    services = make_services(Config(http=HttpSection(max_buffered_bodies=1024 * 1024)))
+    with LiveApi(services, ROUTES) as api, ExitStack() as opened:
         halves = []
-        for _number in range(17):
+        for _number in range(17):  # of which 16 fit
             halves.append(opened.enter_context(api.connect()))
             halves[-1].sendall(MOST_OF_A_BODY)
-        refused = ask_until(lambda: first_that_answers(halves), bool)
-        assert refused is not None
-        head, _, body = refused.recv(65536).partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 503 ")
-        assert b"Retry-After: " in head
-        assert json.loads(body)["code"] == "overloaded"
-        for connection in halves:
-            if connection is not refused:
-                connection.sendall(b" ")
-                assert connection.recv(12) == b"HTTP/1.1 201"
+        name, labels = "companion_http_connections_cut_total", {"reason": "idle"}
+        ask_until(lambda: services.metrics._registry.get_sample_value(name, labels), lambda count: count == 1)
+        assert sorted(answer_to_the_rest(connection) for connection in halves) == [b"", *[b"HTTP/1.1 201"] * 16]
+
+
+def test_a_body_that_nothing_makes_room_for_is_refused() -> None:
+    body = b"x" * (1024 * 1024 + 1)
+    with serve(max_buffered_bodies=1024 * 1024, max_body=2 * 1024 * 1024) as api, api.connect() as connection:
+        connection.sendall(MOST_OF_A_BODY.partition(b"\r\n\r\n")[0].replace(b"65536", b"2000000") + b"\r\n\r\n" + body)
+        head, _, refusal = connection.recv(65536).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"Retry-After: " in head
+    assert json.loads(refusal)["code"] == "overloaded"
 
 
 def test_what_a_client_that_has_left_had_asked_is_not_answered(caplog: pytest.LogCaptureFixture) -> None:
@@ -297,6 +301,24 @@ def test_all_connections_together_are_limited_and_idle_ones_make_room_in_their_o
     assert count_opened(rules, lambda number: f"203.0.113.{number + 2}") == 7
     assert len(rules.connections) == 8
     assert rules.open("203.0.113.1") is None
+
+
+def test_of_the_bodies_those_that_wait_longest_for_their_rest_make_room() -> None:
+    rules = Rules(HttpSection(trusted_proxies=(), max_buffered_bodies=1000))
+    whole, empty, first, second, last = (rules.open(f"203.0.113.{number}", is_busy=number == 0) for number in range(5))
+    for stream, size in ((whole, 400), (first, 300), (second, 300), (last, 200)):
+        assert stream is not None
+        assert rules.connections.buffer_body(stream, size)
+    assert [stream is not None and stream.is_closed for stream in (whole, empty, first, second, last)] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert not rules.connections.buffer_body(last, 1000), "it would not fit alone, either"
+    assert second is not None
+    assert not second.is_closed
 
 
 def test_few_open_files_lower_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
