@@ -33,7 +33,7 @@ export const nameStep = {
     const passwords = config.registration.password === "off" ? [] : [accountPasswordField(config, draft, name)];
     const email = config.registration.email === "optional" ? [contactField(draft)] : [];
     const form = flow.form({
-      others: isGiven ? [button(t("name_other"), forget)] : [],
+      others: isGiven ? [button(t("name_other"), forget, "plain")] : [],
       fields: [...(platform === null ? [] : [platform]), name, ...passwords, ...email],
       send: async (values) => {
         const edition = isGiven ? draft.get("platform") : platform?.value[0];
