@@ -1,15 +1,11 @@
 // A list that is loaded page by page: its filters, the number of rows, the rows, and links to other pages.
 
-import { asRefusal } from "../../shared/api.js";
 import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
-import { notice } from "../../shared/notice.js";
 import { formatNumber } from "../phrases.js";
+import { Refresh } from "../refresh.js";
 import { Filters } from "./filters.js";
 import { PageLinks, pageNumber } from "./pagination.js";
-
-const REFRESH_DELAY = 700; // milliseconds; many events at once cause one request
-const RETRY_DELAY = 5; // seconds
 
 /**
  * @template Row
@@ -37,9 +33,7 @@ export class Listing {
     this.countText = countText;
     this.emptyText = emptyText;
     this.requests = 0;
-    this.error = ""; // why the rows could not be refreshed
-    /** @type {number | null} */
-    this.timer = null;
+    this.refresh = new Refresh(context, () => this.load());
     this.filters = new Filters(fields, query, (values) => this.applyFilters(values));
     /** @type {Query} */
     this.query = { ...this.filters.values, page: query.page ?? null, after: query.after ?? null };
@@ -51,7 +45,6 @@ export class Listing {
       ...table.keyBindings,
       ...this.pages.keyBindings,
     });
-    context.onLeave(() => this.stopTimer());
   }
 
   /** Return the elements once the first page is loaded. Throws a Refusal. */
@@ -79,31 +72,6 @@ export class Listing {
   applyFilters(values) {
     this.query = { ...values, page: null, after: null };
     this.context.updateHash(this.query);
-    return this.refresh();
-  }
-
-  /** Load the page again. If that fails, report it, keep the rows that are shown and try again. */
-  async refresh() {
-    this.stopTimer();
-    try {
-      await this.load();
-      notice.clearIf(this.error);
-    } catch (error) {
-      const refusal = asRefusal(error);
-      if (!refusal.isLoggedOut && !this.context.isOver) {
-        this.error = refusal.message;
-        notice.show(this.error, "bad");
-        this.timer = setTimeout(() => this.refresh(), (refusal.retryAfter ?? RETRY_DELAY) * 1000);
-      }
-    }
-  }
-
-  refreshSoon() {
-    this.timer ??= setTimeout(() => this.refresh(), REFRESH_DELAY);
-  }
-
-  stopTimer() {
-    clearTimeout(this.timer ?? undefined);
-    this.timer = null;
+    return this.refresh.now();
   }
 }

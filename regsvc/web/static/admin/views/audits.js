@@ -32,7 +32,7 @@ export const auditsView = {
       countText: "audits_count",
       emptyText: "audits_none",
     });
-    context.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refreshSoon());
+    context.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refresh.soon());
     return listing.render();
   },
 };

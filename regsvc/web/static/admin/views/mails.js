@@ -42,8 +42,8 @@ export const mailsView = {
     });
     const resend = (/** @type {Mail[]} */ mails) => resendMails(context.api, mails, listing);
     context.addKeys({ s: { label: "key_resend", action: () => resend(table.targets) } });
-    context.onEvent(["missed"], () => listing.refreshSoon());
-    const timer = setInterval(() => table.rows.some(isWaiting) && listing.refreshSoon(), POLL_INTERVAL);
+    context.onEvent(["missed"], () => listing.refresh.soon());
+    const timer = setInterval(() => table.rows.some(isWaiting) && listing.refresh.soon(), POLL_INTERVAL);
     context.onLeave(() => clearInterval(timer));
     return listing.render();
   },
@@ -88,7 +88,7 @@ async function resendMails(api, mails, listing) {
   } catch (error) {
     notice.showRefusal(asRefusal(error));
   }
-  listing.refreshSoon();
+  listing.refresh.soon();
 }
 
 /**

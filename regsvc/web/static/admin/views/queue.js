@@ -7,6 +7,7 @@ import { notice } from "../../shared/notice.js";
 import { Signal } from "../../shared/signal.js";
 import { ANSWERS_CHANGED, USER_EVENTS } from "../decisions/transitions.js";
 import { formatNumber, statusName } from "../phrases.js";
+import { Refresh } from "../refresh.js";
 import { Filters } from "../table/filters.js";
 import { ApplicantCard } from "./queue/applicant-card.js";
 import { ApplicantList } from "./queue/applicant-list.js";
@@ -18,7 +19,6 @@ const MIN_AHEAD = 30; // applicants behind the current one; with fewer the next 
 const ADDRESS_DELAY = 300; // milliseconds
 const ARRIVAL_DELAY = 300; // milliseconds; registrations that come together cause one request
 const MINUTE = 60_000; // milliseconds
-const RETRY_DELAY = 5; // seconds
 
 /** @typedef {import("./queue/applicant.js").ActionName} ActionName */
 
@@ -50,9 +50,7 @@ class QueuePage {
     this.queue = new ReviewQueue(this.applicants, (username) => context.pendingFor(username) !== null);
     /** @type {Signal<"card" | "list">} which of the two a phone shows */
     this.pane = new Signal("card");
-    /** @type {number | null} */
-    this.timer = null;
-    this.error = ""; // why the list could not be loaded
+    this.refresh = new Refresh(context, () => this.load());
     /** @type {number | null} */
     this.addressTimer = null;
     /** @type {Set<string>} names of users who have registered and are not in the list yet */
@@ -124,13 +122,12 @@ class QueuePage {
       this.split.dataset.shows = this.pane.value;
     });
     context.onEvent(USER_EVENTS, (data, name) => this.handleEvent(data, name));
-    context.onEvent(["missed"], () => this.reload());
+    context.onEvent(["missed"], () => this.refresh.now());
     context.onDecision((change, entry, results) => this.handleDecision(change, entry, results));
     context.addKeys(this.keyBindings);
     const clock = setInterval(() => this.list.updateTimes(), MINUTE);
     context.onLeave(() => {
       clearInterval(clock);
-      clearTimeout(this.timer ?? undefined);
       clearTimeout(this.addressTimer ?? undefined);
     });
   }
@@ -169,22 +166,6 @@ class QueuePage {
     await this.loadAhead();
   }
 
-  /** Load the queue again without moving the focus, as the operator did not ask for it; failures are retried. */
-  async reload() {
-    clearTimeout(this.timer ?? undefined);
-    try {
-      await this.load();
-      notice.clearIf(this.error);
-    } catch (error) {
-      const refusal = asRefusal(error);
-      if (!refusal.isLoggedOut && !this.context.isOver) {
-        this.error = refusal.message;
-        notice.show(this.error, "bad");
-        this.timer = setTimeout(() => this.reload(), (refusal.retryAfter ?? RETRY_DELAY) * 1000);
-      }
-    }
-  }
-
   /** Load the next page when few applicants are left behind the current one. */
   async loadAhead() {
     if (this.queue.shown.length - this.queue.position < MIN_AHEAD) {
@@ -209,7 +190,7 @@ class QueuePage {
     }
     this.applicants.search = text;
     this.updateAddress();
-    this.searching = this.reload();
+    this.searching = this.refresh.now();
     await this.searching;
   }
 
@@ -248,7 +229,7 @@ class QueuePage {
 
   // --- The address ---
 
-  /** Put who is open into the address, and who is selected into its state, soon: browsers limit how often they change. */
+  /** Put who is open into the address, and who is selected into its state, soon: browsers limit such changes. */
   updateAddressSoon() {
     this.addressTimer ??= setTimeout(() => this.updateAddress(), ADDRESS_DELAY);
   }
@@ -402,7 +383,7 @@ class QueuePage {
     } else if (name === "user_registered" && this.applicants.find(username) === null) {
       this.addArrival(username);
     } else {
-      this.reload(); // the user is back in the queue, has registered again, or has changed the answers
+      this.refresh.now(); // the user is back in the queue, has registered again, or has changed the answers
       if (name === ANSWERS_CHANGED && this.queue.current?.username === username) {
         notice.show(t("answers_changed", { name: username })); // they may have been read already
       }
@@ -436,7 +417,7 @@ class QueuePage {
     if (await this.applicants.loadNew(names)) {
       this.queue.openFirst();
     } else {
-      await this.reload();
+      await this.refresh.now();
     }
   }
 }

@@ -6,12 +6,12 @@ import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { actionName, describeCounts } from "../audit-entries.js";
 import { timeElement } from "../badges.js";
+import { Refresh } from "../refresh.js";
 import { Table } from "../table/table.js";
 import { renderReport } from "./sync/report.js";
 
 const LONGEST_RUN = 15 * 60_000; // milliseconds; the first one over a million players takes minutes
 const MAX_RUNS = 20;
-const REFRESH_DELAY = 700; // milliseconds
 const DIFFERENCES = ["conflict", "returned", "absent"];
 
 /** @type {View} */
@@ -34,8 +34,7 @@ class SyncPage {
   constructor(context) {
     this.context = context;
     this.isBusy = false;
-    /** @type {number | null} */
-    this.timer = null;
+    this.refresh = new Refresh(context, () => this.loadRuns());
     this.runNow = button(t("sync_run"), () => this.run(false), "");
     this.preview = button(t("sync_plan"), () => this.run(true), "quiet");
     this.result = make("div", { class: "report", "aria-live": "polite" });
@@ -57,8 +56,7 @@ class SyncPage {
       t: { label: "sync_plan", action: () => this.run(true) },
       ...this.table.keyBindings,
     });
-    context.onEvent(["sync_finished", "missed"], () => this.refreshSoon());
-    context.onLeave(() => clearTimeout(this.timer ?? undefined));
+    context.onEvent(["sync_finished", "missed"], () => this.refresh.soon());
   }
 
   /** Load the runs that changed something or were held back, newest first. Throws a Refusal. */
@@ -70,20 +68,6 @@ class SyncPage {
     runs.sort((one, other) => other.id - one.id);
     this.none.hidden = runs.length > 0;
     this.table.render(runs.slice(0, MAX_RUNS));
-  }
-
-  refreshSoon() {
-    this.timer ??= setTimeout(async () => {
-      this.timer = null;
-      try {
-        await this.loadRuns();
-      } catch (error) {
-        const refusal = asRefusal(error);
-        if (!refusal.isLoggedOut) {
-          notice.show(refusal.message, "bad"); // the operator did not ask for it, so the focus stays
-        }
-      }
-    }, REFRESH_DELAY);
   }
 
   /** @param {boolean} isPreview */

@@ -8,13 +8,12 @@ import { Signal } from "../../shared/signal.js";
 import { pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
+import { Refresh } from "../refresh.js";
 import { renderDetails } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
 import { renderClients, renderFacts, renderMails, renderPlayer, renderSessions } from "./user/sections.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
-
-const REFRESH_DELAY = 700; // milliseconds; many events at once cause one request
 
 /** @type {View} */
 export const userView = {
@@ -44,8 +43,7 @@ class UserPage {
     this.stateSignature = "";
     /** @type {Signal<UserDetails | null>} null: there is no user with this name any more */
     this.user = new Signal(null);
-    /** @type {number | null} */
-    this.timer = null;
+    this.refresh = new Refresh(context, () => this.load());
     this.state = make("p", { class: "badges", tabindex: "-1" });
     this.actions = make("div", { class: "row-actions", role: "group", "aria-label": t("user_acts") });
     this.about = make("div", { class: "user-about" });
@@ -65,19 +63,18 @@ class UserPage {
     context.effect(() => this.renderState());
     context.onEvent(USER_EVENTS, ({ username }, name) => {
       if (isThis(username)) {
-        this.refreshSoon();
+        this.refresh.soon();
         if (name === ANSWERS_CHANGED) {
           notice.show(t("answers_changed", { name: username })); // they may have been read already
         }
       }
     });
-    context.onEvent(["sync_finished", "missed"], () => this.refreshSoon());
+    context.onEvent(["sync_finished", "missed"], () => this.refresh.soon());
     context.onDecision((change) => {
       if (change === "sent" || change === "refused") {
-        this.refreshSoon();
+        this.refresh.soon();
       }
     });
-    context.onLeave(() => clearTimeout(this.timer ?? undefined));
     context.addKeys({
       ...decisionKeys(DECISIONS, (decision) => this.decide(decision)),
       c: { label: "key_change_ban", action: () => this.changeBan() },
@@ -99,20 +96,6 @@ class UserPage {
       this.signature = signature;
       this.user.value = user;
     }
-  }
-
-  refreshSoon() {
-    this.timer ??= setTimeout(async () => {
-      this.timer = null;
-      try {
-        await this.load();
-      } catch (error) {
-        const refusal = asRefusal(error);
-        if (!refusal.isLoggedOut) {
-          notice.show(refusal.message, "bad"); // the operator did not ask for it, so the focus stays
-        }
-      }
-    }, REFRESH_DELAY);
   }
 
   renderUser() {

@@ -69,7 +69,7 @@ export async function loadUsers(api, values, place) {
  */
 export function keepUpToDate(context, listing) {
   const { table } = listing;
-  context.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refreshSoon());
+  context.onEvent([...USER_EVENTS, "sync_finished", "missed"], () => listing.refresh.soon());
   context.effect(() => {
     void context.shell.pending.entries;
     untracked(() => table.refresh());
@@ -79,7 +79,7 @@ export function keepUpToDate(context, listing) {
       entry?.usernames.forEach((username) => table.select(username, false));
     }
     if (change === "sent" || change === "refused") {
-      listing.refreshSoon();
+      listing.refresh.soon();
     }
   });
 }
