@@ -19,10 +19,10 @@ def test_a_picture_is_large_enough_to_read_and_small_enough_to_send(text: str) -
 
 
 @pytest.mark.parametrize("make_puzzle", [make_sum, lambda: make_text(4)], ids=["math", "text"])
-def test_no_two_of_a_thousand_pictures_are_alike(make_puzzle: Callable[[], Puzzle]) -> None:
+def test_no_two_pictures_are_alike(make_puzzle: Callable[[], Puzzle]) -> None:
     assert (
-        len({render(make_puzzle().text) for _picture in range(500)} | {render("29+4=?") for _picture in range(500)})
-        == 1000
+        len({render(make_puzzle().text) for _picture in range(100)} | {render("29+4=?") for _picture in range(100)})
+        == 200
     )
 
 

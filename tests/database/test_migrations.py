@@ -19,6 +19,7 @@ from regsvc.database.migrator import MigrationRunning, NumberedMigration, Schema
 from regsvc.database.models import MODELS, AuditEntry, Lease, Migration, OutboxEntry, Review, User, bind_models
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable, dump_table, insert_player
+from tests.support.each import assert_each
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.mariadb import Database as MariaDBSchema
 from tests.support.peers.mariadb import MariaDBServer
@@ -81,41 +82,47 @@ def test_the_tables_are_those_of_the_models(tables: Database) -> None:
     assert made == {model._meta.table_name for model in MODELS}
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_the_columns_are_those_of_the_model(tables: Database, model: Any) -> None:
-    columns = {column.name: column for column in tables.get_columns(model._meta.table_name)}
-    fields = {field.column_name: field for field in model._meta.sorted_fields}
-    hidden = {"is_edited"} if isinstance(tables, SqliteDatabase) else set()  # SQLite hides generated columns
-    assert set(columns) == set(fields) - hidden
-    for name in columns:
-        field, column = fields[name], columns[name]
-        may_be_null = field.null or (name == "is_edited")
-        assert column.primary_key is field.primary_key, name
-        assert column.null is may_be_null or column.primary_key, name
+def test_the_columns_are_those_of_the_model(tables: Database) -> None:
+    def check(model: Any) -> None:
+        columns = {column.name: column for column in tables.get_columns(model._meta.table_name)}
+        fields = {field.column_name: field for field in model._meta.sorted_fields}
+        hidden = {"is_edited"} if isinstance(tables, SqliteDatabase) else set()  # SQLite hides generated columns
+        assert set(columns) == set(fields) - hidden
+        for name in columns:
+            field, column = fields[name], columns[name]
+            may_be_null = field.null or (name == "is_edited")
+            assert column.primary_key is field.primary_key, name
+            assert column.null is may_be_null or column.primary_key, name
+
+    assert_each(MODELS, check)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_what_a_model_calls_unique_or_indexed_is(tables: Database, model: Any) -> None:
-    there = [(tuple(index.columns), index.unique) for index in tables.get_indexes(model._meta.table_name)]
-    for field in model._meta.sorted_fields:
-        if field.unique or field.index or isinstance(field, ForeignKeyField):
-            led = [unique for columns, unique in there if columns[0] == field.column_name]
-            assert led, field.name
-            assert not field.unique or ((field.column_name,), True) in there, field.name
-    for names, unique in model._meta.indexes:
-        columns = tuple(model._meta.fields[name].column_name for name in names)
-        assert (columns, unique) in there
+def test_what_a_model_calls_unique_or_indexed_is(tables: Database) -> None:
+    def check(model: Any) -> None:
+        there = [(tuple(index.columns), index.unique) for index in tables.get_indexes(model._meta.table_name)]
+        for field in model._meta.sorted_fields:
+            if field.unique or field.index or isinstance(field, ForeignKeyField):
+                led = [unique for columns, unique in there if columns[0] == field.column_name]
+                assert led, field.name
+                assert not field.unique or ((field.column_name,), True) in there, field.name
+        for names, unique in model._meta.indexes:
+            columns = tuple(model._meta.fields[name].column_name for name in names)
+            assert (columns, unique) in there
+
+    assert_each(MODELS, check)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_what_hangs_on_a_user_goes_with_the_user(tables: Database, model: Any) -> None:
-    there = {(key.column, key.dest_table) for key in tables.get_foreign_keys(model._meta.table_name)}
-    wanted = {
-        (field.column_name, field.rel_model._meta.table_name)
-        for field in model._meta.sorted_fields
-        if isinstance(field, ForeignKeyField)
-    }
-    assert there == wanted
+def test_what_hangs_on_a_user_goes_with_the_user(tables: Database) -> None:
+    def check(model: Any) -> None:
+        there = {(key.column, key.dest_table) for key in tables.get_foreign_keys(model._meta.table_name)}
+        wanted = {
+            (field.column_name, field.rel_model._meta.table_name)
+            for field in model._meta.sorted_fields
+            if isinstance(field, ForeignKeyField)
+        }
+        assert there == wanted
+
+    assert_each(MODELS, check)
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
@@ -263,9 +270,8 @@ def test_columns_are_added_to_a_released_schema_however_often_it_is_interrupted(
         with pytest.raises(Interrupted):
             migrate(empty_database, clock)
     migrate(empty_database, clock)
-    for model in MODELS:
-        test_the_columns_are_those_of_the_model(empty_database, model)
-        test_what_a_model_calls_unique_or_indexed_is(empty_database, model)
+    test_the_columns_are_those_of_the_model(empty_database)
+    test_what_a_model_calls_unique_or_indexed_is(empty_database)
     assert [(user.username, user.totp_step) for user in User.select()] == [("Alice", None)]
     assert [(review.reason, review.email_key) for review in Review.select().order_by(Review.id)] == [
         ("too young", "alice@example.org"),

@@ -16,6 +16,7 @@ from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import NothingToSend, RenderedMail
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, load_mail_templates
 from tests.support.database_fixtures import MakeUser
+from tests.support.each import assert_each
 from tests.support.mail_parts import ALICE, MailHarness
 from tests.support.manual_clock import ManualClock
 
@@ -61,42 +62,47 @@ def html_of(message: EmailMessage) -> str:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", MAILS)
-def test_every_mail_can_be_written_in_every_language(mail_harness: MailHarness, name: str, language: str) -> None:
-    values = {value: f"the-{value}" for value in MAILS[name]} | {"game": "play.example.org"}
-    if name in WITHOUT_GAME:
-        del values["game"]
-    message = mail_harness.renderer.compose(name, ALICE, language, values)
-    text, html = text_of(message), html_of(message)
-    assert "Example Craft" in str(message["Subject"])
-    assert not set(message.keys()) - HEADERS
-    for value in values.values():
-        assert value in text
-        assert value in html
-    assert "$" not in text + html + str(message["Subject"])
-    assert f'<html lang="{language}">' in html
+def test_every_mail_can_be_written_in_every_language(mail_harness: MailHarness, language: str) -> None:
+    def check(name: str) -> None:
+        values = {value: f"the-{value}" for value in MAILS[name]} | {"game": "play.example.org"}
+        if name in WITHOUT_GAME:
+            del values["game"]
+        message = mail_harness.renderer.compose(name, ALICE, language, values)
+        text, html = text_of(message), html_of(message)
+        assert "Example Craft" in str(message["Subject"])
+        assert not set(message.keys()) - HEADERS
+        for value in values.values():
+            assert value in text
+            assert value in html
+        assert "$" not in text + html + str(message["Subject"])
+        assert f'<html lang="{language}">' in html
+
+    assert_each(MAILS, check)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", sorted(set(MAILS) - CODES))
-def test_every_mail_has_one_button(mail_harness: MailHarness, name: str, language: str) -> None:
+def test_every_mail_has_one_button(mail_harness: MailHarness, language: str) -> None:
     """A code is typed on the page that asked for it, which is open."""
-    values: dict[str, str | None] = dict.fromkeys(MAILS[name], "x")
-    if name in WITH_TOKEN:
-        values["link"] = "https://play.example.org/set-password#token=x"
-    message = mail_harness.renderer.compose(name, ALICE, language, values)
-    [address] = re.findall(r"https://\S+", text_of(message))
-    assert re.findall(r'href="([^"]*)"', html_of(message)) == [address]
+
+    def check(name: str) -> None:
+        values: dict[str, str | None] = dict.fromkeys(MAILS[name], "x")
+        if name in WITH_TOKEN:
+            values["link"] = "https://play.example.org/set-password#token=x"
+        message = mail_harness.renderer.compose(name, ALICE, language, values)
+        [address] = re.findall(r"https://\S+", text_of(message))
+        assert re.findall(r'href="([^"]*)"', html_of(message)) == [address]
+
+    assert_each(sorted(set(MAILS) - CODES), check)
 
 
-@pytest.mark.parametrize("name", MAILS)
-def test_without_an_address_of_the_game_none_is_mentioned(
-    our_database: Database, clock: ManualClock, name: str
-) -> None:
-    mail_harness = MailHarness(our_database, clock, game_address=None)
-    message = mail_harness.renderer.compose(name, ALICE, "en", dict.fromkeys(MAILS[name], "x"))
-    assert "None" not in text_of(message) + html_of(message)
-    assert "Server address" not in text_of(message) + html_of(message)
+def test_without_an_address_of_the_game_none_is_mentioned(our_database: Database, clock: ManualClock) -> None:
+    def check(name: str) -> None:
+        mail_harness = MailHarness(our_database, clock, game_address=None)
+        message = mail_harness.renderer.compose(name, ALICE, "en", dict.fromkeys(MAILS[name], "x"))
+        assert "None" not in text_of(message) + html_of(message)
+        assert "Server address" not in text_of(message) + html_of(message)
+
+    assert_each(MAILS, check)
 
 
 @pytest.mark.parametrize(("has_own_pages", "page"), [(True, "/server"), (False, "/")])
@@ -122,17 +128,21 @@ def test_a_rejection_says_when_the_name_is_free_again(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", MAILS)
-def test_every_language_has_a_text_and_a_picture_of_its_own(name: str, language: str) -> None:
-    template = load_mail_templates(None).get(name, language)
-    assert template.language == language
-    assert template.html is not None
+def test_every_language_has_a_text_and_a_picture_of_its_own(language: str) -> None:
+    def check(name: str) -> None:
+        template = load_mail_templates(None).get(name, language)
+        assert template.language == language
+        assert template.html is not None
+
+    assert_each(MAILS, check)
 
 
-@pytest.mark.parametrize("name", MAILS)
-def test_every_mail_has_its_function(name: str) -> None:
-    base = {"approved_set_password": "approved", "ban_ended_unapproved": "ban_ended"}.get(name, name)
-    assert name == "mail_test" or hasattr(MailQueue, f"send_{base}")
+def test_every_mail_has_its_function() -> None:
+    def check(name: str) -> None:
+        base = {"approved_set_password": "approved", "ban_ended_unapproved": "ban_ended"}.get(name, name)
+        assert name == "mail_test" or hasattr(MailQueue, f"send_{base}")
+
+    assert_each(MAILS, check)
 
 
 def test_a_code_stands_in_text_and_html_but_not_in_the_subject(mail_harness: MailHarness) -> None:

@@ -19,9 +19,7 @@ from tests.support.authme.player_rows import insert_player_rows, make_player_row
 from tests.support.manual_clock import ManualClock
 from tests.support.services import MakeServices, ServiceHarness
 
-MANY = 5_000
-SECONDS_FOR_MANY = 20.0
-"""A third of a second is usual for a thousand."""
+MANY = 2_000
 
 
 def decide_as_host(services: ServiceHarness, transition: str, name: str) -> None:
@@ -37,7 +35,6 @@ def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
     before = dump_table(authme_table)
     services = make_services()
     report = services.sync()
-    assert report.duration_ms < SECONDS_FOR_MANY * 1000
     assert report.counts() == {"scanned": MANY, "adopted": MANY}
     assert report.errors == []
     assert report.held_back is None

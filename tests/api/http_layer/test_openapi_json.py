@@ -16,12 +16,12 @@ from regsvc.api.routes import ROUTES, Route
 from regsvc.core.errors import REFUSALS
 from regsvc.core.i18n.translations import load_translations
 from tests.support.contract import document
+from tests.support.each import assert_each
 from tests.support.stack import MakeStack, Stack
 
 pytestmark = pytest.mark.one_database("sqlite")
 
 each_document = pytest.mark.parametrize("is_legacy", [False, True], ids=["true statuses", "legacy statuses"])
-each_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 
 
 def operation_of(route: Route, *, is_legacy: bool = False) -> dict[str, Any]:
@@ -63,14 +63,16 @@ def test_it_is_openapi(is_legacy: bool) -> None:
     validate(document(is_legacy=is_legacy))
 
 
-@each_route
-def test_every_route_says_what_it_is_for(route: Route) -> None:
-    operation = operation_of(route)
-    assert operation["summary"].endswith(".")
-    if route.access is Access.PUBLIC:
-        assert operation.get("security", [{}])[0] == {}, "a public route asks for nothing"
-    else:
-        assert operation["security"] == [{"accessToken": []}]
+def test_every_route_says_what_it_is_for() -> None:
+    def check(route: Route) -> None:
+        operation = operation_of(route)
+        assert operation["summary"].endswith(".")
+        if route.access is Access.PUBLIC:
+            assert operation.get("security", [{}])[0] == {}, "a public route asks for nothing"
+        else:
+            assert operation["security"] == [{"accessToken": []}]
+
+    assert_each(ROUTES, check)
 
 
 def test_what_a_caller_may_show_is_told() -> None:
@@ -90,10 +92,12 @@ def test_another_name_of_a_route_says_so() -> None:
     assert described["/api/captcha"]["get"]["description"] == "Alias of `GET /api/captcha/generate`."
 
 
-@each_route
-def test_every_parameter_is_explained(route: Route) -> None:
-    parameters = operation_of(route).get("parameters", [])
-    assert not [parameter["name"] for parameter in parameters if not parameter.get("description")]
+def test_every_parameter_is_explained() -> None:
+    def check(route: Route) -> None:
+        parameters = operation_of(route).get("parameters", [])
+        assert not [parameter["name"] for parameter in parameters if not parameter.get("description")]
+
+    assert_each(ROUTES, check)
 
 
 def test_descriptions_speak_of_what_is_sent() -> None:
@@ -131,23 +135,27 @@ def test_every_example_fits_its_schema(is_legacy: bool) -> None:
             validator.validate(example["value"] if "example" not in content else example)
 
 
-@each_route
-def test_every_refusal_of_a_route_stands_under_its_status(route: Route) -> None:
-    operation = operation_of(route)
-    for refusal in list_refusals(route):
-        response = response_of(operation, int(refusal.category))
-        [content] = response["content"].values()
-        assert refusal.code in content["schema"]["allOf"][1]["properties"]["code"]["enum"]
-        assert f"`{refusal.code}`" in response["description"]
+def test_every_refusal_of_a_route_stands_under_its_status() -> None:
+    def check(route: Route) -> None:
+        operation = operation_of(route)
+        for refusal in list_refusals(route):
+            response = response_of(operation, int(refusal.category))
+            [content] = response["content"].values()
+            assert refusal.code in content["schema"]["allOf"][1]["properties"]["code"]["enum"]
+            assert f"`{refusal.code}`" in response["description"]
+
+    assert_each(ROUTES, check)
 
 
-@pytest.mark.parametrize("route", legacy_routes(ROUTES), ids=lambda route: f"{route.method} {route.path}")
-def test_a_softened_refusal_stands_under_200(route: Route) -> None:
-    operation = operation_of(route, is_legacy=True)
-    payload = str(operation["responses"].get("200"))
-    assert all(
-        f"'{refusal.code}'" in payload for refusal in list_refusals(route) if route.handler.sends_as_200(refusal)
-    )
+def test_a_softened_refusal_stands_under_200() -> None:
+    def check(route: Route) -> None:
+        operation = operation_of(route, is_legacy=True)
+        payload = str(operation["responses"].get("200"))
+        assert all(
+            f"'{refusal.code}'" in payload for refusal in list_refusals(route) if route.handler.sends_as_200(refusal)
+        )
+
+    assert_each(legacy_routes(ROUTES), check)
 
 
 def test_every_refusal_is_told_by_some_route() -> None:
