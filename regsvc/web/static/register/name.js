@@ -47,7 +47,7 @@ export const nameStep = {
 };
 
 /**
- * Take the name from a link in the game ("register?name=Steve"), and remove it from the address. It can still be changed.
+ * Take the name from a link in the game ("register?name=Steve"), and remove it from the address. It may be changed.
  *
  * @param {Draft} draft
  * @param {Config} config

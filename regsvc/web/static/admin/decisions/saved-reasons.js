@@ -1,4 +1,4 @@
-// Reasons that operators give again and again: stored in this browser, with a few built-in ones to begin with. Those are
+// Reasons that operators give again and again: stored in this browser, with a few built-in ones at first. Those are
 // codes (`reject.short_answers`), which everyone reads in their own language; all others are an operator's words.
 
 import { hasText, keysOf, t } from "../../shared/i18n.js";
