@@ -11,7 +11,7 @@ import {
   saveReason,
   wordReason,
 } from "../../regsvc/web/static/admin/decisions/saved-reasons.js";
-import { hashFor, parseHash } from "../../regsvc/web/static/admin/view-context.js";
+import { hashFor, parseHash, ViewContext } from "../../regsvc/web/static/admin/view-context.js";
 import { Draft } from "../../regsvc/web/static/register/draft.js";
 import { Session } from "../../regsvc/web/static/shared/session.js";
 
@@ -93,6 +93,26 @@ test("what cannot be stored is remembered until the page is left", () => {
   store("keys", false);
   assert.equal(recall("keys", true), false);
   Object.assign(localStorage, { setItem, getItem });
+});
+
+test("an address that the operator has just gone to is left alone", () => {
+  const entry = { state: null };
+  globalThis.history = {
+    replaceState(state, _title, hash) {
+      entry.state = state;
+      location.hash = hash;
+    },
+  };
+  location.hash = "#queue";
+  const context = new ViewContext({}, { id: "queue" });
+  context.updateHash({ name: "Alice" }, { selected: ["Alice"] });
+  assert.deepEqual([location.hash, entry.state], ["#queue?name=Alice", { selected: ["Alice"] }]);
+  location.hash = "#users"; // the view is left soon, when the browser tells of it
+  context.updateHash({ name: "Bob" });
+  assert.equal(location.hash, "#users");
+  location.hash = "#main"; // the skip link
+  context.updateHash({ name: "Bob" });
+  assert.deepEqual([location.hash, entry.state], ["#queue?name=Bob", null]);
 });
 
 test("saved reasons keep their order, without doubles", () => {

@@ -8,6 +8,8 @@ import { askDecision } from "./decisions/decision-dialog.js";
 
 /** @typedef {import("./pending/pending-decisions.js").ChangeListener} ChangeListener */
 
+const SKIP_LINK = "#main";
+
 export class ViewContext {
   /** @type {Array<{ names: string[], listener: (data: any, name: string) => void }>} */
   #eventListeners = [];
@@ -24,6 +26,7 @@ export class ViewContext {
     this.shell = shell;
     this.view = view;
     this.isOver = false;
+    this.hash = location.hash;
   }
 
   /** The API with the operator's access token. */
@@ -57,14 +60,17 @@ export class ViewContext {
   }
 
   /**
-   * Put what the view shows now (a filter) into the address, without rendering it again. `state` is what going back to
-   * it restores: `history.state`.
+   * Put what the view shows now (a filter) into the address, without rendering it again, unless the operator has just
+   * gone to another one. `state` is what going back to it restores: `history.state`.
    *
    * @param {Query} query
    * @param {unknown} state
    */
   updateHash(query, state = null) {
-    history.replaceState(state, "", hashFor(this.view.id, query));
+    if (location.hash === this.hash || location.hash === SKIP_LINK) {
+      history.replaceState(state, "", hashFor(this.view.id, query));
+      this.hash = location.hash;
+    }
   }
 
   /**
