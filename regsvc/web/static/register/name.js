@@ -30,10 +30,12 @@ export const nameStep = {
       draft.update({ isNameGiven: false });
       return flow.show(flow.index, { isAgain: true });
     };
+    if (isGiven) {
+      name.input.after(button(t("name_other"), forget, "plain"));
+    }
     const passwords = config.registration.password === "off" ? [] : [accountPasswordField(config, draft, name)];
     const email = config.registration.email === "optional" ? [contactField(draft)] : [];
     const form = flow.form({
-      others: isGiven ? [button(t("name_other"), forget, "plain")] : [],
       fields: [...(platform === null ? [] : [platform]), name, ...passwords, ...email],
       send: async (values) => {
         const edition = isGiven ? draft.get("platform") : platform?.value[0];
