@@ -13,6 +13,7 @@ from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.support.questions import BUILD, TALK, WORDS, applies, asking, token_for
 from tests.support.stack import Person, Stack
+from tests.support.watching import ask_until
 
 ADDRESS = "play.willow.example"
 ENGLISH = {
@@ -60,6 +61,36 @@ CHINESE = {
     "gone": "此链接已失效",
 }
 
+HOLD_EVENTS_BACK = """
+  window.arrived = "";
+  window.hold = () => {
+    window.arrived = "";
+    window.gate = new Promise((resolve) => { window.release = resolve });
+  };
+  const deliver = async (body, controller) => {
+    const decoder = new TextDecoder();
+    let delivered = Promise.resolve();
+    for await (const chunk of body) {
+      window.arrived += decoder.decode(chunk, { stream: true });
+      delivered = delivered.then(() => window.gate).then(() => controller.enqueue(chunk));
+    }
+    await delivered;
+    controller.close();
+  };
+  const send = window.fetch;
+  window.fetch = async (...request) => {
+    const response = await send(...request);
+    if (!response.url.endsWith("/events")) {
+      return response;
+    }
+    const start = (controller) => {
+      deliver(response.body, controller).catch((error) => controller.error(error));
+    };
+    return new Response(new ReadableStream({ start }), response);
+  };
+"""
+"""From `hold()` to `release()` events arrive at the browser but not at the page; `arrived` is the text of those."""
+
 everywhere = pytest.mark.parametrize(
     ("size", "language", "texts"), [("phone", "en", ENGLISH), ("desktop", "zh-CN", CHINESE)], ids=["phone", "desktop"]
 )
@@ -91,6 +122,13 @@ def refuse_stream(route: Route) -> None:
     """Answer as if there were too many streams already; the page then asks instead."""
     refusal = {"success": False, "code": "too_many_streams", "message": "Too many.", "remainingSeconds": 1}
     route.fulfill(status=429, headers={"Retry-After": "1"}, json=refusal)
+
+
+def change_answers(stack: Stack, path: str, text: str) -> None:
+    """Change the text in the answers of an application, whose page has this path."""
+    answers = TALK | BUILD | {"9": {"type": "text", "textAnswer": text}}
+    headers = {"X-Application-Token": path.partition("token=")[2]}
+    assert stack.post("/api/application/answers", {"answers": answers}, headers=headers).status == 200
 
 
 def expect_usable(page: Page) -> None:
@@ -169,14 +207,9 @@ def test_rick_edits_his_answers_and_applies_again(
 
 def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_page: OpenPage) -> None:
     alice, path = apply(stack, "alice")
-
-    def alice_answers(text: str) -> None:
-        answers = TALK | BUILD | {"9": {"type": "text", "textAnswer": text}}
-        headers = {"X-Application-Token": path.partition("token=")[2]}
-        assert stack.post("/api/application/answers", {"answers": answers}, headers=headers).status == 200
-
     page = open_page(f"/admin#queue?name={alice.name}", may_complain=True)
     page.clock.install()
+    page.add_init_script(HOLD_EVENTS_BACK)
     page.reload()
     olivia = Operator(page).log_in()
     expect(olivia.card.get_by_role("heading", name=alice.name)).to_be_visible()
@@ -185,7 +218,7 @@ def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_p
     # Olivia has decided, but it is not sent yet
     page.keyboard.press("a")
     expect(olivia.pending_bar).to_contain_text(f"Approve {alice.name}")
-    alice_answers("Cheats for all")
+    change_answers(stack, path, "Cheats for all")
     expect(olivia.notice).to_contain_text(f"{alice.name} has changed the answers. Your decision was not sent")
     expect(olivia.pending_bar).to_be_hidden()
     page.clock.run_for(15_000)
@@ -194,12 +227,12 @@ def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_p
     # Olivia reads them
     olivia.person(alice.name).click()
     expect(olivia.card).to_contain_text("Cheats for all")
-    alice_answers("Cheats for me")
+    change_answers(stack, path, "Cheats for me")
     expect(olivia.notice).to_have_text(f"{alice.name} has just changed these answers.")
     expect(olivia.card).to_contain_text("Cheats for me")
     olivia.go(f"#user?name={alice.name}")
     expect(page.get_by_text("Cheats for me")).to_be_visible()
-    alice_answers("Cheats for us")
+    change_answers(stack, path, "Cheats for us")
     expect(olivia.notice).to_have_text(f"{alice.name} has just changed these answers.")
     expect(page.get_by_text("Cheats for us")).to_be_visible()
     olivia.go(f"#queue?name={alice.name}")
@@ -210,6 +243,22 @@ def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_p
     page.keyboard.press("a")
     page.clock.run_for(11_000)
     expect(olivia.pending_bar).to_contain_text("could not be reached")
-    alice_answers("Cheats for you")
+    change_answers(stack, path, "Cheats for you")
     page.context.set_offline(False)
     expect(olivia.notice).to_contain_text(f"{alice.name} changed the answers just before the decision")
+
+    # the event was sent before the decision, and arrives after it
+    bob, path = apply(stack, "bob")
+    ask_until(lambda: page.evaluate("arrived"), lambda text: f'"username":"{bob.name}"' in text)
+    olivia.go(f"#queue?name={bob.name}")
+    expect(olivia.card.get_by_role("heading", name=bob.name)).to_be_visible()
+    page.keyboard.press("a")
+    expect(olivia.pending_bar).to_contain_text(f"Approve {bob.name}")
+    page.evaluate("hold()")
+    change_answers(stack, path, "Cheats for them")
+    ask_until(lambda: page.evaluate("arrived"), lambda text: "user_answers_changed" in text)
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
+    expect(olivia.pending_bar).to_be_hidden()
+    assert stack.user(bob)["status"] == "approved"
+    page.evaluate("release()")
+    expect(olivia.notice).to_contain_text(f"{bob.name} changed the answers just before the decision")

@@ -11,31 +11,19 @@ from tests.support.stack import Stack
 
 
 @pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])
-def test_every_route_is_there(open_page: OpenPage, size: str, dark: bool) -> None:
-    page = open_page("/docs", size=size, dark=dark)
+def test_every_route_is_there_and_can_be_read(open_page: OpenPage, size: str, dark: bool) -> None:
+    page = open_page("/docs#postAdminUserBan", size=size, dark=dark, may_complain=True)  # the document has no icon
+    expect(page.locator("#postAdminUserBan")).to_be_in_viewport()
     expect(page.get_by_role("article")).to_have_count(len(ROUTES))
     headings = page.get_by_role("article").get_by_role("heading", level=2).all_inner_texts()
     assert sorted(headings) == sorted(f"{route.method} {route.path}" for route in ROUTES)
     assert not is_wider_than_the_screen(page)
-
-
-def test_a_route_can_be_found_and_read(open_page: OpenPage) -> None:
-    page = open_page("/docs", size="phone")
     page.get_by_role("navigation").get_by_role("link", name="POST /api/register").click()
     register = page.locator("#postRegister")
     expect(register).to_be_in_viewport()
     expect(register.get_by_text('"username": "Alice"').first).to_be_visible()
     register.get_by_text("Errors").click()
     expect(register.get_by_role("row", name="409 username_taken")).to_be_visible()
-
-
-def test_a_link_to_a_route_leads_there(open_page: OpenPage) -> None:
-    page = open_page("/docs#postAdminUserBan")
-    expect(page.locator("#postAdminUserBan")).to_be_in_viewport()
-
-
-def test_it_leads_to_the_document_for_programs(open_page: OpenPage) -> None:
-    page = open_page("/docs", may_complain=True)  # of a document without an icon
     page.get_by_role("link", name="openapi.json", exact=True).click()
     expect(page).to_have_url(re.compile("/api/openapi.json$"))
 

@@ -45,10 +45,12 @@ def colour_of_button(page: Page) -> str:
 
 
 @pytest.mark.parametrize(
-    ("language", "apply", "players"),
-    [("en", "Apply to join", "2 of 20 players online"), ("zh", "申请加入", "在线玩家 2 / 20")],
+    ("size", "dark", "language", "apply", "players"),
+    [
+        ("phone", True, "en", "Apply to join", "2 of 20 players online"),
+        ("desktop", False, "zh", "申请加入", "在线玩家 2 / 20"),
+    ],
 )
-@pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])
 def test_a_visitor_sees_the_server_and_applies(
     open_page: OpenPage, size: str, dark: bool, language: str, apply: str, players: str
 ) -> None:
@@ -110,9 +112,12 @@ def test_without_a_status_the_rest_is_there(stack: Stack, open_page: OpenPage) -
 
 
 @pytest.mark.parametrize(
-    ("language", "title", "go_on"), [("en", "Page not found", "Go to the home page"), ("zh", "页面不存在", "返回首页")]
+    ("size", "dark", "language", "title", "go_on"),
+    [
+        ("phone", True, "zh", "页面不存在", "返回首页"),
+        ("desktop", False, "en", "Page not found", "Go to the home page"),
+    ],
 )
-@pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)])
 def test_a_wrong_address_leads_home(
     open_page: OpenPage, size: str, dark: bool, language: str, title: str, go_on: str
 ) -> None:

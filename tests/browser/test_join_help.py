@@ -17,15 +17,6 @@ from tests.support.watching import ask_until
 
 ADDRESS = "play.willow.example:25570"
 LINK = "minecraft:?addExternalServer=Willow%20%26%20Valley|play.willow.example:19132"
-MENUS = {
-    "Start Minecraft: Java Edition and choose “Multiplayer”.": ["Multiplayer"],
-    f"Choose “Add Server”, enter {ADDRESS} as “Server Address” and choose “Done”.": [
-        "Add Server",
-        f"Server Address{ADDRESS}Done",
-    ],
-    "Select the server in the list and choose “Join Server”.": ["Willow & ValleyJoin Server"],
-}
-"""The steps for Java, each with what is written in its pictures of the game's menus."""
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
@@ -44,59 +35,59 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield stack
 
 
-def expect_help(page: Page) -> None:
-    expect(page.get_by_role("heading", name="How to join")).to_be_visible()
+def list_menus(say: Words) -> dict[str, list[str]]:
+    """Return the steps for Java, each with what is written in its pictures of the game's menus."""
+    multiplayer, add, label, done, join = (
+        say(f"game_{key}") for key in ("multiplayer", "add", "address", "done", "join")
+    )
+    return {
+        say("join_java_open", multiplayer=multiplayer): [multiplayer],
+        say("join_java_add", add=add, address=ADDRESS, label=label, done=done): [add, f"{label}{ADDRESS}{done}"],
+        say("join_java_join", join=join): [f"Willow & Valley{join}"],
+    }
+
+
+def expect_help(page: Page, language: str = "en") -> None:
+    say = Words(language, "page.join")
+    menus = list_menus(say)
+    expect(page.get_by_role("heading", name=say("join_title"))).to_be_visible()
     expect(page.locator(".copyable").get_by_text(ADDRESS, exact=True)).to_be_visible()
     expect(page.get_by_text("1.20 to 1.21.4")).to_be_visible()
-    for step in MENUS:
+    for step in menus:
         expect(page.get_by_role("listitem").filter(has_text=step)).to_be_visible()
-    expect(page.locator("li > [aria-hidden=true]")).to_have_text([menu for menus in MENUS.values() for menu in menus])
-    page.get_by_text("Bedrock Edition (phone").click()
-    expect(page.get_by_text("the address play.willow.example and the port 19132")).to_be_visible()
-    expect(page.get_by_role("link", name="Add to Minecraft")).to_have_attribute("href", LINK)
-    picture = page.get_by_role("img", name="QR code")
+    expect(page.locator("li > [aria-hidden=true]")).to_have_text([text for texts in menus.values() for text in texts])
+    page.get_by_text(say("join_bedrock"), exact=True).click()
+    expect(page.get_by_text(say("join_bedrock_type", host="play.willow.example", port=19132))).to_be_visible()
+    expect(page.get_by_role("link", name=say("join_bedrock_add"))).to_have_attribute("href", LINK)
+    picture = page.get_by_role("img", name=say("join_qr_code"))
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.naturalWidth") > 100
     assert find_serious_faults(page) == []
     assert not is_wider_than_the_screen(page)
 
 
-@pytest.mark.parametrize("size", ["phone", "desktop"])
-def test_the_server_page_says_how_to_join_though_it_knows_no_status(open_page: OpenPage, size: str) -> None:
-    page = open_page("/server", size=size, dark=size == "phone")
-    expect(page.get_by_text("The server doesn't show whether it is online.")).to_be_visible()
-    expect_help(page)
-
-
-@pytest.mark.parametrize("size", ["phone", "desktop"])
-def test_it_does_so_in_chinese(open_page: OpenPage, size: str) -> None:
-    page = open_page("/server", size=size, language="zh")
-    expect(page.get_by_role("heading", name="如何加入")).to_be_visible()
-    expect(page.locator("li > [aria-hidden=true]").last).to_have_text("Willow & Valley加入服务器")
-    page.get_by_text("基岩版").click()
-    expect(page.get_by_role("link", name="添加到 Minecraft")).to_be_visible()
-    assert find_serious_faults(page) == []
-    assert not is_wider_than_the_screen(page)
-
-
 @both_ways
-def test_the_address_is_copied(open_page: OpenPage, size: str, language: str) -> None:
+def test_it_says_how_to_join_though_it_knows_no_status(
+    stack: Stack, open_page: OpenPage, size: str, language: str
+) -> None:
+    """The address can be copied; a page that is not served over HTTPS has no clipboard, and selects it."""
     say = Words(language, "page.common")
-    page = open_page("/server", permissions=CLIPBOARD, size=size, language=language)
-    page.get_by_role("button", name=say("copy")).click()
+    page = open_page("/server", permissions=CLIPBOARD, size=size, language=language, dark=size == "phone")
+    expect(page.get_by_text(say("page.server.status_hidden"))).to_be_visible()
+    expect_help(page, language)
+    copy = page.get_by_role("button", name=say("copy"))
+    copy.click()
     expect(page.get_by_text(say("copied"))).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == ADDRESS
-
-
-@both_ways
-def test_without_a_clipboard_it_is_selected(open_page: OpenPage, size: str, language: str) -> None:
-    """A page that is not served over HTTPS has none."""
-    say = Words(language, "page.common")
-    page = open_page("/server", size=size, language=language)
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.get_by_role("button", name=say("copy")).click()
+    copy.click()
     expect(page.get_by_text(say("copy_selected"))).to_be_visible()
     assert page.evaluate("getSelection().toString()") == ADDRESS
+
+    page.goto(f"{stack.daemon.base_url}/")
+    expect(page.get_by_text(ADDRESS)).to_be_visible()
+    expect(page.locator(".state")).to_be_hidden()  # it is not called offline
+    assert find_serious_faults(page) == []
 
 
 def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> None:
@@ -131,10 +122,3 @@ def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> Non
     assert find_serious_faults(page) == []
     page.get_by_role("button", name="Set password").click()
     expect_help(page)
-
-
-def test_the_home_page_does_not_call_it_offline(open_page: OpenPage) -> None:
-    page = open_page("/")
-    expect(page.get_by_text(ADDRESS)).to_be_visible()
-    expect(page.locator(".state")).to_be_hidden()
-    assert find_serious_faults(page) == []

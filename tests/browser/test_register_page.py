@@ -48,9 +48,9 @@ def error_at(page: Page, label: str) -> str:
     return page.locator(f"#{described[0]}").inner_text()
 
 
-@pytest.mark.parametrize(("size", "dark"), [("phone", True), ("desktop", False)], ids=["phone", "desktop"])
-def test_alice_registers_and_is_approved(stack: Stack, apply: Apply, size: str, dark: bool) -> None:
-    alice = apply(size=size, dark=dark)
+def test_alice_registers_and_is_approved(stack: Stack, apply: Apply) -> None:
+    """On a desktop; on a phone she does so in test_all_pages."""
+    alice = apply()
     at_name(alice).give_name()
     expect_received(alice.page)
     expect(alice.page.get_by_text(f"We'll e-mail the decision to {alice.person.email}")).to_be_visible()
