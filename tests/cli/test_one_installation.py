@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -135,17 +134,8 @@ class Shells:
 
     def run(self, *arguments: str, user: str = "root", folder: str = "/") -> Finished:
         """Run a command of the companion to its end."""
-        line = f"umask 0; cd {folder}; exec {shlex.join([PROGRAM, *arguments])}"
-        done = subprocess.run(
-            self.machine.command("sh", "-c", line, user=user),
-            input="a-s3cret-password\n",
-            env=self.machine.environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return Finished(done.returncode, done.stdout, done.stderr)
+        user_id = None if user == "root" else USER_ID
+        return self.machine.run_quickly(*arguments, user=user_id, folder=folder, typed="a-s3cret-password\n")
 
     def make_folder(self, path: str, owner: int, mode: int = 0o700) -> Path:
         """Return an empty folder."""

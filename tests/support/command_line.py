@@ -4,7 +4,7 @@ import io
 import logging
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from unittest import mock
 
 from companion import main
 from tests.support.daemon import clean_environment
-from tests.support.quick_start import PROGRAM, can_start_quickly, quick_start
+from tests.support.quick_start import PROGRAM, QuickProcess, Streams, can_start_quickly, quick_start
 
 TIMEOUT = 60.0  # seconds
 
@@ -38,18 +38,24 @@ def companion(
     """Run a command to its end. `typed` is its standard input; `config` is passed as --config."""
     given = [*arguments, *(("--config", str(config)) if config is not None else ())]
     place = directory or (config.parent if config else Path.cwd())
+    whole = {**clean_environment(), **(environment or {})}
+
+    def start(streams: Streams) -> "QuickProcess | subprocess.Popen[bytes]":
+        if can_start_quickly(environment or {}):
+            return quick_start(whole).start(given, whole, place, streams)
+        stdin, stdout, stderr = streams
+        command = [sys.executable, str(PROGRAM), *given]
+        return subprocess.Popen(command, cwd=place, env=whole, stdin=stdin, stdout=stdout, stderr=stderr)
+
+    return finish(start, typed)
+
+
+def finish(start: Callable[[Streams], "QuickProcess | subprocess.Popen[bytes]"], typed: str = "") -> Finished:
+    """Wait for the end of the process that `start` starts on its standard streams."""
     with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
         stdin.write(typed.encode())
         stdin.seek(0)
-        streams = stdin.fileno(), stdout.fileno(), stderr.fileno()
-        whole = {**clean_environment(), **(environment or {})}
-        if can_start_quickly(environment or {}):
-            status = quick_start(whole).start(given, whole, place, streams).wait(TIMEOUT)
-        else:
-            command = [sys.executable, str(PROGRAM), *given]
-            status = subprocess.Popen(command, cwd=place, env=whole, stdin=stdin, stdout=stdout, stderr=stderr).wait(
-                TIMEOUT
-            )
+        status = start((stdin.fileno(), stdout.fileno(), stderr.fileno())).wait(TIMEOUT)
         return Finished(status, _read(stdout), _read(stderr))
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.command_line import Finished, finish
 from tests.support.daemon import clean_environment
 from tests.support.other_user import USER_ID
+from tests.support.quick_start import QuickProcess, QuickStart, Streams
 from tests.support.sandbox import REPOSITORY, SEARCH_PATH, add_user, overlay_root, show_program
 
 GAME = Path("/srv/minecraft")
@@ -37,6 +39,7 @@ class Machine:
 
     def __init__(self, holder: "subprocess.Popen[str]") -> None:
         self._holder = holder
+        self._quick_start: QuickStart | None = None
         self.variables: dict[str, str] = {}
 
     def place(self, path: str) -> Path:
@@ -45,9 +48,12 @@ class Machine:
 
     def command(self, *arguments: str, user: str = "root") -> list[str]:
         """Return the command that runs a program there, to be started with `environment`."""
-        enter = ["nsenter", "--target", str(self._holder.pid), "--mount", "--root", "env", "-C", "/"]
         become = [] if user == "root" else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-        return [*enter, *become, *arguments]
+        return [*self._enter("/"), *become, *arguments]
+
+    def _enter(self, folder: str) -> list[str]:
+        """Return the start of a command line that runs the rest of it there."""
+        return ["nsenter", "--target", str(self._holder.pid), "--mount", "--root", "env", "-C", folder]
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the environment of a shell there."""
@@ -70,6 +76,23 @@ class Machine:
         done = self.run(*arguments)
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return (done.stdout + done.stderr).strip()
+
+    def run_quickly(self, *arguments: str, user: int | None = None, folder: str = "/", typed: str = "") -> Finished:
+        """Run a command of this checkout there, forked from a process that has read the program (`quick_start`).
+
+        Whatever it creates may have any mode. `user` is an id, and root without it.
+        """
+        forker = self._quick_start or QuickStart(enter=self._enter(str(REPOSITORY)))
+        self._quick_start = forker
+
+        def start(streams: Streams) -> QuickProcess:
+            return forker.start(arguments, self.environment(), Path(folder), streams, user=user, umask=0)
+
+        return finish(start, typed)
+
+    def end(self) -> None:
+        if self._quick_start is not None:
+            self._quick_start.end()
 
     def companion(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of the installed companion there, as root."""
@@ -127,11 +150,12 @@ def _open(scratch: Path, lines: Sequence[str]) -> Iterator[Machine]:
         stdout=subprocess.PIPE,
         text=True,
     )
+    machine = Machine(holder)
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "ready\n"
-        machine = Machine(holder)
         assert not machine.place("/").samefile("/"), "what a test writes there would be written here"
         yield machine
     finally:
+        machine.end()
         holder.communicate()

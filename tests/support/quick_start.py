@@ -30,6 +30,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "companion.py"
 _MAX_COMMAND_BYTES = 1 << 18  # a command contains an environment
 
+Streams = tuple[int, int, int]
+
 
 class QuickProcess:
     """A forked process: `pid`, and the methods of `subprocess.Popen` that the tests use."""
@@ -63,13 +65,16 @@ class QuickProcess:
 
 
 class QuickStart:
-    """The forking process. With `is_killable`, its children die at the failpoints named in their order file."""
+    """The forking process. With `is_killable`, its children die at the failpoints named in their order file.
 
-    def __init__(self, *, is_killable: bool) -> None:
+    `enter` is the start of a command line that runs the rest of it elsewhere, in this checkout's folder.
+    """
+
+    def __init__(self, *, is_killable: bool = False, enter: Sequence[str] = ()) -> None:
         self._commands, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(its_end.fileno())],
+            [*enter, sys.executable, "-m", __name__, str(its_end.fileno())],
             cwd=REPOSITORY,
             env={**environment, **({VARIABLE: os.devnull} if is_killable else {})},
             pass_fds=(its_end.fileno(),),
@@ -78,11 +83,26 @@ class QuickStart:
         its_end.close()
 
     def start(
-        self, arguments: Sequence[str], environment: Mapping[str, str], directory: Path, streams: tuple[int, int, int]
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        directory: Path,
+        streams: Streams,
+        *,
+        user: int | None = None,
+        umask: int | None = None,
     ) -> QuickProcess:
-        """Start `companion ARGUMENTS…`; `streams` are stdin, stdout and stderr, which the caller closes."""
+        """Start `companion ARGUMENTS…`; `streams` are stdin, stdout and stderr, which the caller closes.
+
+        `user` is the id of another user, and of the only group that user has; only root can become one.
+        """
         ours, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = {"arguments": [*arguments], "environment": {**environment}, "directory": str(directory)}
+        command: dict[str, Any] = {
+            "arguments": [*arguments],
+            "environment": {**environment},
+            "directory": str(directory),
+        }
+        command |= {"user": user, "umask": umask}
         socket.send_fds(self._commands, [json.dumps(command).encode()], [*streams, its_end.fileno()])
         its_end.close()
         return QuickProcess(ours)
@@ -193,6 +213,12 @@ def _become(command: dict[str, Any]) -> None:
     if VARIABLE in os.environ:
         reach: Any = failpoints.reach
         reach.__self__._file = Path(os.environ[VARIABLE])  # the file was chosen when the module was imported
+    if (user := command["user"]) is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    if command["umask"] is not None:
+        os.umask(command["umask"])
     os.chdir(command["directory"])
     sys.argv = [str(PROGRAM), *command["arguments"]]
     runpy.run_path(str(PROGRAM), run_name="__main__")
