@@ -17,15 +17,17 @@ FIND = """async ({ parts, rules }) => {
 }"""
 
 
-def find_serious_faults(page: Page, parts: list[str] | None = None, *, also: Collection[str] = ()) -> list[str]:
+def find_serious_faults(
+    page: Page, parts: list[str] | None = None, *, also: Collection[str] = (), rules: list[str] = RULES
+) -> list[str]:
     """One line for each, with where it is; empty for a page that everybody can use. `parts`: selectors, else all.
 
-    `also`: rules whose faults count although axe calls them moderate.
+    `also`: rules whose faults count although axe calls them moderate. `rules`: those to apply, or their tags.
     """
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
     include = None if parts is None else {"include": [[part] for part in parts]}
-    found = page.evaluate(FIND, {"parts": include, "rules": RULES})
+    found = page.evaluate(FIND, {"parts": include, "rules": rules})
     return [
         f"{fault['id']}: {fault['help']}: {place}"
         for fault in found
