@@ -23,7 +23,7 @@ PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 900}
 SIZES: Mapping[str, Mapping[str, int]] = {"phone": PHONE, "desktop": DESKTOP}
 
-TIMEOUT = 10_000  # milliseconds
+TIMEOUT = 30_000  # milliseconds; only what fails takes so long
 REFUSED = "Failed to load resource:"
 
 expect.set_options(timeout=TIMEOUT)

@@ -103,7 +103,7 @@ def test_two_keys_empty_a_queue_of_fifty(
     expect(page.get_by_text(say("queue_empty"))).to_be_visible()
     assert sent == []
     page.clock.run_for(12_000)
-    expect(olivia.pending_bar).to_be_hidden(timeout=20_000)
+    expect(olivia.pending_bar).to_be_hidden()
     assert len(sent) == 2  # all that say the same are sent together
     assert waiting(stack) == []
     decided = {user["username"]: user for user in users(stack)}

@@ -40,8 +40,11 @@ class Reader:
         """Wait for the new picture that the block causes."""
         with self.page.expect_response("**/captcha/generate*") as response:
             yield
-        self._token = response.value.json()["token"]
+        captcha = response.value.json()
+        self._token = captcha["token"]
         self.pictures += 1
+        # once it is there, the timer of its successor runs and what was typed is gone
+        expect(self.page.get_by_role("img", name="Captcha picture")).to_have_attribute("src", captcha["image"])
         expect(self.page.get_by_label("Your answer")).to_have_value("")
 
     def answers(self, *, wrong: bool = False) -> None:

@@ -28,10 +28,12 @@ def register(page: Page, services: ServiceHarness, address: str, name: str, emai
     """Register on `/register`, whose only step this is."""
     with page.expect_response("**/captcha/generate*") as response:
         page.goto(f"{address}/register")
+    captcha = response.value.json()
+    expect(page.get_by_role("img", name="Captcha picture")).to_have_attribute("src", captcha["image"])
     page.get_by_label("Minecraft username").fill(name)
     page.get_by_label("Password", exact=False).first.fill(PASSWORD)
     page.get_by_label("E-mail address").fill("not an address")
-    page.get_by_label("Your answer").fill(answer_to(services.app, response.value.json()["token"]))
+    page.get_by_label("Your answer").fill(answer_to(services.app, captcha["token"]))
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_text("That doesn't look like an e-mail address.")).to_be_visible()
     page.get_by_label("E-mail address").fill(email)
