@@ -30,11 +30,13 @@ class CountedOutbox(Outbox):
     def __init__(self, now: ManualClock) -> None:
         super().__init__(now, "mail", mail_retry_policy(max_attempts=3))
         self.asked = 0
+        self.was_asked = threading.Event()
         self.may_answer = threading.Event()
         self.may_answer.set()
 
     def backlog(self) -> Backlog:
         self.asked += 1
+        self.was_asked.set()
         assert self.may_answer.wait(10)
         return super().backlog()
 
@@ -121,7 +123,9 @@ def test_a_database_that_does_not_answer_counts_as_away(
 
     async def ask() -> list[HealthStatus]:
         try:
-            return [await health.status(), await health.status()]
+            statuses = [await health.status(), await health.status()]
+            assert await asyncio.to_thread(outbox.was_asked.wait, 10)  # on a busy machine only after the time-out
+            return statuses
         finally:
             outbox.may_answer.set()
 
