@@ -41,8 +41,14 @@ def environment_with_files() -> dict[str, str]:
 class GaleraNode(MariaDBServer):
     """A node of a cluster. `start` and `stop` may alternate; a node that was killed continues where it was."""
 
+    keeps_connections = False
+
     def __init__(self, directory: Path, name: str, trusts_trigger_creators: bool = True) -> None:
-        options = [f"--log-bin-trust-function-creators={int(trusts_trigger_creators)}", "--binlog-format=ROW"]
+        options = [
+            f"--log-bin-trust-function-creators={int(trusts_trigger_creators)}",
+            "--binlog-format=ROW",
+            "--innodb-file-per-table=1",  # as on a real node
+        ]
         super().__init__(directory, options=options, environment=environment_with_files())
         self.name = name
         self.peers: Sequence[GaleraNode] = ()

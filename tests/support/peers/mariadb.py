@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -167,6 +167,9 @@ class MariaDBServer:
     still survives `kill`, but not a power cut. `environment` replaces this process's own.
     """
 
+    keeps_connections = True
+    """Whether single statements in its schemas share a connection: not where a server hangs, and who asks waits."""
+
     def __init__(
         self,
         directory: Path,
@@ -238,7 +241,7 @@ class MariaDBServer:
             f"GRANT ALL PRIVILEGES ON `{database.name}`.* TO '{database.user}'@'%'",
         )
         try:
-            with _kept.keep(database):
+            with _kept.keep(database) if self.keeps_connections else nullcontext():
                 yield database
         finally:
             self.run_as_root(
