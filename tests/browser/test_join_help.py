@@ -101,6 +101,10 @@ def test_who_is_in_is_told_how_to_join(stack: Stack, open_page: OpenPage) -> Non
     expect(name).to_have_attribute("readonly", "")
     assert "name=" not in page.url
     assert find_serious_faults(page) == []
+    page.get_by_label("Password", exact=False).first.fill("x")
+    alice.press("Register")
+    expect(page.get_by_text("The password is too short")).to_be_visible()
+    expect(page.get_by_text("That isn't a valid username.")).to_have_count(0)
     alice.press("Use another name")
     expect(page.get_by_label("Bedrock")).to_be_checked()
     page.get_by_label("Java").check()

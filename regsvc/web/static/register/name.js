@@ -24,7 +24,7 @@ export const nameStep = {
     const { config, draft } = flow;
     const isGiven = draft.get("isNameGiven") === true;
     const platform = config.bedrock.enabled && !isGiven ? platformChoice(draft) : null;
-    const given = isGiven ? { readonly: true, hint: t("name_given") } : {};
+    const given = isGiven ? { readonly: true, hint: t("name_given"), check: () => "" } : {}; // it has been checked
     const name = platform === null ? nameField(config, draft, given) : eitherNameField(config, draft, platform);
     const forget = () => {
       draft.update({ isNameGiven: false });
