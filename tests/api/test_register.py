@@ -157,6 +157,7 @@ def test_a_refusal_burns_nothing(stack: Stack) -> None:
 # --- Names ---
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_users_name_is_taken_in_any_case(stack: Stack, language: str) -> None:
     bob, eve = stack.pending("bob"), stack.newcomer("eve")
@@ -172,6 +173,7 @@ def test_an_adopted_players_name_is_taken(stack: Stack) -> None:
     assert_refused(stack.register(eve, username=bob.name), 409, "username_taken", field="username")
 
 
+@pytest.mark.every_database
 def test_a_name_that_only_authme_knows_is_taken(stack: Stack) -> None:
     bob, eve = stack.newcomer("bob"), stack.newcomer("eve")
     stack.authme.register(bob.name, bob.password)

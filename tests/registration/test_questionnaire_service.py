@@ -158,6 +158,7 @@ def test_a_host_may_do_without_the_wait(make_services: MakeServices) -> None:
     assert not submit(services, WRONG).is_passed
 
 
+@pytest.mark.every_database
 def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarness) -> None:
     async def submit_many() -> list[SubmittedAnswers | BaseException]:
         return await asyncio.gather(
@@ -170,6 +171,7 @@ def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarness) ->
     assert kept() == 1
 
 
+@pytest.mark.every_database
 def test_many_proven_addresses_behind_one_client_may_fail_at_once(services: ServiceHarness) -> None:
     codes = services.app.mail_parts.codes
     proofs = []
@@ -253,6 +255,7 @@ def test_a_refused_registration_burns_nothing(services: ServiceHarness) -> None:
     assert register(services, "Bob", token) == "pending"
 
 
+@pytest.mark.every_database
 def test_one_result_and_many_registrations_make_one_user(services: ServiceHarness) -> None:
     token = submit(services, RIGHT).token
     codes = services.app.mail_parts.codes
