@@ -148,10 +148,9 @@ class IncomingRequest(HTTPMessageDelegate):
     async def data_received(self, chunk: bytes) -> None:
         self._received_bytes += len(chunk)
         if not self._is_refused:
-            is_kept = self._application.connections.buffer_body(self._stream, len(chunk))
-            if self._received_bytes > self._max_body:
+            if self._received_bytes > self._max_body:  # before it is counted: it makes no other request give way
                 await self._refuse(BodyTooLarge(self._max_body))
-            elif not is_kept:
+            elif not self._application.connections.buffer_body(self._stream, len(chunk)):
                 await self._refuse(Overloaded())
         received = self._delegate.data_received(chunk)
         if received is not None:
