@@ -139,7 +139,7 @@ class Connections:
     def buffer_body(self, stream: IOStream, size: int) -> bool:
         """Count bytes of a body that is kept until its request is answered; return False if all are too many.
 
-        Requests that are still to come whole make room: those that have waited longest for the rest of a body.
+        Incomplete requests make room: those that have waited longest for the rest of their body are closed.
         """
         connection = self._open.get(stream)
         if connection is None:

@@ -33,7 +33,7 @@ Windows = Mapping[WindowKey, RateLimitWindow]
 
 
 def client_checks(scope: str, caller: Caller, limits: Sequence[RateLimit]) -> list[LimitCheck]:
-    """Return the limits per client, and those of its IPv6 network, of which one subscriber may be every client."""
+    """Return the limits of a client, and those of its IPv6 network, all of which one subscriber may have."""
     checks: list[LimitCheck] = [(scope, caller.limit_key, limits)]
     if caller.network_key != caller.limit_key:
         of_network = [replace(limit, hits=limit.hits * NETWORK_FACTOR) for limit in limits]

@@ -168,7 +168,7 @@ class MariaDBServer:
     """
 
     keeps_connections = True
-    """Whether single statements in its schemas share a connection: not where a server hangs, and who asks waits."""
+    """Whether single statements in its schemas reuse a connection: not those of a server that may hang."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-// What a view shows is loaded again: soon after an event, and once more after a failure.
+// What a view shows is loaded again soon after an event, and after a failure until it succeeds.
 
 import { asRefusal } from "../shared/api.js";
 import { notice } from "../shared/notice.js";
