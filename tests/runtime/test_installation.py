@@ -10,6 +10,7 @@ from tests.conftest import MakeDaemon
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.command_line import companion
 from tests.support.daemon import Daemon
+from tests.support.watching import ask_until
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -34,7 +35,7 @@ def test_a_removed_state_directory_is_noticed(place: Daemon) -> None:
     assert "machine.state_lost" in findings(place.config_file)
     kept.rename(place.state_dir)
     assert place.wait_for_log("are there again")
-    assert place.get("/health/ready").status == 200
+    ask_until(lambda: place.get("/health/ready").status, lambda status: status == 200)  # it asks once a second
     assert place.get("/api/user/status", {"username": "Alice"}).status == 200
 
 
