@@ -42,7 +42,7 @@ _LOCK_WAIT_TIMEOUT = 1205
 _PARENT_IS_GONE = 1452  # a row that is referred to was deleted by another transaction after it was read
 _CONNECTION_LOST = {0, 1927, 2006, 2013, 2055, 4031}
 _CANNOT_CONNECT = {1040, 1044, 1045, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026}
-_NO_QUORUM = 1047  # a cluster's node that is cut off from the others, or has not joined them yet
+_CUT_OFF = {1047, 1180}  # a cluster's node without the others: when it is asked, and when it loses them during COMMIT
 _CANNOT_WRITE = {3, 1021, 1026, 1114, 1290, 1836}  # MySQL's codes for a full disk and for read-only
 _CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error")  # SQLite's messages
 MAX_RACE_RETRIES = 12
@@ -228,7 +228,7 @@ def is_unreachable(error: Exception) -> bool:
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
         return False
     code = _code(error)
-    if code in _CONNECTION_LOST or code in _CANNOT_CONNECT or code == _NO_QUORUM:
+    if code in _CONNECTION_LOST or code in _CANNOT_CONNECT or code in _CUT_OFF:
         return True
     return "unable to open database file" in str(error) or cannot_write(error)
 

@@ -10,7 +10,15 @@ from regsvc.database.engine import MAX_RACE_RETRIES
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema
 from tests.support.daemon import READY
 from tests.support.our_tables import our_database
-from tests.support.peers.database_proxy import LOST_RACE, NO_QUORUM, DatabaseProxy, FirstTimes, LaggingNode, ServerError
+from tests.support.peers.database_proxy import (
+    CUT_OFF_AT_COMMIT,
+    LOST_RACE,
+    NO_QUORUM,
+    DatabaseProxy,
+    FirstTimes,
+    LaggingNode,
+    ServerError,
+)
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
@@ -84,6 +92,18 @@ def test_a_node_that_loses_its_quorum_is_waited_for(stack: ProxiedStack) -> None
     assert stack.login(carol).status == 200
     assert stack.daemon.wait_for_log("the database is back")
     assert not [line for line in stack.daemon.log if "bug in" in line or "Traceback" in line]
+
+
+def test_a_node_that_loses_the_others_during_a_commit_is_away(stack: ProxiedStack) -> None:
+    """R43"""
+    frank = stack.newcomer("frank")
+    code = stack.code_for(frank.email)
+    stack.proxy.rule = lambda statement: CUT_OFF_AT_COMMIT if "COMMIT" in statement else None
+    reply = stack.register(frank, code=code)
+    assert (reply.status, reply.code) == (503, "database_away"), reply.text
+    stack.proxy.rule = lambda statement: None
+    assert stack.register(frank, code=code).status == 201
+    assert count_registrations(stack, frank.name) == 1
 
 
 def test_a_login_counts_on_a_node_that_has_not_applied_it_yet(stack: ProxiedStack) -> None:

@@ -110,4 +110,5 @@ def check_nothing_is_lost(place: Place, registrants: Registrants) -> None:
     sent = Counter(str(letter.message["Message-ID"]) for letter in place.smtp.letters)
     assert [message for message, count in sent.items() if count > 1] == []
     statuses = {status for status, _code in registrants.answers}
-    assert statuses <= {0, 200, 201, 409, 422, 503}, registrants.answers
+    bugs = [line for companion in registrants.companions for line in companion.daemon.log if "bug in" in line]
+    assert statuses <= {0, 200, 201, 409, 422, 503}, "\n".join([registrants.summary(), *bugs])

@@ -31,6 +31,7 @@ class ServerError:
 
 
 NO_QUORUM = ServerError(1047, "08S01", "WSREP has not yet prepared node for application use")
+CUT_OFF_AT_COMMIT = ServerError(1180, "HY000", 'Got error 6 "No such device or address" during COMMIT')
 LOST_RACE = ServerError(1213, "40001", "Deadlock found when trying to get lock; try restarting transaction")
 
 Rule = Callable[[str], ServerError | str | None]
