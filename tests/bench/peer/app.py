@@ -43,6 +43,15 @@ MAIL_HTML = """<!doctype html><html lang="en"><body><p>Hello,</p><p>your verific
 <p style="font-size:2em">{code}</p><p>Type it into the registration form within {minutes} minutes.
 If you did not request it, ignore this mail.</p></body></html>"""
 
+RECEIPT_TEXT = """Hello {username},
+
+we have received your application to Game server. We will write again once it is decided. Its status:
+
+    {link}
+"""
+RECEIPT_HTML = """<!doctype html><html lang="en"><body><p>Hello {username},</p><p>we have received your application to
+Game server. We will write again once it is decided.</p><p><a href="{link}">Its status</a></p></body></html>"""
+
 # With the rows as parameters, so that SQLAlchemy compiles it once and asyncmy sends it as one statement.
 COUNT_HITS = mysql_insert(RateLimit.__table__).on_duplicate_key_update(hits=text("hits + 1"))
 
@@ -137,7 +146,9 @@ async def send_code(sent: SendRequest, request: Request, later: BackgroundTasks,
             next_attempt_at=moment + CODE_VALID,  # else the companion's delivery might send it as well
         )
         session.add(mail)
-    later.add_task(deliver, mail, None if owner else code_row)
+    code = "" if owner else code_of(code_row)
+    texts = MAIL_TEXT.format(code=code, minutes=5), MAIL_HTML.format(code=code, minutes=5)
+    later.add_task(deliver, mail, f"{code} is your verification code", *texts, None if owner else code_row)
     return SendReply(
         message="If the address can be used, a code is on its way.",
         remainingSeconds=0,
@@ -146,7 +157,7 @@ async def send_code(sent: SendRequest, request: Request, later: BackgroundTasks,
 
 
 @app.post("/api/register", status_code=201)
-async def register(asked: RegisterRequest, request: Request, session: Session) -> RegisterReply:
+async def register(asked: RegisterRequest, request: Request, later: BackgroundTasks, session: Session) -> RegisterReply:
     address, client = asked.email.lower(), request.client.host if request.client else None
     async with session.begin():
         code_row = await find_code(session, address)
@@ -183,8 +194,22 @@ async def register(asked: RegisterRequest, request: Request, session: Session) -
                     created_at=moment,
                 )
             )
+            receipt = Outbox(
+                template="received",
+                recipient=asked.email,
+                recipient_key=address,
+                language="en",
+                user_id=user.id,
+                created_at=moment,
+                next_attempt_at=moment + CODE_VALID,
+            )
+            session.add(receipt)
     except IntegrityError:
         raise HTTPException(409, "taken") from None
+    token = hmac.new(CODE_KEY, f"{user.id}/{address}".encode(), "sha256").hexdigest()
+    values = {"username": user.username, "link": f"https://play.example.org/application#token={user.id}.{token}"}
+    texts = RECEIPT_TEXT.format(**values), RECEIPT_HTML.format(**values)
+    later.add_task(deliver, receipt, "We have received your application", *texts)
     return RegisterReply(message="Registered.", username=user.username, email=asked.email, status=user.status)
 
 
@@ -240,14 +265,13 @@ async def find_code(session: AsyncSession, address: str) -> Verification | None:
     return row
 
 
-async def deliver(mail: Outbox, code_row: Verification | None) -> None:
+async def deliver(mail: Outbox, subject: str, plain: str, html: str, code_row: Verification | None = None) -> None:
     """Send the mail, then record it."""
-    code = "" if code_row is None else code_of(code_row)
     message = EmailMessage()
     message["From"], message["To"] = "companion@example.org", mail.recipient
-    message["Subject"] = f"{code} is your verification code"
-    message.set_content(MAIL_TEXT.format(code=code, minutes=5))
-    message.add_alternative(MAIL_HTML.format(code=code, minutes=5), subtype="html")
+    message["Subject"] = subject
+    message.set_content(plain)
+    message.add_alternative(html, subtype="html")
     await aiosmtplib.send(message, hostname="127.0.0.1", port=smtp_port, start_tls=False)
     moment = now()
     async with new_session() as session, session.begin():
