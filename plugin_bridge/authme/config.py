@@ -52,7 +52,7 @@ PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of co
 LEGACY_HASHES_KEY = "settings.security.legacyHashes"
 
 _OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # the key's path up to AuthMe 5.4
-_OPTIONAL_COLUMNS = frozenset({"salt", "uuid", "premium_uuid"})
+_OPTIONAL_COLUMNS = frozenset({"salt", "group", "uuid", "premium_uuid"})
 
 
 class AuthMeConfigError(Exception):
@@ -75,7 +75,7 @@ def _key(path: str, default: object, *, is_secret: bool = False) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """Names of the columns in AuthMe's table; `salt`, `uuid` and `premium_uuid` are empty where there is none."""
+    """Names of the columns in AuthMe's table; empty where an optional one is not used (`_OPTIONAL_COLUMNS`)."""
 
     id: str = _key("DataSource.mySQLColumnId", "id")
     username: str = _key("DataSource.mySQLColumnName", "username")
@@ -90,6 +90,7 @@ class ColumnNames:
     is_logged: str = _key("DataSource.mySQLColumnLogged", "isLogged")
     has_session: str = _key("DataSource.mySQLColumnHasSession", "hasSession")
     totp: str = _key("DataSource.mySQLtotpKey", "totp")
+    group: str = _key("ExternalBoardOptions.mySQLColumnGroup", "")
     uuid: str = _key("DataSource.mySQLPlayerUUID", "")
     premium_uuid: str = _key("DataSource.mySQLColumnPremiumUUID", "premiumUUID")
     x: str = _key("DataSource.mySQLlastlocX", "x")
@@ -142,6 +143,12 @@ class AuthMeConfig:
     kick_non_registered: bool = _key("settings.restrictions.kickNonRegistered", False)
     forces_registration: bool = _key("settings.registration.force", True)
     messages_language: str = _key("settings.messagesLanguage", "en")
+    sessions_enabled: bool = _key("settings.sessions.enabled", False)
+    premium_enabled: bool = _key("settings.enablePremium", False)
+    unactivated_group: int = _key("ExternalBoardOptions.nonActivedUserGroup", -1)
+    bungeecord: bool = _key("Hooks.bungeecord", False)
+    velocity: bool = _key("Hooks.velocity", False)
+    unrestricted_names: tuple[str, ...] = ()
     purges_by_itself: bool = _key("Purge.useAutoPurge", False)
     purges_after_days: int = _key("Purge.daysBeforeRemovePlayer", 60)
     mail: MailAccount = MailAccount()
@@ -231,6 +238,9 @@ def read_authme_config(path: Path) -> AuthMeConfig:
         legacy_hashes=legacy,
         password_rule=_read_password_rule(document),
         name_rule=_read_name_rule(document),
+        unrestricted_names=tuple(
+            sorted({name.lower() for name in document.texts("settings.unrestrictions.UnrestrictedName", ())})
+        ),
         mail=MailAccount(**document.values_of(MailAccount)),
         **document.values_of(AuthMeConfig),
     )

@@ -30,9 +30,10 @@ LogFormat = Literal["auto", "plain", "json"]
 # The keys of authme.columns; an empty name switches the optional ones off, as in AuthMe's own config.
 AUTHME_COLUMNS = (
     *("id", "username", "realname", "password", "salt", "ip", "last_login", "register_date", "register_ip"),
-    *("email", "is_logged", "has_session", "totp", "uuid", "premium_uuid", "x", "y", "z", "world", "yaw", "pitch"),
+    *("email", "is_logged", "has_session", "totp", "group", "uuid", "premium_uuid"),
+    *("x", "y", "z", "world", "yaw", "pitch"),
 )
-OPTIONAL_AUTHME_COLUMNS = ("salt", "uuid", "premium_uuid")
+OPTIONAL_AUTHME_COLUMNS = ("salt", "group", "uuid", "premium_uuid")
 
 AUTHME_RELEASES = "https://api.github.com/repos/AuthMe/AuthMeReloaded/releases/latest"
 
