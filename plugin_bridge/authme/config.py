@@ -161,6 +161,16 @@ class AuthMeConfig:
         return folder / f"{self.database}.db"
 
     @property
+    def lock_group(self) -> int | None:
+        """The group that AuthMe lets nobody in with, however they log in; None where there is none that it obeys.
+
+        It reads the column of groups on MySQL and MariaDB alone. Its default number, -1, is left to those who have no
+        such group.
+        """
+        has_groups = self.columns.group != "" and self.backend in (Backend.MYSQL, Backend.MARIADB)
+        return self.unactivated_group if has_groups and self.unactivated_group >= 0 else None
+
+    @property
     def hashing(self) -> HashingConfig:
         """The values that the hashers need."""
         return HashingConfig(

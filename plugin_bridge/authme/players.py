@@ -53,11 +53,25 @@ class PlayerRow:
     premium_uuid: str | None = None
     totp: str | None = field(default=None, repr=False)
     is_logged: int | None = None
+    group: int | None = None
+    lock_group: int | None = None
+    """The group that AuthMe lets nobody in with (`ExternalBoardOptions.nonActivedUserGroup`), whatever the login; no
+    column: None where the table has no column of groups, or AuthMe's config names no such group.
+    """
 
     @property
     def is_locked(self) -> bool:
         """Return whether the password column holds a lock of ours instead of a hash."""
         return self.hash.startswith(LOCK_PREFIX)
+
+    @property
+    def admits_without_password(self) -> bool:
+        """Return whether AuthMe may let the player in without comparing the password.
+
+        It resumes a session, believes a premium account, and obeys a proxy; only the group stops all three.
+        """
+        is_in_other_group = self.lock_group is not None and self.group != self.lock_group
+        return bool(self.has_session) or bool(self.premium_uuid) or is_in_other_group
 
     @property
     def registered_ms(self) -> int | None:
@@ -227,6 +241,13 @@ class Players(ABC):
     def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
         """Return the buckets that differ from `stored`, as they are now; an empty one where no row is left."""
 
+    @abstractmethod
+    def find_open_locks(self) -> list[str]:
+        """Return the usernames of locked rows that still admit their players, or whose players are marked as online.
+
+        One scan, of columns that the checksums do not cover because AuthMe writes them at every login.
+        """
+
     def find_missing_email_column(self) -> str | None:
         """Return the configured name of the e-mail column if the table has no such column, else None."""
         return None
@@ -293,6 +314,9 @@ class NoPlayers(Players):
 
     def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
         return {}
+
+    def find_open_locks(self) -> list[str]:
+        return []
 
     def is_empty(self) -> bool:
         return True

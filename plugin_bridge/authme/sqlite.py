@@ -14,7 +14,7 @@ from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE, LenientSqlite
 from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable, WriteResult
 from plugin_bridge.authme.row_writes import PlannedWrite, write_alone
-from plugin_bridge.authme.sqlite_checksums import FileVersion, TableScan, names_in
+from plugin_bridge.authme.sqlite_checksums import FileVersion, TableScan, names_in, row_ranges
 from plugin_bridge.authme.sqlite_writes import SqliteWriter
 from plugin_bridge.authme.table import AuthMePlayers
 from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, Bucket, StoredChecksums, bucket_of
@@ -70,6 +70,13 @@ class SqlitePlayers(AuthMePlayers):
         with self._open_table() as layout:
             compared = [layout.columns[name] for name in COMPARED_FIELDS if name in layout.columns]
         return self._scan.changed_buckets(self._look, layout.table, layout.columns["username"], compared, stored)
+
+    def find_open_locks(self) -> list[str]:
+        found = list[str]()
+        for after, upto in row_ranges(self._look, f"`{self._table}`"):
+            with self._open_table() as layout:
+                found += self._find_open_locks(layout, "rowid > ? AND rowid <= ? AND", (after, upto))
+        return found
 
     def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
         with self._open_table() as layout:

@@ -111,18 +111,23 @@ def _buckets(query: Query, table: str, username: str, compared: list[str]) -> di
 
 def _fingerprint(query: Query, table: str, columns: list[str]) -> bytes:
     """Hash all rows in their order: a third of the work of `_buckets`, as SQLite returns each page as one text."""
-    whole, after = hashlib.blake2b(), -(1 << 63)
+    whole = hashlib.blake2b()
     text = f"group_concat(printf('{'%Q' * len(columns)}', {', '.join(columns)}), char(10))"
-    while True:
-        sql = f"SELECT rowid FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_PAGE - 1}"  # noqa: S608
-        end = query(sql, (after,))
-        upto = end[0][0] if end else (1 << 63) - 1
+    for after, upto in row_ranges(query, table):
         sql = f"SELECT CAST({text} AS BLOB) FROM {table} WHERE rowid > ? AND rowid <= ?"  # noqa: S608
         [(page,)] = query(sql, (after, upto))
         whole.update(page or b"")
-        if not end:
-            return whole.digest()
-        after = upto
+    return whole.digest()
+
+
+def row_ranges(query: Query, table: str) -> Iterator[tuple[int, int]]:
+    """Yield ranges of row ids (after this one, up to that one) that hold a page of rows each, and cover the table."""
+    after = -(1 << 63)
+    sql = f"SELECT rowid FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_PAGE - 1}"  # noqa: S608
+    while end := query(sql, (after,)):
+        yield after, end[0][0]
+        after = end[0][0]
+    yield after, (1 << 63) - 1
 
 
 def names_in(query: Query, table: str, username: str, buckets: Collection[int]) -> Iterator[list[str]]:

@@ -15,6 +15,7 @@ from peewee import Database, DatabaseError
 
 from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.players import (
+    LOCK_PREFIX,
     PlayerRefused,
     PlayerRow,
     Players,
@@ -35,8 +36,17 @@ class AuthMePlayers(Players):
     _mark: str
     """Placeholder of a parameter."""
 
-    def __init__(self, database: Database, table: str, columns: ColumnNames, schema: str | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        table: str,
+        columns: ColumnNames,
+        schema: str | None = None,
+        lock_group: int | None = None,
+    ) -> None:
+        """`lock_group`: the group that AuthMe lets nobody in with, where it obeys the column of groups."""
         self._database = database
+        self._lock_group = lock_group
         self._table = table
         self._columns = columns
         self._schema = schema
@@ -48,7 +58,7 @@ class AuthMePlayers(Players):
     def find_colliding(self, key: str) -> PlayerRow | None:
         with self._open_table() as layout:
             sql = f"{layout.select} WHERE {self._collides(layout)} LIMIT 1"
-            rows = player_rows(self._query(sql, (key,)))
+            rows = player_rows(self._query(sql, (key,)), layout.lock_group)
         return rows[0] if rows else None
 
     def find_many(self, keys: Iterable[str]) -> dict[str, PlayerRow]:
@@ -57,7 +67,7 @@ class AuthMePlayers(Players):
             return {}
         with self._open_table() as layout:
             sql = f"{layout.select} WHERE {layout.columns['username']} IN ({self._marks(len(wanted))})"
-            rows = player_rows(self._query(sql, tuple(wanted)))
+            rows = player_rows(self._query(sql, tuple(wanted)), layout.lock_group)
         # a collation may have matched names that are merely similar
         return {row.username: row for row in rows if row.username in wanted}
 
@@ -77,12 +87,30 @@ class AuthMePlayers(Players):
                 username = layout.columns["username"]
                 condition = f"WHERE {username} > {self._mark}" if after else ""
                 sql = f"{layout.select} {condition} ORDER BY {username} LIMIT {size:d}"
-                rows = player_rows(self._query(sql, after))
+                rows = player_rows(self._query(sql, after), layout.lock_group)
             if rows:
                 yield rows
                 after = (rows[-1].username,)
             if len(rows) < size:
                 return
+
+    def find_open_locks(self) -> list[str]:
+        with self._open_table() as layout:
+            return self._find_open_locks(layout)
+
+    def _find_open_locks(self, layout: TableLayout, is_in_page: str = "", page: Sequence[Value] = ()) -> list[str]:
+        """Return those among some rows. The cheapest comparisons come first, since most rows fail all of them."""
+        columns = layout.columns
+        signs = {"is_logged": "0", "has_session": "0", "premium_uuid": "''"}
+        conditions = [f"{columns[field]} <> {nothing}" for field, nothing in signs.items() if field in columns]
+        if layout.lock_group is not None:
+            conditions.append(f"NOT ({columns['group']} <=> {layout.lock_group:d})")
+        is_open = " OR ".join(conditions) or "0 = 1"
+        sql = (
+            f"SELECT {columns['username']} FROM {layout.table} "  # noqa: S608
+            f"WHERE {is_in_page} ({is_open}) AND {columns['hash']} LIKE {self._mark}"
+        )
+        return [text_of(name) or "" for (name,) in self._query(sql, (*page, f"{LOCK_PREFIX}%"))]
 
     def is_empty(self) -> bool:
         with self._open_table() as layout:
@@ -147,7 +175,7 @@ class AuthMePlayers(Players):
         if not present:
             raise PlayersUnavailable(self._no_table())
         table = f"`{self._schema}`.`{self._table}`" if self._schema else f"`{self._table}`"
-        layout = find_layout(table, self._columns, present)
+        layout = find_layout(table, self._columns, present, self._lock_group)
         for field in _REQUIRED:
             if field not in layout.columns:
                 column = column_of(self._columns, field)

@@ -25,10 +25,11 @@ _NUMBERS: Final = {
     "last_login": "last_login",
     "has_session": "has_session",
     "is_logged": "is_logged",
+    "group": "group",
 }
 NUMBERS: Final = frozenset(_NUMBERS)
 """Fields that are numbers; all others are texts."""
-_ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow))
+_ROW_FIELDS: Final = tuple(field.name for field in fields(PlayerRow) if field.name != "lock_group")
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,14 @@ class TableLayout:
     columns: Mapping[str, str]
     """The real column of each field, quoted."""
     select: str
-    """SELECT of all rows, for `player_row`; conditions can be appended."""
+    """SELECT of all rows, for `player_rows`; conditions can be appended."""
+    lock_group: int | None = None
+    """`PlayerRow.lock_group` of all rows."""
 
 
-def find_layout(table: str, columns: ColumnNames, present: Mapping[str, bool]) -> TableLayout:
+def find_layout(
+    table: str, columns: ColumnNames, present: Mapping[str, bool], lock_group: int | None = None
+) -> TableLayout:
     """Return the layout of a table; `present` maps the columns it really has to whether they may be NULL."""
     # SQLite takes a name in double quotes for a text where there is no such column, one in backticks never
     # none of the databases distinguishes column names by case
@@ -62,6 +67,7 @@ def find_layout(table: str, columns: ColumnNames, present: Mapping[str, bool]) -
         {field for field, column in names.items() if has[column.lower()]},
         quoted,
         f"SELECT {selected} FROM {table}",  # noqa: S608 - names are checked when AuthMe's config is read
+        lock_group if "group" in names else None,
     )
 
 
@@ -71,7 +77,7 @@ def column_of(columns: ColumnNames, field: str) -> str:
     return name
 
 
-def player_rows(rows: Iterable[Sequence[Any]]) -> list[PlayerRow]:
+def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) -> list[PlayerRow]:
     """Return the records of rows as `TableLayout.select` yields them. Columns may hold values of any type."""
     return [
         PlayerRow(
@@ -86,6 +92,8 @@ def player_rows(rows: Iterable[Sequence[Any]]) -> list[PlayerRow]:
             premium_uuid if premium_uuid is None or type(premium_uuid) is str else text_of(premium_uuid),
             totp if totp is None or type(totp) is str else text_of(totp),
             is_logged if is_storable(is_logged) else as_number(is_logged),
+            group if is_storable(group) else as_number(group),
+            lock_group,
         )
         for (
             username,
@@ -99,6 +107,7 @@ def player_rows(rows: Iterable[Sequence[Any]]) -> list[PlayerRow]:
             premium_uuid,
             totp,
             is_logged,
+            group,
         ) in rows
     ]
 

@@ -130,7 +130,7 @@ def _resolve(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     database: Database
     if authme is not None and is_shared:
         database = _open_authmes_server(config, authme, authme.database)
-        players: Players = MySqlPlayers(database, authme.table, authme.columns)
+        players: Players = MySqlPlayers(database, authme.table, authme.columns, lock_group=authme.lock_group)
         return DatabaseLocation(
             f"{_SERVER}{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players
         )
@@ -156,7 +156,7 @@ def _configured_location(config: Config, shared: AuthMeConfig | None, authme: Au
             ]
         )
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
-    players = MySqlPlayers(database, shared.table, shared.columns, schema=shared.database)
+    players = MySqlPlayers(database, shared.table, shared.columns, shared.database, shared.lock_group)
     return DatabaseLocation(location_name(config.database.url), database, players)
 
 

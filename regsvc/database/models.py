@@ -171,6 +171,8 @@ class Player(BaseModel):
     kept_hash = CharField(255, null=True)
     kept_origin = CharField(8, null=True)
     kept_premium_uuid = CharField(36, null=True)
+    kept_group = IntegerField(null=True)
+    kicked_login = BigIntegerField(null=True)
     tombstone_hash = CharField(255, null=True)
     tombstone_regdate = BigIntegerField(null=True)
     tombstone_at = UtcDateTimeField(null=True)

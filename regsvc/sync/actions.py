@@ -60,6 +60,10 @@ class Lock(RowAction):
     state: PluginState
 
 
+class EndPasswordlessLogin(RowAction):
+    """Clear what lets AuthMe log the player of a locked row in without the password, and kick the player."""
+
+
 class RestorePassword(PasswordAction):
     """Replace our lock with the owner's password."""
 

@@ -91,7 +91,8 @@ def _record_columns(player: PlayerRow, user_id: int, has_conflict: bool, moment:
     lock = {}
     if player.is_locked:
         kept = {"kept_hash": locked_hash(player.hash), "kept_origin": VERIFIED}
-        lock = {"lock_reason": "earlier", "locked_at": moment, **kept}
+        group = 0 if player.lock_group is not None and player.group == player.lock_group else None  # nobody knows it
+        lock = {"lock_reason": "earlier", "locked_at": moment, "kept_group": group, **kept}
     return {
         "username_key": player.username,
         "user_id": user_id,

@@ -47,10 +47,14 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
         return actions.EndBan()
     if not policy.is_bridge_on or not account.is_player_known:
         return None
-    sync_record = account.sync_record or SyncRecord(account.key, user_id=user.id)
-    if account.player is None:
+    sync_record, player = account.sync_record or SyncRecord(account.key, user_id=user.id), account.player
+    if player is None:
         return _without_player(user, sync_record, policy)
-    return _with_both(account, user, sync_record, account.player, policy)
+    action = _with_both(account, user, sync_record, player, policy)
+    stays_locked = player.is_locked and (action is None or isinstance(action, actions.UpdateState))
+    if stays_locked and (player.admits_without_password or sync_record.has_new_login(player)):
+        return actions.EndPasswordlessLogin(player)
+    return action
 
 
 def own_password(user: UserRecord, policy: Policy) -> StoredPassword | None:

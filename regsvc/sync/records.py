@@ -85,6 +85,8 @@ class SyncRecord:
     kept_hash: str | None = field(default=None, repr=False)
     kept_origin: str | None = None
     kept_premium_uuid: str | None = None
+    kept_group: int | None = None
+    kicked_login: int | None = None
     tombstone_hash: str | None = field(default=None, repr=False)
     tombstone_regdate: int | None = None
     tombstone_at: datetime | None = None
@@ -116,6 +118,14 @@ class SyncRecord:
         mark = _mark(hash_)
         others = [known for known in (self.earlier_hashes or "").split() if known != mark]
         return replace(self, earlier_hashes=" ".join([*others[1 - _REMEMBERED :], mark]))
+
+    def has_new_login(self, player: PlayerRow) -> bool:
+        """Return whether AuthMe logged the player of the locked row in, and the player was not kicked for it yet.
+
+        AuthMe marks who is online, and leaves the mark where the game server crashes; the time of the login, which it
+        writes with every kind of login, tells two of them apart.
+        """
+        return bool(player.is_logged) and self.kicked_login != (player.last_login or 0)
 
     def is_playable(self, player: PlayerRow) -> bool:
         """Return whether the row is the last synced one and not locked: its password is the user's."""

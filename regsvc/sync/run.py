@@ -160,6 +160,7 @@ class Sync:
             yield from self._reconcile_pages(run, self._candidates.of_users_without_player(newest))
         else:
             yield from self._reconcile_pages(run, self._candidates.in_changed_buckets(changes))
+            yield from self._reconcile_pages(run, pages_of(changes.open_locks))
         deleted = self._candidates.deleted_in_sql(last_inputs, inputs, is_full=changes.is_full)
         yield from self._reconcile_pages(run, deleted)
         if run.is_plan and is_every_row:

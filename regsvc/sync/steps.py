@@ -14,6 +14,7 @@ from typing import Any, Final
 from plugin_bridge.authme.players import (
     NO_EMAIL,
     NewPlayer,
+    PlayerRow,
     RowDelete,
     RowInsert,
     RowUpdate,
@@ -22,12 +23,12 @@ from plugin_bridge.authme.players import (
     lock_text,
 )
 from regsvc.core.clock import epoch_ms
-from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED
+from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED, Player
 from regsvc.notifications.rcon.queue import Cause
 from regsvc.sync import actions
 from regsvc.sync.effects import NO_PASSWORD, NOTHING, AuditNote, Effects, state_effects
 from regsvc.sync.emails import claim_unverified, find_real_email
-from regsvc.sync.records import Account
+from regsvc.sync.records import Account, SyncRecord
 from regsvc.sync.step_context import Case, Cases, StepContext
 from regsvc.sync.sync_records import NO_INTENT, NO_LOCK, base_columns
 
@@ -109,9 +110,9 @@ def _promise_lock(case: Case[actions.Lock]) -> Effects:
         "locked_at": case.account.now,
         "kept_hash": player.hash,
         "kept_origin": action.origin,
+        "kicked_login": player.last_login or 0,
     }
-    if player.premium_uuid:
-        changes["kept_premium_uuid"] = player.premium_uuid
+    changes |= _kept_login(known, player)
     # the row was locked before, so the game has replaced our lock with another hash
     is_locked_again = known is not None and known.locked_at is not None
     effects = Effects(changes, kick=_lock_kick(action.reason) if is_locked_again else None)
@@ -124,7 +125,36 @@ def _promise_lock(case: Case[actions.Lock]) -> Effects:
 
 def _lock_row(context: StepContext, case: Case[actions.Lock]) -> RowUpdate:
     player = case.action.player
-    return RowUpdate(player, {"hash": lock_text(player.hash), "has_session": 0, "premium_uuid": None})
+    return RowUpdate(player, {"hash": lock_text(player.hash), **_without_passwordless_login(player)})
+
+
+def _kept_login(known: SyncRecord | None, player: PlayerRow) -> dict[str, Any]:
+    """Return the columns that keep for the unlock what a locked row loses."""
+    kept: dict[str, Any] = {"kept_premium_uuid": player.premium_uuid} if player.premium_uuid else {}
+    was_locked = known is not None and known.locked_at is not None
+    if player.lock_group is not None and not (was_locked and player.group == player.lock_group):
+        kept["kept_group"] = player.group
+    return kept
+
+
+def _without_passwordless_login(player: PlayerRow) -> dict[str, str | int | None]:
+    """Return the fields of a row whose player AuthMe lets in by no other means than the password."""
+    changes: dict[str, str | int | None] = {"has_session": 0, "premium_uuid": None}
+    return changes | ({"group": player.lock_group} if player.lock_group is not None else {})
+
+
+def _promise_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
+    player = case.action.player
+    return Effects({**_kept_login(case.account.sync_record, player), "kicked_login": player.last_login or 0})
+
+
+def _end_passwordless_login(context: StepContext, case: Case[actions.EndPasswordlessLogin]) -> RowUpdate | None:
+    player = case.action.player
+    return RowUpdate(player, _without_passwordless_login(player)) if player.admits_without_password else None
+
+
+def _confirm_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
+    return Effects(kick="banned" if case.user.status == BANNED else "locked")
 
 
 def _confirm_lock(case: Case[actions.Lock]) -> Effects:
@@ -132,14 +162,15 @@ def _confirm_lock(case: Case[actions.Lock]) -> Effects:
 
 
 def _lock_effects(account: Account, reason: str | None) -> Effects:
-    """Audit a lock that is no ban, which has its own entry, and kick the player if the row is a foreign one.
+    """Audit a lock that is no ban, which has its own entry, and kick the player who may be playing at this moment.
 
-    A player who registered another user's name in the game may be playing at this moment.
+    A player who registered another user's name in the game may be, also where AuthMe has not marked them as online yet.
     """
-    known = account.sync_record
+    known, player = account.sync_record, account.player
     audit = () if reason in (None, BANNED) else (AuditNote("sync.player_locked", {"reason": reason}),)
     is_foreign = known is not None and known.kept_origin == UNVERIFIED
-    return Effects(audit=audit, kick=_lock_kick(reason) if is_foreign else None)
+    may_be_online = is_foreign or (player is not None and bool(player.is_logged))
+    return Effects(audit=audit, kick=_lock_kick(reason) if may_be_online else None)
 
 
 def _lock_kick(reason: str | None) -> Cause:
@@ -151,7 +182,17 @@ def _unlock_row(context: StepContext, case: Case[actions.RestorePassword] | Case
     changes: dict[str, str | int | None] = {"hash": password.hash, "salt": password.salt, "has_session": 0}
     if known is not None and known.kept_premium_uuid:
         changes["premium_uuid"] = known.kept_premium_uuid
-    return RowUpdate(case.action.player, changes)
+    return RowUpdate(case.action.player, changes | kept_group(known, case.action.player))
+
+
+def kept_group(known: SyncRecord | Player | None, player: PlayerRow) -> dict[str, str | int | None]:
+    """Return the group that the player of a locked row had before; nothing where the lock does not use groups.
+
+    Where nothing is known of the lock, that is 0, as which AuthMe reads NULL.
+    """
+    if player.lock_group is None or not player.is_locked or player.group != player.lock_group:
+        return {}
+    return {"group": known.kept_group if known is not None and known.locked_at is not None else 0}
 
 
 def _confirm_restored(case: Case[actions.RestorePassword]) -> Effects:
@@ -173,6 +214,7 @@ def _reclaim_row(context: StepContext, case: Case[actions.ReclaimRow]) -> RowUpd
         "has_session": 0,
         "premium_uuid": None,
         "totp": None,
+        **kept_group(case.account.sync_record, case.action.player),
     }
     if user.owned_email is not None:
         changes["email"] = user.owned_email
@@ -269,6 +311,7 @@ STEPS: Final[dict[type, Step]] = {
     actions.Provision: Step(_each(_confirm_insert), _promise_row, _insert_row, _may_insert),
     actions.RecordSynced: Step(_each(_confirm_synced)),
     actions.Lock: Step(_each(_confirm_lock), _promise_lock, _lock_row),
+    actions.EndPasswordlessLogin: Step(_each(_confirm_end_of_login), _promise_end_of_login, _end_passwordless_login),
     actions.RestorePassword: Step(_each(_confirm_restored), write=_unlock_row),
     actions.ReclaimRow: Step(_each(_confirm_reclaimed), write=_reclaim_row),
     actions.RemoveLock: Step(_each(lambda case: Effects({"plugin_state": "conflict", **NO_LOCK})), write=_unlock_row),

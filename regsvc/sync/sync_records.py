@@ -65,5 +65,7 @@ def base_of(player: PlayerRow) -> dict[str, Any]:
 
 
 NO_INTENT: Final = dict.fromkeys(("intent", "intent_hash", "intent_salt", "intent_regdate"))
-NO_LOCK: Final = dict.fromkeys(("lock_reason", "locked_at", "kept_hash", "kept_origin", "kept_premium_uuid"))
+NO_LOCK: Final = dict.fromkeys(
+    ("lock_reason", "locked_at", "kept_hash", "kept_origin", "kept_premium_uuid", "kept_group", "kicked_login")
+)
 NO_TOMBSTONE: Final = dict.fromkeys(("tombstone_hash", "tombstone_regdate", "tombstone_at"))

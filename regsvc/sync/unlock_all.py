@@ -3,6 +3,7 @@
 from plugin_bridge.authme.players import PlayerRow, Players, locked_hash
 from regsvc.database.models import Player
 from regsvc.sync.paging import PAGE
+from regsvc.sync.steps import kept_group
 from regsvc.sync.sync_records import NO_LOCK
 
 
@@ -35,7 +36,7 @@ class UnlockAll:
 
     def _unlock(self, row: PlayerRow, hash_: str, known: Player | None) -> bool:
         """Return False if the row has changed since it was read: then it no longer holds our lock."""
-        changes: dict[str, str | int | None] = {"hash": hash_}
+        changes: dict[str, str | int | None] = {"hash": hash_, "has_session": 0, **kept_group(known, row)}
         if known is not None and known.kept_premium_uuid:
             changes["premium_uuid"] = known.kept_premium_uuid
         if not self._players.update(row, changes):

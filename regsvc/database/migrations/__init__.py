@@ -21,4 +21,5 @@ MIGRATIONS: Final = (
     "m0013_code_clients",
     "m0014_signing_key",
     "m0015_may_reapply",
+    "m0016_passwordless_logins",
 )

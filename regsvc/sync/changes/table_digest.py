@@ -4,7 +4,7 @@ It is stored only when a run has gone over all candidates. Buckets with unfinish
 row count (-1), so that the next run always looks at them again.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -38,6 +38,8 @@ class TableChanges:
     """Whether every name is to be looked at, not only those in changed buckets."""
     since: datetime | None = None
     """A state changed before this moment is in the stored buckets; None: this process does not know."""
+    open_locks: Sequence[str] = ()
+    """Names of locked rows that may admit their players without a password, which no checksum covers."""
 
 
 class TableDigest(StoredChecksums):
@@ -76,7 +78,8 @@ class TableDigest(StoredChecksums):
         changed = self._players.changed_buckets(self)
         total, before = self._compare(changed)
         since = self._began_at - _COMMIT_TIME if self._began_at is not None else None
-        return TableChanges(total, changed, before, version, is_full, since)
+        open_locks = [] if is_full else self._players.find_open_locks()
+        return TableChanges(total, changed, before, version, is_full, since, open_locks)
 
     def store(self, changes: TableChanges, unfinished: Collection[int], began_at: datetime) -> None:
         """Store what a completed run saw when it began, with the buckets in `unfinished` marked as such.
