@@ -21,6 +21,7 @@ from tests.support.authme.authme_tables import AuthMeTable, find_player, insert_
 
 Algorithm = Literal["SHA256", "BCRYPT", "SALTEDSHA512"]
 HOME_IP = "203.0.113.7"
+SESSION_MILLISECONDS = 600_000
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,18 @@ def system_now() -> datetime:
 
 
 class AuthMeLike:
-    """The plugin on one table. It writes every time as `now()` in epoch milliseconds."""
+    """The plugin on one table. It writes every time as `now()` in epoch milliseconds.
+
+    `has_sessions`: `settings.sessions.enabled`. `closed_group`: the column and number of `ExternalBoardOptions`, by
+    which AuthMe refuses every kind of login.
+    """
 
     def __init__(
         self, table: AuthMeTable, algorithm: Algorithm = "SHA256", now: Callable[[], datetime] = system_now
     ) -> None:
         self.table = table
+        self.has_sessions = False
+        self.closed_group: tuple[str, int] | None = None
         self.algorithm: Algorithm = algorithm
         self._now = now
         self._online: dict[str, StoredPassword] = {}  # what the plugin remembers from login to quit
@@ -123,18 +130,49 @@ class AuthMeLike:
         if row is None:
             return False
         stored = StoredPassword(row["password"], row.get("salt"))
-        if not stored.is_made_from(password):
+        return stored.is_made_from(password) and self._log_in(name, row, ip)
+
+    def resume_session(self, name: str, ip: str = HOME_IP) -> bool:
+        """Join again: no password is asked within the time-out, from the same address, while the session is open."""
+        row = self.find(name)
+        if row is None or not row["hasSession"]:
+            return False
+        self._update(name, isLogged=0)
+        self._update(name, hasSession=0)
+        is_recent = self._milliseconds() - (row["lastlogin"] or 0) <= SESSION_MILLISECONDS
+        return is_recent and row["ip"] == ip and self._log_in(name, row, ip)
+
+    def join_as_premium(self, name: str, verified_uuid: str) -> bool:
+        """Join with a Mojang account that the server verified: its row says whether a password is asked."""
+        row = self.find(name)
+        return row is not None and row["premiumUUID"] == verified_uuid and self._log_in(name, row, HOME_IP)
+
+    def join_through_proxy(self, name: str) -> bool:
+        """Switch to this server behind a proxy with `autoLogin`: the proxy says who is logged in."""
+        row = self.find(name)
+        return row is not None and self._log_in(name, row, HOME_IP)
+
+    def set_premium(self, name: str, uuid: str | None) -> bool:
+        """`/premium`, `/freemium` and `authme premium NAME`: also on a row that somebody locked meanwhile."""
+        return self._update(name, premiumUUID=uuid) == 1
+
+    def _log_in(self, name: str, row: Row, ip: str) -> bool:
+        if self.closed_group is not None and (row[self.closed_group[0]] or 0) == self.closed_group[1]:
             return False
         self._update(name, ip=ip, realname=name, lastlogin=self._milliseconds())
         self._update(name, isLogged=1)
-        self._online[name.lower()] = stored
+        if self.has_sessions:
+            self._update(name, hasSession=1)
+        self._online[name.lower()] = StoredPassword(row["password"], row.get("salt"))
         return True
 
     def quit(self, name: str, ip: str = HOME_IP) -> None:
         """Leaves the game; `lastlogin` becomes the time of the quit."""
         if self._online.pop(name.lower(), None) is not None:
             self._update(name, ip=ip, realname=name, lastlogin=self._milliseconds())
-            self._update(name, isLogged=0, hasSession=0)
+            self._update(name, isLogged=0)
+            if not self.has_sessions:
+                self._update(name, hasSession=0)
 
     def change_password(self, name: str, old: str, new: str) -> bool:
         """`/changepassword`: the old one is compared with what was true at the login, not with the table."""

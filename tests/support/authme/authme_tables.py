@@ -17,6 +17,7 @@ class TableShape(Enum):
     FRESH = "fresh"  # default config.yml
     FULL = "full"  # with the two columns a default leaves out: salt and uuid
     OLD = "old"  # made long ago and migrated: latin1, an e-mail that cannot be NULL
+    GROUPED = "grouped"  # with a column of groups, which a forum's plugin made
 
 
 OPTIONAL = ("salt", "uuid")
@@ -43,6 +44,7 @@ MARIADB_TYPES = {
     "totp": "VARCHAR(32) NULL",
     "uuid": "VARCHAR(36) NULL",
     "premiumUUID": "VARCHAR(36) NULL",
+    "usergroup": "INT NULL DEFAULT 0",
 }
 
 # "INTEGER AUTO_INCREMENT" is no alias of the rowid: id is NULL in every row.
@@ -68,6 +70,7 @@ SQLITE_TYPES = {
     "totp": "VARCHAR(32)",
     "uuid": "VARCHAR(36)",
     "premiumUUID": "VARCHAR(36)",
+    "usergroup": "INT DEFAULT 0",
 }
 
 OLD_EMAIL = "VARCHAR(255) NOT NULL DEFAULT 'your@email.com'"
@@ -107,6 +110,8 @@ def column_types(table: AuthMeTable) -> dict[str, str]:
     if table.shape is not TableShape.FULL:
         for name in OPTIONAL:
             del types[name]
+    if table.shape is not TableShape.GROUPED:
+        del types["usergroup"]
     if table.shape is TableShape.OLD:
         types["email"] = OLD_EMAIL
         if table.database.kind == "mariadb":

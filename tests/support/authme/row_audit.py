@@ -172,6 +172,7 @@ def _audit_login(person: Known, may_play: bool, row: Row, told: str) -> None:
     if is_locked(row):
         assert not may_play or person.is_foreign, f"{told}, is locked"
         assert person.opens(row) == [], told
+        assert (row["hasSession"], row["premiumUUID"]) == (0, None), f"{told}, needs no password"
         return
     assert may_play, f"{told}, is not locked"
     [opened] = person.opens(row)

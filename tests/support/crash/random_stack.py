@@ -259,12 +259,29 @@ class RandomStack(RuleBasedStateMachine):
 
     @operation(name=some_name)
     def buy_the_game(self, name: str) -> None:
+        """Confirm `/premium`, also where the row was locked since it was typed."""
         row, person = self._row(name), self.people[name.lower()]
-        if row is None or is_locked(row):
+        if row is None:
             return
-        self._write_there(name, premiumUUID=f"premium-{name.lower()}")
+        self.services.authme.set_premium(name, f"premium-{name.lower()}")
         if not person.is_foreign:
             person.premium = f"premium-{name.lower()}"
+
+    @operation(name=some_name, way=st.sampled_from(["session", "premium", "proxy"]), quits=st.booleans())
+    def log_in_there_without_password(self, name: str, way: str, quits: bool) -> None:
+        """Log in by what AuthMe believes instead of a password, locked or not, with sessions on."""
+        authme = self.services.authme
+        authme.has_sessions = True
+        if way == "session":
+            authme.resume_session(name)
+        elif way == "premium":
+            authme.join_as_premium(name, f"premium-{name.lower()}")
+        else:
+            authme.join_through_proxy(name)
+        if quits:
+            authme.quit(name)
+        authme.has_sessions = False
+        self._moment()
 
     # --- implementation ---
 
