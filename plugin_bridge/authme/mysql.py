@@ -102,6 +102,17 @@ class MySqlPlayers(AuthMePlayers):
                 changed |= dict.fromkeys((int(number) for (number,) in gone), EMPTY)
         return changed
 
+    def lock(self, keys: Collection[str]) -> None:
+        if not keys or not self.shares_transactions:
+            return
+        table, wanted = self._shared_sql(), sorted(keys)
+        marks = ", ".join(["%s"] * len(wanted))
+        with self._open_table():
+            self._database.execute_sql(
+                f"SELECT 1 FROM {table.by_name} WHERE {table.raw('username')} IN ({marks}) FOR UPDATE NOWAIT",  # noqa: S608
+                wanted,
+            )
+
     def shared_table(self) -> SharedTable:
         return self._shared_sql()
 
@@ -153,7 +164,11 @@ class MySqlPlayers(AuthMePlayers):
             results = writer.write_together(writes)
         else:
             results = [write_alone(writer.execute, write) for write in writes]
-        return self._with_changed_emails(writes, results, had_warnings=writer.had_warnings)
+        results = self._with_changed_emails(writes, results, had_warnings=writer.had_warnings)
+        return [
+            replace(result, inserted=writer.inserted.get(write.username)) if write.is_insert else result
+            for write, result in zip(writes, results, strict=True)
+        ]
 
     def _with_changed_emails(
         self, writes: Sequence[PlannedWrite], results: list[WriteResult], *, had_warnings: bool

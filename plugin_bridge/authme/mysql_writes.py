@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from peewee import Database, DatabaseError, OperationalError
 
-from plugin_bridge.authme.players import PlayerExists, PlayerRefused, WriteResult
+from plugin_bridge.authme.players import PlayerExists, PlayerRefused, PlayerRow, WriteResult
 from plugin_bridge.authme.row_writes import PlannedWrite, Value, refusal, write_alone
 from plugin_bridge.authme.table_checksums import SharedTable
-from plugin_bridge.authme.table_layout import NUMBERS, TableLayout
+from plugin_bridge.authme.table_layout import NUMBERS, TableLayout, player_rows
 
 NOT_IN_CHARSET: Final = {1267, 1271}
 _WRITES_PER_STATEMENT: Final = 500
@@ -25,6 +25,8 @@ class MySqlWriter:
         self._find_shared = find_shared
         self.had_warnings = False
         """Whether the server warned of anything, such as a value that it changed to fit the column."""
+        self.inserted: dict[str, PlayerRow] = {}
+        """The rows that were inserted, by name."""
 
     def write_together(self, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
         """Execute writes to rows of different names, which can be rolled back, in as few statements as possible."""
@@ -65,10 +67,22 @@ class MySqlWriter:
     def _run(self, writes: Sequence[PlannedWrite]) -> int:
         """Execute writes of one shape in one statement. Returns how many rows it inserted, deleted or matched."""
         if writes[0].is_insert:
-            sql, values = _insertion(self._layout, writes)
-        else:
-            shared = self._find_shared() if len(writes) > 1 else None
-            sql, values = _change(self._layout, shared, writes)
+            self._execute(*_insertion(self._layout, writes))
+            return self._count_inserted(writes)
+        shared = self._find_shared() if len(writes) > 1 else None
+        return self._execute(*_change(self._layout, shared, writes))
+
+    def _count_inserted(self, writes: Sequence[PlannedWrite]) -> int:
+        """Return how many of the rows are the ones just inserted: the statement counts those that it left alone too."""
+        select, name = self._layout.select, self._layout.columns["username"]
+        marks = ", ".join(["%s"] * len(writes))
+        cursor = self._database.execute_sql(f"{select} WHERE {name} IN ({marks})", [write.username for write in writes])
+        rows = {row.username: row for row in player_rows(cursor.fetchall(), self._layout.lock_group)}
+        ours = [write.username for write in writes if _is_inserted(write, rows.get(write.username))]
+        self.inserted |= {name: rows[name] for name in ours}
+        return len(ours)
+
+    def _execute(self, sql: str, values: Sequence[Value]) -> int:
         try:
             cursor: Any = self._database.execute_sql(sql, values)
         except DatabaseError as error:
@@ -82,11 +96,24 @@ class MySqlWriter:
         return int(cursor.rowcount)
 
 
+def _is_inserted(write: PlannedWrite, row: PlayerRow | None) -> bool:
+    """Return whether the row of this name is the one that the write inserts; salts make every hash unique."""
+    is_same_time = "regdate" not in write.new or row is None or row.regdate == write.new["regdate"]
+    return row is not None and row.hash == write.new["hash"] and is_same_time
+
+
 def _insertion(layout: TableLayout, writes: Sequence[PlannedWrite]) -> tuple[str, list[Value]]:
+    """Return the INSERT, which changes nothing where the name is taken.
+
+    A plain INSERT that fails on a duplicate leaves a shared lock on that row: our next write to it and one of AuthMe's
+    would then wait for each other, and the server would roll AuthMe's back. This one leaves the lock of a write.
+    """
     fields = list(writes[0].new)
     columns = ", ".join(layout.columns[field] for field in fields)
     marks = f"({', '.join(['%s'] * len(fields))})"
-    sql = f"INSERT INTO {layout.table} ({columns}) VALUES {', '.join([marks] * len(writes))}"  # noqa: S608
+    name = layout.columns["username"]
+    rows = ", ".join([marks] * len(writes))
+    sql = f"INSERT INTO {layout.table} ({columns}) VALUES {rows} ON DUPLICATE KEY UPDATE {name} = {name}"  # noqa: S608
     return sql, [write.new[field] for write in writes for field in fields]
 
 

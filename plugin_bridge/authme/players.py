@@ -142,6 +142,8 @@ class WriteResult:
     """Why AuthMe's table does not accept a value."""
     is_email_refused: bool = False
     """Whether everything was written except the e-mail, which the table refused or stored differently."""
+    inserted: PlayerRow | None = field(default=None, compare=False)
+    """The row that was inserted, where it had to be read to know that."""
 
 
 def known_email(raw: str | None) -> str | None:
@@ -279,6 +281,14 @@ class Players(ABC):
         If the table refuses an e-mail, the other fields are written without it. Where the table shares our
         transactions, call it inside one. Elsewhere it commits as it goes: of writes that `PlayersUnavailable`
         interrupts, the first ones may have been done.
+        """
+
+    def lock(self, keys: Collection[str]) -> None:  # noqa: B027 - not abstract: only shared transactions keep locks
+        """Lock these rows until our transaction ends, all at once and without waiting.
+
+        Call it before a transaction writes several rows. Raises peewee's `OperationalError` (lock wait timeout) where
+        AuthMe is writing one of them: whoever waits for a row while holding another can be in a deadlock, in which the
+        server would roll AuthMe's shorter statement back, and AuthMe repeats none.
         """
 
     def refresh(self) -> None:  # noqa: B027 - not abstract: without a table there is nothing to read again

@@ -125,6 +125,9 @@ class Pages:
         is to be written are put aside.
         """
         again: list[str] = []
+        if len(cases) > 1:
+            rows = [case.key for case in cases if case.account.player and not isinstance(case.action, actions.Adopt)]
+            self._context.players.lock(rows)
         for _step in range(_MAX_STEPS):
             accounts: list[Account] = []
             for kind, group in _by_kind(cases).items():
@@ -198,8 +201,10 @@ class Pages:
 
     def _confirm(self, page: "_Page", step: Step, cases: Cases[Any]) -> list[Account]:
         """Record the writes that succeeded. Returns these accounts as they are now."""
-        inserted = [case.key for case in cases if isinstance(case.write, RowInsert)]
-        rows, done = self._context.players.find_many(inserted), list[Case[Any]]()
+        inserts = [case for case in cases if isinstance(case.write, RowInsert)]
+        rows = {case.key: case.result.inserted for case in inserts if case.result.inserted is not None}
+        rows |= self._context.players.find_many([case.key for case in inserts if case.key not in rows])
+        done = list[Case[Any]]()
         for case in cases:
             row = rows.get(case.key) if isinstance(case.write, RowInsert) else _row_after(case)
             if case.result.refused is not None:

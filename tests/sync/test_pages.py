@@ -337,7 +337,7 @@ def is_mariadb(services: ServiceHarness) -> bool:
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-@pytest.mark.parametrize(("what", "bound"), [("passwords", 44), ("e-mails", 44), ("bans", 44)])
+@pytest.mark.parametrize(("what", "bound"), [("passwords", 46), ("e-mails", 46), ("bans", 46)])
 def test_many_changes_take_few_statements(services: ServiceHarness, what: str, bound: int) -> None:
     adopt_group(services, "elm", MANY)
     change_many(services, what)

@@ -1,4 +1,4 @@
-"""What a locked row loses beside its password, and the last login that was answered with a kick."""
+"""Columns for what a locked row loses beside its password, and for the login that was answered with a kick."""
 
 TABLES = """
 ALTER TABLE regsvc_player

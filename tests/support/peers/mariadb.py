@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
@@ -264,6 +264,13 @@ class MariaDBServer:
         with closing(self._connect_as_root()) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             return list(cursor.fetchall())
+
+    @contextmanager
+    def new_log(self) -> Iterator[Callable[[], str]]:
+        """Yield a function that returns what the server has logged since."""
+        file = self._directory / "log"
+        size = file.stat().st_size
+        yield lambda: file.read_bytes()[size:].decode(errors="replace")
 
     def _connect_as_root(self) -> "Connection[Cursor]":
         user, password = ROOT_LOGIN
