@@ -27,6 +27,8 @@ from plugin_bridge.authme.table_layout import TableLayout
 _NAMES_PER_STATEMENT: Final = 500
 _NO_TABLE: Final = {1146, 1049}
 _NO_COLUMN: Final = 1054
+_IS_LOCKED: Final = {1205, 3572}  # what MariaDB and MySQL say with NOWAIT
+_DEADLOCK: Final = 1213
 _ACCESS_DENIED: Final = {1044, 1142, 1143, 1227}
 
 
@@ -107,11 +109,14 @@ class MySqlPlayers(AuthMePlayers):
             return
         table, wanted = self._shared_sql(), sorted(keys)
         marks = ", ".join(["%s"] * len(wanted))
-        with self._open_table():
-            self._database.execute_sql(
-                f"SELECT 1 FROM {table.by_name} WHERE {table.raw('username')} IN ({marks}) FOR UPDATE NOWAIT",  # noqa: S608
-                wanted,
-            )
+        sql = f"SELECT 1 FROM {table.by_name} WHERE {table.raw('username')} IN ({marks}) FOR UPDATE NOWAIT"  # noqa: S608
+        try:
+            with self._open_table():
+                self._database.execute_sql(sql, wanted)
+        except OperationalError as error:
+            if error.args[0] not in _IS_LOCKED:
+                raise
+            raise OperationalError(_DEADLOCK, "AuthMe is writing a row that we are about to write") from error
 
     def shared_table(self) -> SharedTable:
         return self._shared_sql()

@@ -286,9 +286,9 @@ class Players(ABC):
     def lock(self, keys: Collection[str]) -> None:  # noqa: B027 - not abstract: only shared transactions keep locks
         """Lock these rows until our transaction ends, all at once and without waiting.
 
-        Call it before a transaction writes several rows. Raises peewee's `OperationalError` (lock wait timeout) where
-        AuthMe is writing one of them: whoever waits for a row while holding another can be in a deadlock, in which the
-        server would roll AuthMe's shorter statement back, and AuthMe repeats none.
+        Call it before the first write of a transaction. Raises peewee's `OperationalError`, as for a
+        lost deadlock, where AuthMe is writing one of them: a transaction that never waits is in no real one. There the
+        server would roll AuthMe's statement back, which is the shorter one, and AuthMe repeats none.
         """
 
     def refresh(self) -> None:  # noqa: B027 - not abstract: without a table there is nothing to read again

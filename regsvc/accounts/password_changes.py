@@ -72,7 +72,7 @@ class PasswordChanges:
 
     def set_here(self, username: str, password: str, by: Actor) -> DecisionResult:
         """Set a password from the command line, on the calling thread."""
-        owner = self.store.get_owner(username, Principal(by, may_do_everything=True))
+        owner = self.worker.run_here(self.store.get_owner, username, Principal(by, may_do_everything=True))
         self.rules.check_password(password, owner.username)
         stored = self.hashing.hash(password, owner.username)
         return self.worker.run_here(self.store.set, owner, stored, by)

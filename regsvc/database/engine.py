@@ -38,7 +38,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _LOST_RACE = {1213, 1020}  # deadlock, or certification failure of a cluster's node; record changed
-_LOCK_WAIT_TIMEOUTS = {1205, 3572}  # of a statement that waits, and on MySQL of one that was told not to
+_LOCK_WAIT_TIMEOUT = 1205
 _PARENT_IS_GONE = 1452  # a row that is referred to was deleted by another transaction after it was read
 _CONNECTION_LOST = {0, 1927, 2006, 2013, 2055, 4031}
 _CANNOT_CONNECT = {1040, 1044, 1045, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026}
@@ -197,7 +197,7 @@ def _waited_for_lock(error: BaseException) -> bool:
     if not isinstance(error, OperationalError | InternalError):
         return False
     is_locked = "database is locked" in str(error) or "database table is locked" in str(error)
-    return is_locked or _code(error) in _LOCK_WAIT_TIMEOUTS
+    return is_locked or _code(error) == _LOCK_WAIT_TIMEOUT
 
 
 def _misses_parent(error: BaseException) -> bool:

@@ -125,9 +125,8 @@ class Pages:
         is to be written are put aside.
         """
         again: list[str] = []
-        if len(cases) > 1:
-            rows = [case.key for case in cases if case.account.player and not isinstance(case.action, actions.Adopt)]
-            self._context.players.lock(rows)
+        rows = [case.key for case in cases if case.account.player and not isinstance(case.action, actions.Adopt)]
+        self._context.players.lock(rows)
         for _step in range(_MAX_STEPS):
             accounts: list[Account] = []
             for kind, group in _by_kind(cases).items():

@@ -26,6 +26,7 @@ from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 
 ROUNDS = int(os.environ.get("COMPANION_TEST_RACES", "20"))
 NAMES = [f"Elm{number}" for number in range(8)]
+PAUSE = 0.004  # seconds; at most so long between a player's actions, so that their row is not busy all the time
 DEADLOCK = 1213
 
 Statements = Sequence[tuple[str, tuple[object, ...]]]
@@ -90,7 +91,7 @@ class Game:
     def _play(self, name: str) -> None:
         dice = random.Random(name)
         with closing(self._connect()) as connection, connection.cursor() as cursor:
-            while not self._is_over.is_set():
+            while not self._is_over.wait(dice.random() * PAUSE):
                 kind = dice.choice(list(self._kinds))
                 for statement, values in self._kinds[kind](name):
                     try:
