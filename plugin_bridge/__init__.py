@@ -7,6 +7,6 @@
 - `authme/rules.py`: AuthMe's rules for names and passwords (`patterns`: safe regular expressions).
 - `hashers/`: AuthMe's hash algorithms and its password check.
 - `server/`: `ops.json` and `server.properties` (`files`), RCON (`rcon`, `console_commands`), `status_ping`,
-  `plugin_jar`.
+  `plugin_jar`, `versions`.
 - `regular_files.py`: what may be read without waiting.
 """

@@ -7,7 +7,6 @@ once, at the field. A host without access to the file sets the values in the dae
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -29,24 +28,23 @@ from plugin_bridge.authme.rules import (
     PasswordRule,
     compile_java_pattern,
 )
-from plugin_bridge.hashers import HashingConfig
+from plugin_bridge.hashers import HASHERS, UNSUPPORTED, HashingConfig, find_hasher
 from plugin_bridge.regular_files import require_regular_file
-
-log = logging.getLogger(__name__)
+from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_known_to_authme
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
 
-# Every value AuthMe 6.0.1 knows for passwordHash.
-ALGORITHM_NAMES = frozenset(
-    """
-    ARGON2 BCRYPT BCRYPT2Y CMW CRAZYCRYPT1 CUSTOM DOUBLEMD5 DOUBLE_SHA512 IPB3 IPB4 JOOMLA MD5 MD5VB MYBB
-    PBKDF2 PBKDF2BASE64 PBKDF2DJANGO PHPBB PHPFUSION PLAINTEXT ROYALAUTH SALTED2MD5 SALTEDSHA256 SALTEDSHA512
-    SHA1 SHA256 SHA512 SMF TWO_FACTOR WBB3 WBB4 WORDPRESS XFBCRYPT
-    """.split()  # noqa: SIM905 - 33 words are easier to read than 33 strings
-)
 # AuthMe no longer writes these: when it loads its config it makes them legacy and uses SHA256.
-DEPRECATED_ALGORITHMS = frozenset({"MD5", "SHA1", "SHA512", "DOUBLEMD5"})
+DEPRECATED_ALGORITHMS = frozenset(name for name, hasher in HASHERS.items() if hasher.is_deprecated)
+
+# Values of MariaDbSslMode, with the aliases that MariaDB's driver for Java takes in any case.
+_SSL_MODES = {
+    **dict.fromkeys(("disable", "disabled", "0", "false"), "disable"),
+    **dict.fromkeys(("trust", "required"), "trust"),
+    **dict.fromkeys(("verify-ca", "verify_ca"), "verify-ca"),
+    **dict.fromkeys(("", "verify-full", "verify_full", "verify_identity", "1", "true"), "verify-full"),
+}
 
 PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of config.yml
 LEGACY_HASHES_KEY = "settings.security.legacyHashes"
@@ -60,12 +58,11 @@ class AuthMeConfigError(Exception):
 
 
 class Backend(StrEnum):
-    """Kind of database that AuthMe keeps its table in."""
+    """Kind of database with AuthMe's table that is supported."""
 
     SQLITE = "SQLITE"
     MYSQL = "MYSQL"
     MARIADB = "MARIADB"
-    POSTGRESQL = "POSTGRESQL"
 
 
 def _key(path: str, default: object, *, is_secret: bool = False) -> Any:
@@ -120,7 +117,8 @@ class AuthMeConfig:
     """The values that the daemon needs of AuthMe's config. Without arguments: those of a new AuthMe."""
 
     source: Path | None = None  # the config.yml; None if all values come from the daemon's own config
-    backend: Backend = Backend.SQLITE
+    version: str | None = field(default=None, compare=False)  # of the installed plugin; None if it is unknown
+    backend: str = Backend.SQLITE  # in upper case; one that is no `Backend` has a `backend_problem`
     host: str = _key("DataSource.mySQLHost", "127.0.0.1")
     port: int = 3306
     user: str = _key("DataSource.mySQLUsername", "authme")
@@ -129,11 +127,13 @@ class AuthMeConfig:
     table: str = _key("DataSource.mySQLTablename", "authme")
     use_ssl: bool = _key("DataSource.mySQLUseSSL", True)
     check_server_certificate: bool = _key("DataSource.mySQLCheckServerCertificate", True)
+    mariadb_ssl_mode: str | None = _key("DataSource.MariaDbSslMode", None)  # AuthMeReReloaded
     allow_public_key_retrieval: bool = _key("DataSource.mySQLAllowPublicKeyRetrieval", True)
     caching: bool = _key("DataSource.caching", True)
     columns: ColumnNames = ColumnNames()
     password_hash: str = "SHA256"  # noqa: S105 - the name of an algorithm
     legacy_hashes: tuple[str, ...] = ()
+    stated_hashes: frozenset[str] = field(default=frozenset(), compare=False)  # named in the daemon's own config
     pbkdf2_rounds: int = _key("settings.security.pbkdf2Rounds", 10_000)
     bcrypt_log2_rounds: int = _key("ExternalBoardOptions.bCryptLog2Round", 12)
     double_md5_salt_length: int = _key("settings.security.doubleMD5SaltLength", 8)
@@ -171,8 +171,33 @@ class AuthMeConfig:
         return self.unactivated_group if has_groups and self.unactivated_group >= 0 else None
 
     @property
+    def backend_problem(self) -> str | None:
+        """Why AuthMe's table cannot be used where it is, as a sentence; None if it can."""
+        if self.backend not in Backend.__members__:
+            return f"AuthMe's backend is {self.backend}, which is not supported: use MYSQL, MARIADB or SQLITE."
+        if is_known_to_authme(self.backend, self.version) is False:
+            return f"AuthMe {self.version} has no backend {self.backend}, and uses SQLITE instead: use MYSQL."
+        return None
+
+    @property
+    def ssl_mode(self) -> str:
+        """TLS of AuthMe's connection, as MariaDB names it: disable, trust, verify-ca or verify-full."""
+        if self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None:
+            return _SSL_MODES[self.mariadb_ssl_mode.lower()]
+        if not self.use_ssl:
+            return "disable"
+        return "verify-ca" if self.check_server_certificate else "trust"
+
+    @property
+    def ssl_key(self) -> str:
+        """The key of config.yml that switches TLS on."""
+        has_mode = self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None
+        return _KEYS["mariadb_ssl_mode" if has_mode else "use_ssl"]
+
+    @property
     def hashing(self) -> HashingConfig:
         """The values that the hashers need."""
+        absent = {name: self._why_absent(name) for name in (self.password_hash, *self.legacy_hashes)}
         return HashingConfig(
             password_hash=self.password_hash,
             legacy_hashes=self.legacy_hashes,
@@ -181,7 +206,25 @@ class AuthMeConfig:
             double_md5_salt_length=self.double_md5_salt_length,
             has_salt_column=self.columns.salt != "",
             has_forum_extension=self.backend in (Backend.MYSQL, Backend.MARIADB),
+            absent={name: reason for name, reason in absent.items() if reason is not None},
         )
+
+    def _why_absent(self, algorithm: str) -> str | None:
+        """Return why this AuthMe does not have an algorithm, or may not have it, and what to do; None if it has it.
+
+        Where the version is unknown, one of an old AuthMe needs to be stated in the daemon's own config. One of AuthMe
+        6 does not: an older AuthMe removes an unknown name from its config when it starts.
+        """
+        is_known = is_known_to_authme(algorithm, self.version)
+        if is_known is False:
+            return f"AuthMe {self.version}, which is installed, does not have this algorithm; choose one that it has"
+        if is_known is None and algorithm in REMOVED_ALGORITHMS and algorithm not in self.stated_hashes:
+            return (
+                "only AuthMe 5.6 and older, and AuthMeReReloaded, have this algorithm, others silently replace it, and "
+                "no jar beside AuthMe's folder tells its version; if yours has the algorithm, name it in "
+                "authme.password_hash or authme.legacy_hashes of the companion's config, too"
+            )
+        return None
 
     def with_overrides(
         self,
@@ -222,10 +265,13 @@ class AuthMeConfig:
         if columns is not None:
             changes["columns"] = _override_columns(self.columns, columns)
         if password_hash is not None or legacy_hashes is not None:
-            configured = _override_algorithm(password_hash or self.password_hash, "password_hash")
+            stated = {_override_algorithm(name, "legacy_hashes") for name in legacy_hashes or ()}
+            if password_hash is not None:
+                stated.add(_override_algorithm(password_hash, "password_hash"))
             legacy = self.legacy_hashes if legacy_hashes is None else legacy_hashes
-            legacy = tuple(_override_algorithm(name, "legacy_hashes") for name in legacy)
+            configured = self.password_hash if password_hash is None else password_hash
             changes["password_hash"], changes["legacy_hashes"] = _normalize_algorithms(configured, legacy)
+            changes["stated_hashes"] = frozenset(stated)
         config = replace(self, **changes)
         _check_names(config, lambda name: f"authme.{name}")
         return config
@@ -289,13 +335,9 @@ def _has_tab(content: bytes, mark: yaml.Mark | None) -> bool:
     return b"\t" in line[: len(line) - len(line.lstrip())]
 
 
-def _read_backend(document: ConfigDocument) -> Backend:
-    key = "DataSource.backend"
-    name = document.text(key, Backend.SQLITE).upper()
-    if name not in Backend.__members__:
-        document.ignore(key, name)
-        return Backend.SQLITE
-    return Backend(name)
+def _read_backend(document: ConfigDocument) -> str:
+    name = document.text("DataSource.backend", Backend.SQLITE).upper()
+    return Backend(name) if name in Backend.__members__ else name
 
 
 def _read_port(document: ConfigDocument, path: Path) -> int:
@@ -307,16 +349,9 @@ def _read_port(document: ConfigDocument, path: Path) -> int:
 
 def _read_algorithms(document: ConfigDocument) -> tuple[str, tuple[str, ...]]:
     name = document.text(PASSWORD_HASH_KEY, "SHA256")
-    if name.upper() not in ALGORITHM_NAMES - DEPRECATED_ALGORITHMS:
+    if name.upper() in DEPRECATED_ALGORITHMS:
         document.ignore(PASSWORD_HASH_KEY, name)
-    if name.upper() not in ALGORITHM_NAMES:
-        log.warning("settings.security.passwordHash: AuthMe does not know %r and uses SHA256", name)
-        name = "SHA256"
-    legacy = document.texts(LEGACY_HASHES_KEY, ())
-    for unknown in legacy:
-        if unknown.upper() not in ALGORITHM_NAMES:
-            document.ignore(LEGACY_HASHES_KEY, unknown)
-    return _normalize_algorithms(name, [name for name in legacy if name.upper() in ALGORITHM_NAMES])
+    return _normalize_algorithms(name, document.texts(LEGACY_HASHES_KEY, ()))
 
 
 def _normalize_algorithms(configured: str, legacy: Iterable[str]) -> tuple[str, tuple[str, ...]]:
@@ -372,9 +407,9 @@ def _override_columns(columns: ColumnNames, given: Mapping[str, str]) -> ColumnN
 
 
 def _override_algorithm(name: str, key: str) -> str:
-    if name.upper() not in ALGORITHM_NAMES:
+    if find_hasher(name) is None and name.upper() not in UNSUPPORTED:
         raise AuthMeConfigError(f"authme.{key}: AuthMe has no algorithm {name!r}; choose one, such as BCRYPT.")
-    return name
+    return name.upper()
 
 
 _KEYS: dict[str, str] = {
@@ -385,9 +420,14 @@ _KEYS: dict[str, str] = {
 
 
 def _check_names(config: AuthMeConfig, key_of: Callable[[str], str]) -> None:
-    """Reject values that must not become part of an SQL statement; `key_of` returns where a field was written."""
+    """Reject values that no connection or statement can be made of; `key_of` returns where a field was written."""
     if not 0 < config.port <= 65535:
         raise AuthMeConfigError(f"{key_of('port')} is {config.port}; it must be between 1 and 65535.")
+    if config.backend == Backend.MARIADB and (config.mariadb_ssl_mode or "").lower() not in _SSL_MODES:
+        raise AuthMeConfigError(
+            f"{key_of('mariadb_ssl_mode')} is {config.mariadb_ssl_mode!r}; it must be disable, trust, verify-ca or "
+            "verify-full."
+        )
     if not config.database.strip() or "\0" in config.database:
         raise AuthMeConfigError(f"{key_of('database')} must not be empty.")
     _check_identifier(config.table, key_of("table"))

@@ -10,7 +10,7 @@ from plugin_bridge.hashers import find_hasher
 _NEEDS_RESTART = frozenset(
     {
         *("source", "backend", "host", "port", "user", "password", "database", "table", "columns", "mail"),
-        *("use_ssl", "check_server_certificate", "allow_public_key_retrieval"),
+        *("use_ssl", "check_server_certificate", "mariadb_ssl_mode", "allow_public_key_retrieval"),
     }
 )
 """Fields that say where the table is and what its columns are called: for other data everything must be reopened."""
@@ -53,7 +53,8 @@ def plan_change(running: AuthMeConfig, read: AuthMeConfig) -> ConfigChange:
     needs_restart = _NEEDS_RESTART | (_ALGORITHMS if _needs_waiting_salt_column(running, read) else frozenset())
     live = [name for name in differing if name not in needs_restart]
     waiting = [key for name in differing if name in needs_restart for key in _keys_of(name, running, read)]
-    config = replace(running, **{name: getattr(read, name) for name in live}, ignored=read.ignored)
+    always = {part.name for part in fields(AuthMeConfig) if not part.compare}
+    config = replace(running, **{name: getattr(read, name) for name in (*live, *always)})
     return ConfigChange(config, tuple(key for name in live for key in _keys_of(name, running, read)), tuple(waiting))
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredValue:
-    """A value that AuthMe silently replaces. `written` is filled for names in a list only, never a secret."""
+    """A value that AuthMe silently replaces. `written` is the name of a deprecated algorithm, never a secret."""
 
     key: str
     written: str = ""

@@ -1,8 +1,9 @@
 """AuthMe's hash algorithms, and the password check built from them.
 
 Each algorithm is one small class in the file of its family and one line in `catalogue.py`. All facts about stored
-forms were obtained from AuthMe 6.0.1 itself. The algorithm is chosen by its configured name, never guessed from the
-look of a stored hash. Where AuthMe would throw on a stored hash, the answer here is "wrong password".
+forms were obtained from AuthMe 6.0.1 itself; XAUTH and WHIRLPOOL, which it lacks, from its fork AuthMeReReloaded 5.7.
+The algorithm is chosen by its configured name, never guessed from the look of a stored hash. Where AuthMe would throw
+on a stored hash, the answer here is "wrong password".
 
 All functions are slow on purpose and block: call them from a worker thread.
 """
@@ -17,10 +18,17 @@ from plugin_bridge.hashers.hasher import (
     UnusableAlgorithm,
     is_hashable,
 )
-from plugin_bridge.hashers.password_hasher import PasswordHasher, VerifyResult, make_password_hasher
+from plugin_bridge.hashers.password_hasher import (
+    UNSUPPORTED,
+    PasswordHasher,
+    VerifyResult,
+    find_unknown_algorithm,
+    make_password_hasher,
+)
 
 __all__ = [
     "HASHERS",
+    "UNSUPPORTED",
     "Bcrypt",
     "HashedPassword",
     "Hasher",
@@ -30,6 +38,7 @@ __all__ = [
     "UnusableAlgorithm",
     "VerifyResult",
     "find_hasher",
+    "find_unknown_algorithm",
     "is_hashable",
     "make_password_hasher",
 ]

@@ -3,7 +3,7 @@
 from plugin_bridge.hashers.argon2i import Argon2
 from plugin_bridge.hashers.bcrypts import Bcrypt, Bcrypt2y, Ipb4, Wbb4, XfBcrypt
 from plugin_bridge.hashers.hasher import Hasher
-from plugin_bridge.hashers.inline_salts import Joomla, Md5Vb, Sha256
+from plugin_bridge.hashers.inline_salts import Joomla, Md5Vb, Sha256, XAuth
 from plugin_bridge.hashers.pbkdf2 import Pbkdf2, Pbkdf2Base64, Pbkdf2Django
 from plugin_bridge.hashers.phpass import PhpBb, WordPress
 from plugin_bridge.hashers.separate_salts import (
@@ -16,7 +16,7 @@ from plugin_bridge.hashers.separate_salts import (
     SaltedSha512,
     Wbb3,
 )
-from plugin_bridge.hashers.unsalted import Cmw, CrazyCrypt1, DoubleMd5, Md5, RoyalAuth, Sha1, Sha512, Smf
+from plugin_bridge.hashers.unsalted import Cmw, CrazyCrypt1, DoubleMd5, Md5, RoyalAuth, Sha1, Sha512, Smf, Whirlpool
 
 # With AuthMe's default parameters: enough to verify any hash, since costs are read from the stored one.
 HASHERS: dict[str, Hasher] = {
@@ -52,6 +52,8 @@ HASHERS: dict[str, Hasher] = {
         DoubleMd5(),
         Sha1(),
         Sha512(),
+        XAuth(),
+        Whirlpool(),
     )
 }
 

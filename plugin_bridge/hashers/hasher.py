@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -51,6 +52,8 @@ class HashingConfig:
     has_salt_column: bool = False
     has_forum_extension: bool = False
     """Whether AuthMe works on a forum's other tables too, as it does on MySQL and MariaDB for a forum's algorithm."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Why the installed AuthMe does not have a named algorithm, or may not have it, and what to do; by name."""
 
 
 def is_hashable(password: str) -> bool:
@@ -72,7 +75,9 @@ class Hasher(ABC):
     name: ClassVar[str]
     needs_salt_column: ClassVar[bool] = False
     is_ascii_only: ClassVar[bool] = False
-    """Whether all characters outside ASCII are the same to it: such passwords are verified, but not hashed anew."""
+    """Whether it confuses characters outside ASCII with others: such passwords are verified, but not hashed anew."""
+    max_characters: ClassVar[int] = MAX_PASSWORD_BYTES
+    """Longest password that it hashes."""
     is_deprecated: ClassVar[bool] = False
     """Whether AuthMe verifies its hashes but no longer creates any."""
     uses_forum_table: ClassVar[bool] = False
@@ -101,10 +106,10 @@ class Hasher(ABC):
         """
         if self.is_deprecated:
             raise UnusableAlgorithm(f"{self.name} hashes are verified, but no longer created.")
-        if not is_hashable(password):
+        if not is_hashable(password) or len(password) > self.max_characters:
             raise UnhashablePassword("the password is too long or is not valid text")
         if self.is_ascii_only and not password.isascii():
-            raise UnhashablePassword(f"{self.name} does not distinguish characters outside ASCII")
+            raise UnhashablePassword(f"{self.name} does not distinguish all characters outside ASCII")
         return self._create(password, username.lower())
 
     def with_parameters(self, config: HashingConfig) -> Hasher:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from plugin_bridge.hashers.hasher import HashedPassword, Hasher
 from plugin_bridge.hashers.hex_digests import is_same, md5, sha256
+from plugin_bridge.hashers.whirlpool import whirlpool
 
 
 class _Doubled(Hasher):
@@ -66,3 +67,29 @@ class Joomla(Hasher):
     @staticmethod
     def _text(password: str, salt: str) -> str:
         return f"{md5(password + salt)}:{salt}"
+
+
+class XAuth(Hasher):
+    """Whirlpool of salt + password, with the salt put into it as far from its beginning as the password is long.
+
+    AuthMe 5.7 and newer do not know it; AuthMeReReloaded does. Of each character of the password only the low byte
+    counts, so that Ł is the same as A. A password as long as the digest has no place for the salt, and never verifies.
+    """
+
+    name = "XAUTH"
+    is_ascii_only = True
+    max_characters = 127
+    _SALT_CHARACTERS = 12
+
+    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
+        at = len(password.encode("utf-16-le")) // 2  # as Java counts characters
+        salt = stored.hash[at : at + self._SALT_CHARACTERS]
+        return at <= self.max_characters and is_same(self._text(password, salt, at), stored.hash)
+
+    def _create(self, password: str, username: str) -> HashedPassword:
+        return HashedPassword(self._text(password, secrets.token_hex(self._SALT_CHARACTERS // 2), len(password)))
+
+    @staticmethod
+    def _text(password: str, salt: str, at: int) -> str:
+        digest = whirlpool(salt + password)
+        return digest[:at] + salt + digest[at:]

@@ -16,12 +16,17 @@ PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of Au
 LEGACY_HASHES_KEY = "settings.security.legacyHashes"
 SALT_COLUMN_KEY = "DataSource.mySQLColumnSalt"
 
-# Values of passwordHash that AuthMe knows, but that name no algorithm two programs could share.
-_UNSUPPORTED = {
+# AuthMe's names that are no algorithm two programs could share, or one that is not safe to share.
+UNSUPPORTED = {
     "TWO_FACTOR": "a password is then a code that changes every 30 seconds",
     "CUSTOM": "another plugin then hashes the passwords in its own way",
     "PLAINTEXT": "AuthMe itself replaces it by SHA256 when the game server starts",
+    "NOCRYPT": "the column then holds the passwords themselves, and banned players could log in by typing what locks "
+    "them out",
 }
+# A lock is a text in the password column, derived from the player's own hash, so that they may know it. No algorithm
+# verifies it but this one of AuthMeReReloaded, which is therefore refused as a legacy one as well.
+_BREAKS_LOCKS = "NOCRYPT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,11 @@ class PasswordHasher:
         return self._configured.is_ascii_only
 
     @property
+    def max_characters(self) -> int:
+        """Return the length of the longest password that `hash` takes."""
+        return self._configured.max_characters
+
+    @property
     def may_provision(self) -> bool:
         """Return whether rows may be inserted; False where AuthMe's table is a forum's own table of users."""
         return not self._configured.uses_forum_table
@@ -104,12 +114,20 @@ class PasswordHasher:
 
 
 def make_password_hasher(config: HashingConfig) -> PasswordHasher:
-    """Build the check AuthMe is configured to do, without unusable legacy algorithms. Raises `UnusableAlgorithm`."""
+    """Build the check AuthMe is configured to do, without unusable legacy algorithms. Raises `UnusableAlgorithm`.
+
+    An algorithm that is unknown is never left out or replaced: passwords would then be written that do not work in the
+    game, or verified that do not work there.
+    """
+    unknown = find_unknown_algorithm(config)
+    if unknown is not None:
+        raise UnusableAlgorithm(unknown)
+    legacy = _available_legacy(config)
     reason = _unusable_reason(config.password_hash, config) or _not_created_reason(config.password_hash)
     configured = find_hasher(config.password_hash)
     if reason is not None or configured is None:
         raise UnusableAlgorithm(f"{PASSWORD_HASH_KEY} is {config.password_hash}: {reason}.")
-    hasher = PasswordHasher(configured.with_parameters(config), _available_legacy(config))
+    hasher = PasswordHasher(configured.with_parameters(config), legacy)
     if configured.uses_forum_table:
         log.warning(
             "%s is %s: the table belongs to a forum. Passwords are verified, but no player is ever added to it; "
@@ -120,10 +138,26 @@ def make_password_hasher(config: HashingConfig) -> PasswordHasher:
     return hasher
 
 
+def find_unknown_algorithm(config: HashingConfig) -> str | None:
+    """Return a sentence about the first named algorithm that this program or the installed AuthMe does not know."""
+    for name in (config.password_hash, *config.legacy_hashes):
+        key = PASSWORD_HASH_KEY if name == config.password_hash else LEGACY_HASHES_KEY
+        hasher = find_hasher(name)
+        if hasher is None and name.upper() not in UNSUPPORTED:
+            return f"{key} names {name!r}: the companion does not know this algorithm; correct the name or remove it."
+        if name in config.absent:
+            # AuthMe itself moves a deprecated one from the first key to the second
+            keys = f"{PASSWORD_HASH_KEY} or {key}" if hasher is not None and hasher.is_deprecated else key
+            return f"{keys} names {name}: {config.absent[name]}."
+    return None
+
+
 def _available_legacy(config: HashingConfig) -> list[Hasher]:
     available = []
     for name in config.legacy_hashes:
         hasher, reason = find_hasher(name), _unusable_reason(name, config)
+        if name.upper() == _BREAKS_LOCKS:
+            raise UnusableAlgorithm(f"{LEGACY_HASHES_KEY} has {name}: {reason}.")
         if hasher is None or reason is not None:
             log.warning("%s has %s, whose hashes are not verified here: %s", LEGACY_HASHES_KEY, name, reason)
         else:
@@ -135,8 +169,7 @@ def _unusable_reason(name: str, config: HashingConfig) -> str | None:
     """Return why this algorithm cannot verify passwords, and what to do about it; None if it can."""
     hasher = find_hasher(name)
     if hasher is None:
-        reason = _UNSUPPORTED.get(name.upper(), "this algorithm is not supported")
-        return f"{reason}; choose another one, such as BCRYPT"
+        return f"{UNSUPPORTED[name.upper()]}; choose another one, such as BCRYPT"
     if hasher.needs_salt_column and not config.has_salt_column:
         return (
             f"it stores its salt in a column of its own, but {SALT_COLUMN_KEY} is empty, so that no password would "

@@ -23,6 +23,7 @@ _MAX_ROUNDS = 5_000_000  # about two seconds for the longest key that AuthMe wri
 _DIGEST_BYTES = 32  # of SHA-256
 _USUAL_DIGESTS = 2  # in the longest key that AuthMe writes
 _NUMBER = re.compile(r"[0-9]{1,255}")
+_IGNORED_IN_HEX = str.maketrans("", "", " \t\r\n")  # by the library that AuthMe 6 decodes hex with, wherever it is
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?")
 
 
@@ -88,7 +89,8 @@ class Pbkdf2(Hasher):
 
     def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
         parts = _split(stored.hash)
-        return _is_key(password.encode(), parts.salt.encode(), parts.rounds, binascii.unhexlify(parts.key))
+        key = binascii.unhexlify(parts.key.translate(_IGNORED_IN_HEX))
+        return _is_key(password.encode(), parts.salt.encode(), parts.rounds, key)
 
     def _create(self, password: str, username: str) -> HashedPassword:
         salt = secrets.token_hex(8)

@@ -1,6 +1,6 @@
 """Digests without a random salt: the same password, or the same name and password, has the same hash everywhere.
 
-AuthMe advises against all of them. It creates new ones only where a host configured so, and none of the four plain
+AuthMe advises against all of them. It creates new ones only where a host configured so, and none of the plain
 ones.
 """
 
@@ -11,6 +11,7 @@ from abc import abstractmethod
 
 from plugin_bridge.hashers.hasher import HashedPassword, Hasher
 from plugin_bridge.hashers.hex_digests import is_same, md5, sha1, sha512
+from plugin_bridge.hashers.whirlpool import whirlpool
 
 
 class Unsalted(Hasher):
@@ -64,6 +65,16 @@ class Sha512(Unsalted):
 
     def _digest(self, password: str, username: str) -> str:
         return sha512(password)
+
+
+class Whirlpool(Unsalted):
+    """Whirlpool of the password in upper-case hex. AuthMe 5.7 and newer do not know it; AuthMeReReloaded does."""
+
+    name = "WHIRLPOOL"
+    is_deprecated = True
+
+    def _digest(self, password: str, username: str) -> str:
+        return whirlpool(password).upper()
 
 
 class Cmw(Unsalted):

@@ -3,10 +3,10 @@
 import asyncio
 
 from plugin_bridge.server.files import ServerFileError
+from plugin_bridge.server.versions import is_newer
 from regsvc import __version__
 from regsvc.app.game import GameParts
 from regsvc.runtime.updates import Product
-from regsvc.runtime.versions import is_newer
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 

@@ -243,7 +243,7 @@ class AuthMeSection:
     enabled: Switch = key.switch("auto", "Share AuthMe's table; \"auto\" is on if AuthMe's config is found.")
     config: Path | None = key.optional_path('AuthMe\'s config; "" is plugins/AuthMe/config.yml in game.directory.')
     backend: Backend = key.choice(
-        "", Backend, 'Kind of its database; "" as in its config. PostgreSQL is not supported.'
+        "", Backend, 'Kind of its database; "" as in its config. PostgreSQL and H2 are not supported.'
     )
     host: str = key.text("", 'Host of its database; "" as in its config.', check=check.host)
     port: int = key.integer(0, "Port of its database; 0 as in its config.", at_least=0, at_most=65535)
@@ -259,7 +259,8 @@ class AuthMeSection:
     )
     password_hash: str = key.text(
         "",
-        'Algorithm that hashes new passwords, such as "BCRYPT"; "" as in its config.',
+        'Algorithm that hashes new passwords, such as "BCRYPT"; "" as in its config. XAUTH and WHIRLPOOL have to be '
+        "named here or below if AuthMe's version cannot be read from its jar.",
         check=check.algorithm,
     )
     legacy_hashes: tuple[str, ...] = key.names(

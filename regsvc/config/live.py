@@ -80,8 +80,9 @@ def _derive(config: Config, authme: AuthMeConfig | None) -> AuthMeRules:
     if given.password_regex:
         pattern = compile_java_pattern(given.password_regex, "registration.password_regex", passwords.pattern)
         passwords = dataclasses.replace(passwords, pattern=pattern)
-    if hasher is not None and hasher.is_ascii_only:
-        passwords = dataclasses.replace(passwords, is_ascii_only=True)
+    if hasher is not None:
+        longest = min(passwords.max_length, hasher.max_characters)
+        passwords = dataclasses.replace(passwords, is_ascii_only=hasher.is_ascii_only, max_length=longest)
     return AuthMeRules(names, passwords, hasher, is_cached=authme is not None and authme.caching)
 
 

@@ -7,7 +7,7 @@ import os
 import ssl
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -17,6 +17,7 @@ from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
 from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import NoPlayers, Players
 from plugin_bridge.authme.sqlite import SqlitePlayers
+from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.config.database_url import split_database_url
 from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError
@@ -59,14 +60,18 @@ class DatabaseLocation:
 
 
 def read_authme(config: Config) -> AuthMeConfig | None:
-    """Return AuthMe's config with our overrides, or None where there is no AuthMe. Raises `ConfigError`."""
+    """Return AuthMe's config with our overrides, or None where there is no AuthMe. Raises `ConfigError`.
+
+    The installed version is read from the jar, which is beside the folder of AuthMe's config.
+    """
     if config.authme.enabled is False:
         return None
     path = config.authme_config_path
     overrides = config.authme.overrides
     try:
         if path is not None and path.exists():
-            return _overridden(read_authme_config(path), config)
+            version = PluginJar(path.absolute().parent.parent).find_version()
+            return _overridden(replace(read_authme_config(path), version=version), config)
         if "backend" in overrides:
             return _overridden(AuthMeConfig(), config)
     except AuthMeConfigError as error:
@@ -93,8 +98,8 @@ def location_warnings(config: Config, authme: AuthMeConfig | None) -> Iterator[s
             "authme.enabled = false."
         )
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
-    if authme is not None and is_shared and not authme.use_ssl and not is_loopback(authme.host):
-        yield f"the connection to the database at {authme.host} is not encrypted: AuthMe's mySQLUseSSL is false"
+    if authme is not None and is_shared and authme.ssl_mode == "disable" and not is_loopback(authme.host):
+        yield f"the connection to the database at {authme.host} is not encrypted: {authme.ssl_key} in AuthMe's config"
 
 
 def _overridden(authme: AuthMeConfig, config: Config) -> AuthMeConfig:
@@ -115,8 +120,8 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
 
 def _resolve(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     config.require_secrets("database.url", "authme.password")
-    if authme is not None and authme.backend == Backend.POSTGRESQL:
-        raise ConfigError(["AuthMe's backend is POSTGRESQL, which is not supported yet: use MYSQL, MARIADB or SQLITE."])
+    if authme is not None and authme.backend_problem is not None:
+        raise ConfigError([authme.backend_problem])
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
     if authme is not None and is_shared and "," in authme.host:
         raise ConfigError(
@@ -187,13 +192,11 @@ def _open_authmes_server(config: Config, authme: AuthMeConfig, name: str) -> MyS
 
 def _tls(authme: AuthMeConfig) -> ssl.SSLContext | None:
     """Return a TLS context as AuthMe's keys say, or None for no TLS: on loopback it would protect nothing."""
-    if is_loopback(authme.host):
-        return None
-    if not authme.use_ssl:
+    if is_loopback(authme.host) or authme.ssl_mode == "disable":
         return None
     context = ssl.create_default_context()
-    context.check_hostname = False  # AuthMe's driver checks only the certificate authority
-    if not authme.check_server_certificate:
+    context.check_hostname = authme.ssl_mode == "verify-full"
+    if authme.ssl_mode == "trust":
         context.verify_mode = ssl.CERT_NONE
     return context
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
+from plugin_bridge.server.versions import find_version
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock
 from regsvc.core.http_client import HttpClient, NoResponse
-from regsvc.runtime.versions import find_version
 
 log = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from argon2.exceptions import VerifyMismatchError
 from passlib.hash import phpass
 
 from plugin_bridge.hashers import HashedPassword
+from plugin_bridge.hashers.whirlpool import whirlpool
 
 Formula = Callable[[str, HashedPassword, str], bool]
 
@@ -127,6 +128,12 @@ def _is_royal(password: str, stored: HashedPassword, name: str) -> bool:
     return stored.hash == text
 
 
+def _is_xauth(password: str, stored: HashedPassword, name: str) -> bool:
+    digits = list(stored.hash)
+    salt = "".join(digits.pop(len(password)) for _number in range(12))
+    return "".join(digits) == whirlpool(salt + password)
+
+
 FORMULAS: dict[str, Formula] = {
     "SHA256": _is_sha256,
     "BCRYPT": _is_bcrypt,
@@ -154,6 +161,7 @@ FORMULAS: dict[str, Formula] = {
     "CRAZYCRYPT1": _is_crazy,
     "ROYALAUTH": _is_royal,
     "CMW": _digest(lambda password, salt: _md5(_sha1(password))),
+    "XAUTH": _is_xauth,
 }
 
 
@@ -202,4 +210,5 @@ FORMS = {
     "CRAZYCRYPT1": Form(r"[0-9a-f]{128}"),
     "ROYALAUTH": Form(r"[0-9a-f]{128}"),
     "CMW": Form(r"[0-9a-f]{32}"),
+    "XAUTH": Form(r"[0-9a-f]{140}"),
 }

@@ -1,9 +1,11 @@
 """AuthMe's config.yml, read as AuthMe reads it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from plugin_bridge.authme.config import DEPRECATED_ALGORITHMS as DEPRECATED
 from plugin_bridge.authme.config import (
     AuthMeConfig,
     AuthMeConfigError,
@@ -13,7 +15,7 @@ from plugin_bridge.authme.config import (
     read_authme_config,
 )
 from plugin_bridge.authme.rules import PasswordViolation
-from plugin_bridge.hashers import make_password_hasher
+from plugin_bridge.hashers import HASHERS, make_password_hasher
 
 REAL_LIFE = """
 DataSource:
@@ -92,7 +94,7 @@ class TestReading:
             premium_uuid="",
             x="pos_x",
         )
-        assert (config.password_hash, config.legacy_hashes) == ("BCRYPT", ("SHA256", "MD5"))
+        assert (config.password_hash, config.legacy_hashes) == ("BCRYPT", ("SHA256", "NONSENSE", "MD5"))
         assert (config.pbkdf2_rounds, config.bcrypt_log2_rounds, config.double_md5_salt_length) == (
             5000,
             10,
@@ -113,7 +115,7 @@ class TestReading:
         assert rule.validate("password", "alice") is None
 
     @pytest.mark.parametrize(
-        "text", ["{}", "DataSource:\nsettings: 5\n", "DataSource: {backend: ORACLE, mySQLPort: null}"]
+        "text", ["{}", "DataSource:\nsettings: 5\n", "DataSource: {backend: [MYSQL], mySQLPort: null}"]
     )
     def test_missing_and_unusable_values_are_authmes_defaults(self, text: str, tmp_path: Path) -> None:
         assert read(tmp_path, text) == AuthMeConfig(source=tmp_path / "config.yml")
@@ -158,12 +160,44 @@ class TestReading:
 
 
 class TestAlgorithms:
-    @pytest.mark.parametrize("name", ["XAUTH", "''", "5", "[SHA512]"])
-    def test_an_unknown_one_is_sha256(self, name: str, tmp_path: Path) -> None:
-        config = read(tmp_path, f"settings: {{security: {{passwordHash: {name}}}}}")
-        assert (config.password_hash, config.legacy_hashes) == ("SHA256", ())
+    @pytest.mark.parametrize(
+        ("written", "read_as"), [("''", ""), ("5", "5"), ("bcrpyt", "BCRPYT"), ("[SHA512]", "SHA256")]
+    )
+    def test_an_unknown_one_is_never_replaced(self, written: str, read_as: str, tmp_path: Path) -> None:
+        config = read(tmp_path, f"settings: {{security: {{passwordHash: {written}}}}}")
+        assert (config.password_hash, config.legacy_hashes) == (read_as, ())
 
-    @pytest.mark.parametrize("name", ["MD5", "SHA1", "sha512", "DoubleMD5"])
+    @pytest.mark.parametrize(
+        ("version", "lacks", "may_lack"),
+        [
+            ("5.4.0-b1877", {"PBKDF2BASE64", "SALTEDSHA256", "DOUBLE_SHA512"}, set()),
+            ("5.6.0-bCUSTOM", {"PBKDF2BASE64", "SALTEDSHA256", "DOUBLE_SHA512"}, set()),
+            ("5.7.0-SNAPSHOT-b2650", {"PBKDF2BASE64", "SALTEDSHA256", "DOUBLE_SHA512"}, set()),
+            ("5.7.0-FORK-b53", {"PBKDF2BASE64", "SALTEDSHA256", "DOUBLE_SHA512"}, set()),
+            ("5.7.0-b12", {"XAUTH", "WHIRLPOOL", "PBKDF2BASE64", "SALTEDSHA256", "DOUBLE_SHA512"}, set()),
+            ("6.0.0-SNAPSHOT", {"XAUTH", "WHIRLPOOL"}, set()),
+            ("6.0.1-b5", {"XAUTH", "WHIRLPOOL"}, set()),
+            ("7", {"XAUTH", "WHIRLPOOL"}, set()),
+            ("6.0.0-FORK-b60", set(), {"XAUTH", "WHIRLPOOL"}),
+            ("unspecified", set(), {"XAUTH", "WHIRLPOOL"}),
+            (None, set(), {"XAUTH", "WHIRLPOOL"}),
+        ],
+    )
+    def test_which_ones_there_are_depends_on_authmes_version(
+        self, version: str | None, lacks: set[str], may_lack: set[str]
+    ) -> None:
+        config = AuthMeConfig(version=version)
+        stated = {
+            name: config.with_overrides(password_hash=name).hashing.absent for name in HASHERS if name not in DEPRECATED
+        } | {name: config.with_overrides(legacy_hashes=[name]).hashing.absent for name in DEPRECATED}
+        assert {name for name, absent in stated.items() if absent} == lacks
+        read = {name: replace(config, legacy_hashes=(name,)).hashing.absent for name in HASHERS}
+        assert {name for name, absent in read.items() if absent} == lacks | may_lack
+        for name in may_lack:
+            assert "name it in authme.password_hash" in read[name][name]
+        assert all(f"AuthMe {version}, which is installed" in read[name][name] for name in lacks)
+
+    @pytest.mark.parametrize("name", ["MD5", "SHA1", "sha512", "DoubleMD5", "Whirlpool"])
     def test_a_deprecated_one_becomes_legacy(self, name: str, tmp_path: Path) -> None:
         text = f"settings: {{security: {{passwordHash: {name}, legacyHashes: [BCRYPT]}}}}"
         config = read(tmp_path, text)
@@ -173,6 +207,63 @@ class TestAlgorithms:
         text = "settings: {security: {passwordHash: PBKDF2, legacyHashes: [SHA256], pbkdf2Rounds: 77}}"
         hasher = make_password_hasher(read(tmp_path, text).hashing)
         assert "$77$" in hasher.hash("secret1", "alice").hash
+
+
+class TestBackends:
+    @pytest.mark.parametrize("name", ["h2", "POSTGRESQL", "ORACLE", "''"])
+    def test_one_that_is_not_supported_is_a_problem_and_not_replaced(self, name: str, tmp_path: Path) -> None:
+        config = read(tmp_path, f"DataSource: {{backend: {name}}}")
+        assert f"AuthMe's backend is {name.strip(chr(39)).upper()}, which is not supported" in str(
+            config.backend_problem
+        )
+        assert config.ignored == ()
+        assert config.with_overrides(backend="MYSQL").backend_problem is None
+
+    @pytest.mark.parametrize(
+        ("version", "problem"),
+        [
+            ("5.4.0-b1877", "AuthMe 5.4.0-b1877 has no backend MARIADB, and uses SQLITE instead: use MYSQL."),
+            ("5.6.0-bCUSTOM", None),
+            ("5.7.0-FORK-b53", None),
+            ("6.0.1", None),
+            (None, None),
+        ],
+    )
+    def test_mariadb_came_with_5_6(self, version: str | None, problem: str | None) -> None:
+        assert AuthMeConfig(backend="MARIADB", version=version).backend_problem == problem
+        assert AuthMeConfig(backend="MYSQL", version=version).backend_problem is None
+
+    @pytest.mark.parametrize(
+        ("written", "mode"),
+        [
+            ("disabled", "disable"),
+            ("false", "disable"),
+            ("Required", "trust"),
+            ("verify_ca", "verify-ca"),
+            ("VERIFY_IDENTITY", "verify-full"),
+            ("true", "verify-full"),
+            ("''", "verify-full"),
+        ],
+    )
+    def test_the_forks_key_for_tls_is_that_of_mariadbs_driver(self, written: str, mode: str, tmp_path: Path) -> None:
+        text = f"DataSource: {{backend: MARIADB, mySQLUseSSL: true, MariaDbSslMode: {written}}}"
+        config = read(tmp_path, text)
+        assert (config.ssl_mode, config.ssl_key) == (mode, "DataSource.MariaDbSslMode")
+        mysql = read(tmp_path, text.replace("MARIADB", "MYSQL"))
+        assert (mysql.ssl_mode, mysql.ssl_key) == ("verify-ca", "DataSource.mySQLUseSSL")
+
+    @pytest.mark.parametrize(
+        ("use", "check", "mode"),
+        [("true", "true", "verify-ca"), ("true", "false", "trust"), ("false", "true", "disable")],
+    )
+    def test_without_it_the_keys_of_mysql_decide(self, use: str, check: str, mode: str, tmp_path: Path) -> None:
+        text = f"DataSource: {{backend: MARIADB, mySQLUseSSL: {use}, mySQLCheckServerCertificate: {check}}}"
+        assert read(tmp_path, text).ssl_mode == mode
+
+    def test_a_mode_that_the_driver_refuses_is_refused(self, tmp_path: Path) -> None:
+        text = "DataSource: {backend: MARIADB, MariaDbSslMode: maybe}"
+        assert "config.yml: DataSource.MariaDbSslMode is 'maybe'" in refusal(tmp_path, text)
+        assert read(tmp_path, text.replace("MARIADB", "MYSQL")).ssl_mode == "verify-ca"
 
 
 class TestPatterns:
@@ -268,8 +359,8 @@ class TestOverrides:
             ({"database": ""}, "authme.database"),
             ({"columns": {"mail": "x"}}, "authme.columns.mail"),
             ({"columns": {"email": "x y"}}, "authme.columns.email"),
-            ({"password_hash": "XAUTH"}, "authme.password_hash"),
-            ({"legacy_hashes": ["XAUTH"]}, "authme.legacy_hashes"),
+            ({"password_hash": "MD6"}, "authme.password_hash"),
+            ({"legacy_hashes": ["MD6"]}, "authme.legacy_hashes"),
         ],
     )
     def test_a_mistake_is_told_with_its_key(self, overrides: dict[str, object], key: str) -> None:

@@ -25,6 +25,7 @@ def ignored(folder: Path, text: str) -> tuple[IgnoredValue, ...]:
         ("Purge: {daysBeforeRemovePlayer: '5'}", "Purge.daysBeforeRemovePlayer"),
         ("settings: {security: {pbkdf2Rounds: .nan}}", "settings.security.pbkdf2Rounds"),
         ("settings: {security: {legacyHashes: MD5}}", LEGACY_HASHES_KEY),
+        ("settings: {security: {passwordHash: [MD5]}}", PASSWORD_HASH_KEY),
     ],
 )
 def test_a_value_of_another_kind(tmp_path: Path, text: str, key: str) -> None:
@@ -34,13 +35,11 @@ def test_a_value_of_another_kind(tmp_path: Path, text: str, key: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("DataSource: {backend: oracle}", IgnoredValue("DataSource.backend", "ORACLE")),
-        ("settings: {security: {passwordHash: XAUTH}}", IgnoredValue(PASSWORD_HASH_KEY, "XAUTH")),
         ("settings: {security: {passwordHash: md5}}", IgnoredValue(PASSWORD_HASH_KEY, "md5")),
-        ("settings: {security: {legacyHashes: [MD5, WHIRLPOOL]}}", IgnoredValue(LEGACY_HASHES_KEY, "WHIRLPOOL")),
+        ("settings: {security: {passwordHash: Whirlpool}}", IgnoredValue(PASSWORD_HASH_KEY, "Whirlpool")),
     ],
 )
-def test_a_name_that_authme_does_not_take(tmp_path: Path, text: str, value: IgnoredValue) -> None:
+def test_an_algorithm_that_authme_replaces(tmp_path: Path, text: str, value: IgnoredValue) -> None:
     assert ignored(tmp_path, text) == (value,)
 
 

@@ -122,7 +122,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
         {"password_hash": "SALTEDSHA512", "columns.salt": "salt", "hashing.has_salt_column": True},
     ),
     "5.6, fresh": (FRESH_56, {"columns.salt": "", "columns.uuid": "", "columns.premium_uuid": "premiumUUID"}),
-    "5.6, MySQL with an algorithm that is gone": (
+    "5.6, MySQL with an algorithm of that time": (
         MYSQL_56,
         {
             "backend": Backend.MYSQL,
@@ -130,7 +130,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
             "port": 3307,
             "password": "0123: #x",
             "caching": False,
-            "password_hash": "SHA256",
+            "password_hash": "XAUTH",
             "mail.is_set_up": False,
         },
     ),
@@ -144,7 +144,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
             "columns.uuid": "player_uuid",
             "columns.premium_uuid": "",
             "password_hash": "PBKDF2BASE64",
-            "legacy_hashes": ("SHA256", "BCRYPT"),
+            "legacy_hashes": ("SHA256", "WHIRLPOOL", "BCRYPT"),
             "pbkdf2_rounds": 20000,
             "mail.is_set_up": True,
         },

@@ -1,6 +1,7 @@
 """AuthMe's hash algorithms: the passwords that each accepts for a stored hash, from `known_hashes.toml`."""
 
 import hashlib
+import string
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -10,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin_bridge.hashers import HASHERS, HashedPassword, find_hasher, is_hashable
+from plugin_bridge.hashers.whirlpool import whirlpool
 from tests.bridge.known_hashes import NAME, RIGHT, WRONG, Known, of
 from tests.support.each import assert_each
 
 NAME_COUNTS = {"SMF", "CRAZYCRYPT1"}
 SALT_IS_NOT_LOOKED_AT = {"SMF", "IPB4"}
-ANY_CASE_OF_HEX = {"PBKDF2"}
+LENIENT_ABOUT_HEX = {"PBKDF2"}
 WITH_SALT_COLUMN = sorted(name for name, hasher in HASHERS.items() if hasher.needs_salt_column)
 
 BCRYPTS = ["BCRYPT", "BCRYPT2Y", "XFBCRYPT", "IPB4", "PHPBB"]
@@ -68,8 +70,8 @@ def with_salt(known: Known, salt: str | None) -> Known:
 # --- every algorithm ---
 
 
-def test_there_are_thirty_and_each_is_well_known() -> None:
-    assert len(HASHERS) == 30
+def test_there_are_thirty_two_and_each_is_well_known() -> None:
+    assert len(HASHERS) == 32
     right, wrong = Counter(one.algorithm for one in RIGHT), Counter(one.algorithm for one in WRONG)
     assert set(right) == set(wrong) == set(HASHERS)
     assert min(right.values()) >= 4
@@ -105,9 +107,9 @@ class TestEveryAlgorithm:
     def test_what_was_done_to_the_hash_is_seen(self, algorithm: str) -> None:
         known = of(algorithm)[1]
         text = known.stored.hash
-        changed = ["", text + " ", text[:-3] + "!!!", text + text]
-        if algorithm not in ANY_CASE_OF_HEX:
-            changed += [text.swapcase(), text.upper()]
+        changed = ["", text[:-3] + "!!!", text + text]
+        if algorithm not in LENIENT_ABOUT_HEX:
+            changed += [text + " ", *({text.swapcase(), text.upper(), text.lower()} - {text})]
         if not algorithm.startswith("PBKDF2"):  # which looks neither at its tag nor at the length of its key
             changed += [text[:-1], " " + text, "\0" + text]
         for hash_ in changed:
@@ -246,6 +248,21 @@ def test_a_pbkdf2_key_may_have_any_length_and_case(length: int) -> None:
         assert HASHERS["PBKDF2"].verify("secret1", HashedPassword(stored), NAME)
 
 
+def test_white_space_in_the_key_of_pbkdf2_is_ignored_and_no_other_is() -> None:
+    known = of("PBKDF2")[1]
+    tag, rounds, salt, key = known.stored.hash.split("$")
+    for white in (" ", "\t", "\r\n", " \n \t"):
+        for spaced in (key + white, white + key, key[:2] + white + key[2:5] + white + key[5:]):
+            assert takes(with_hash(known, "$".join([tag, rounds, salt, spaced])))
+    for other in ("\x0b", "\x0c", "\u00a0", "\u2003", "\0", "_"):
+        assert not takes(with_hash(known, known.stored.hash + other))
+    for parts in ([tag, rounds, salt, " "], [tag, rounds, salt, key, " "], [tag, rounds + " ", salt, key]):
+        assert not takes(with_hash(known, "$".join(parts)))
+    for algorithm in ("PBKDF2BASE64", "PBKDF2DJANGO"):
+        known = of(algorithm)[1]
+        assert not takes(with_hash(known, known.stored.hash + "\n"))
+
+
 @pytest.mark.parametrize("rounds", ["ten", "0", "-1", "+1", " 1", "1_0", "", "²", "9" * 200])
 def test_pbkdf2_rounds_are_a_plain_number(rounds: str) -> None:
     key = hashlib.pbkdf2_hmac("sha256", b"secret1", b"salt", 1, 32).hex()
@@ -268,10 +285,45 @@ def test_argon2_minds_neither_the_order_of_the_costs_nor_the_version() -> None:
     assert takes(with_hash(known, text.replace("v=19", "v=16")))
 
 
+WHIRLPOOLS = {
+    "": "19fa61d75522a4669b44e39c1d2e1726c530232130d407f89afee0964997f7a7"
+    "3e83be698b288febcf88e3e03c4f0757ea8964e59b63d93708b138cc42a66eb3",
+    "a": "8aca2602792aec6f11a67206531fb7d7f0dff59413145e6973c45001d0087b42"
+    "d11bc645413aeff63a42391a39145a591a92200d560195e53b478584fdae231a",
+    "abc": "4e2448a4c6f486bb16b6562c73b4020bf3043e3a731bce721ae1b303d97e6d4c"
+    "7181eebdb6c57e277d0e34957114cbd6c797fc9d95d8b582d225292076d4eef5",
+    "message digest": "378c84a4126e2dc6e56dcc7458377aac838d00032230f53ce1f5700c0ffb4d3b"
+    "8421557659ef55c106b4b52ac5a4aaa692ed920052838f3362e86dbd37a8903e",
+    string.ascii_lowercase: "f1d754662636ffe92c82ebb9212a484a8d38631ead4238f5442ee13b8054e41b"
+    "08bf2a9251c30b6a0b8aae86177ab4a6f68f673e7207865d5d9819a3dba4eb3b",
+    string.ascii_uppercase
+    + string.ascii_lowercase
+    + string.digits: "dc37e008cf9ee69bf11f00ed9aba26901dd7c28cdec066cc6af42e40f82f3a1e"
+    "08eba26629129d8fb7cb57211b9281a65517cc879d7b962142c65f5a7af01467",
+    "1234567890" * 8: "466ef18babb0154d25b9d38a6414f5c08784372bccb204d6549c4afadb601429"
+    "4d5bd8df2a6c44e538cd047b2681a51a2c60481e88c5a20b2c2a80cf3a9a083b",
+    "abcdbcdecdefdefgefghfghighijhijk": "2a987ea40f917061f5d6f0a0e4644f488a7a5a52deee656207c562f988e95c69"
+    "16bdc8031bc5be1b7b947639fe050b56939baaa0adff9ae6745b7b181c3be3fd",
+}
+"""Test vectors of ISO/IEC 10118-3; the ninth, a million letters, takes seconds."""
+
+
+@pytest.mark.parametrize("text", WHIRLPOOLS)
+def test_whirlpool_is_that_of_the_standard(text: str) -> None:
+    assert whirlpool(text) == WHIRLPOOLS[text]
+    assert HASHERS["WHIRLPOOL"].verify(text, HashedPassword(WHIRLPOOLS[text].upper()), NAME)
+
+
+def test_letters_whose_low_bytes_are_the_same_are_one_to_xauth() -> None:
+    known = next(one for one in of("XAUTH") if one.password == "Köln")
+    assert takes(known, "\u014böln")  # a K with another high byte
+    assert not takes(known, "Koln")
+
+
 def test_an_algorithm_is_found_by_name_in_any_case() -> None:
     assert find_hasher("bcrypt2y") is HASHERS["BCRYPT2Y"]
-    for gone in ("WHIRLPOOL", "XAUTH", "TWO_FACTOR", "CUSTOM", "PLAINTEXT", ""):
-        assert find_hasher(gone) is None
+    for none in ("NOCRYPT", "TWO_FACTOR", "CUSTOM", "PLAINTEXT", ""):
+        assert find_hasher(none) is None
 
 
 def test_a_hashed_password_does_not_show_its_secrets() -> None:

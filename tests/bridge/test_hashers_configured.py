@@ -15,7 +15,7 @@ from tests.bridge.hash_formulas import FORMULAS
 from tests.bridge.known_hashes import NAME, of
 
 OF_FORUMS = ["PHPBB", "WORDPRESS", "IPB4", "XFBCRYPT"]
-DEPRECATED = ["MD5", "DOUBLEMD5", "SHA1", "SHA512"]
+DEPRECATED = ["MD5", "DOUBLEMD5", "SHA1", "SHA512", "WHIRLPOOL"]
 SEPARATE = [name for name, hasher in HASHERS.items() if hasher.needs_salt_column]
 PASSWORD = "correct horse"
 
@@ -146,10 +146,31 @@ class TestMakePasswordHasher:
         legacy = make_password_hasher(HashingConfig("SHA256", legacy_hashes=(algorithm,)))
         assert legacy.verify(PASSWORD, stored_as(algorithm), NAME).algorithm == algorithm
 
-    @pytest.mark.parametrize("algorithm", ["TWO_FACTOR", "CUSTOM", "PLAINTEXT", "XAUTH", "two_factor"])
+    @pytest.mark.parametrize("algorithm", ["TWO_FACTOR", "CUSTOM", "PLAINTEXT", "NOCRYPT", "two_factor"])
     def test_it_refuses_what_is_no_algorithm(self, algorithm: str) -> None:
         with pytest.raises(UnusableAlgorithm, match=rf"^settings\.security\.passwordHash is {algorithm}: .*\.$"):
             make_password_hasher(HashingConfig(algorithm, has_salt_column=True))
+
+    @pytest.mark.parametrize("name", ["BCRPYT", "", "ARGON3"])
+    def test_it_refuses_to_guess_what_an_unknown_name_means(self, name: str) -> None:
+        for key, config in (
+            ("passwordHash", HashingConfig(name)),
+            ("legacyHashes", HashingConfig("SHA256", legacy_hashes=("MD5", name))),
+        ):
+            with pytest.raises(UnusableAlgorithm, match=rf"^settings\.security\.{key} names '{name}': .*remove it\.$"):
+                make_password_hasher(config)
+
+    def test_it_refuses_what_the_installed_authme_does_not_have(self) -> None:
+        absent = {"XAUTH": "no such thing", "PBKDF2BASE64": "too old"}
+        with pytest.raises(UnusableAlgorithm, match=r"^settings\.security\.passwordHash names XAUTH: no such thing\.$"):
+            make_password_hasher(HashingConfig("XAUTH", absent=absent))
+        with pytest.raises(UnusableAlgorithm, match=r"legacyHashes names PBKDF2BASE64: too old\.$"):
+            make_password_hasher(HashingConfig("SHA256", legacy_hashes=("PBKDF2BASE64",), absent=absent))
+        assert make_password_hasher(HashingConfig("XAUTH")).algorithm == "XAUTH"
+
+    def test_it_refuses_nocrypt_among_the_legacy_ones_since_the_text_of_a_lock_would_be_a_password(self) -> None:
+        with pytest.raises(UnusableAlgorithm, match=r"legacyHashes has NOCRYPT: .*banned players could log in.*\.$"):
+            make_password_hasher(HashingConfig("SHA256", legacy_hashes=("MD5", "NOCRYPT")))
 
     @pytest.mark.parametrize(
         ("config", "key"),

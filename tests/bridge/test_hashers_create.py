@@ -11,8 +11,8 @@ from plugin_bridge.hashers.phpass import PhpBb
 from plugin_bridge.hashers.separate_salts import Salted2Md5
 from tests.bridge.hash_formulas import FORMS, FORMULAS
 
-DEPRECATED = ["MD5", "DOUBLEMD5", "SHA1", "SHA512"]
-ASCII_ONLY = ["PBKDF2DJANGO", "PHPFUSION"]
+DEPRECATED = ["MD5", "DOUBLEMD5", "SHA1", "SHA512", "WHIRLPOOL"]
+ASCII_ONLY = ["PBKDF2DJANGO", "PHPFUSION", "XAUTH"]
 WITHOUT_RANDOM_SALT = ["CRAZYCRYPT1", "ROYALAUTH", "CMW"]
 MAKERS = [name for name in HASHERS if name not in DEPRECATED]
 
@@ -111,6 +111,13 @@ def test_what_a_slow_one_makes_is_of_this_password_and_no_other(algorithm: str, 
 def test_what_authme_does_not_make_any_more_is_not_made(algorithm: str) -> None:
     with pytest.raises(UnusableAlgorithm, match=algorithm):
         HASHERS[algorithm].hash("secret1", "alice")
+
+
+def test_xauth_makes_no_hash_that_has_no_place_for_its_salt() -> None:
+    hasher = HASHERS["XAUTH"]
+    assert hasher.verify("a" * 127, hasher.hash("a" * 127, "alice"), "alice")
+    with pytest.raises(UnhashablePassword):
+        hasher.hash("a" * 128, "alice")
 
 
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 255])

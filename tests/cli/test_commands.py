@@ -117,24 +117,6 @@ def test_check_config_tells_what_the_config_leads_to(run: Run, place: Daemon, ga
     assert "authme-password" not in told.output
 
 
-@pytest.mark.parametrize("database_kind", ["sqlite"])
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"DataSource.backend": "POSTGRESQL"}, "POSTGRESQL"),
-        ({"settings.security.passwordHash": "SALTEDSHA512"}, "SALTEDSHA512"),
-        ({"settings.security.passwordHash": "TWO_FACTOR"}, "TWO_FACTOR"),
-        ({"DataSource.mySQLTablename": "authme; DROP TABLE x"}, "mySQLTablename"),
-    ],
-)
-def test_an_authme_that_we_cannot_work_with_is_refused(
-    run: Run, game_server: GameServer, changes: dict[str, object], word: str
-) -> None:
-    game_server.change_authme(changes)
-    for command in ("check-config", "serve"):
-        assert refused(run(command), word)
-
-
 # --- migrate, sync, unlock-all ---
 
 

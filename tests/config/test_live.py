@@ -45,9 +45,24 @@ def test_our_own_patterns_stay_in_place_of_authmes() -> None:
 def test_a_config_that_cannot_be_used_changes_nothing() -> None:
     live = LiveConfig(Config(), SHA256)
     before = live.authme
-    with pytest.raises(ConfigError):
-        live.apply_authme(AuthMeConfig(password_hash="NO_SUCH_ALGORITHM", name_rule=NameRule(min_length=5)))
-    assert live.authme is before
+    for unusable in (
+        AuthMeConfig(password_hash="NO_SUCH_ALGORITHM"),
+        AuthMeConfig(password_hash="XAUTH"),
+        AuthMeConfig(password_hash="XAUTH", version="6.0.1"),
+        AuthMeConfig(legacy_hashes=("NO_SUCH_ALGORITHM",)),
+        AuthMeConfig(legacy_hashes=("NOCRYPT",), version="5.7.0-FORK-b53"),
+    ):
+        with pytest.raises(ConfigError):
+            live.apply_authme(replace(unusable, name_rule=NameRule(min_length=5)))
+        assert live.authme is before
+
+
+def test_passwords_are_no_longer_than_authmes_algorithm_takes() -> None:
+    rule = PasswordRule(max_length=200)
+    assert LiveConfig(Config(), replace(SHA256, password_rule=rule)).authme.passwords.max_length == 200
+    xauth = AuthMeConfig(password_hash="XAUTH", password_rule=rule, version="5.6.0")
+    rules = LiveConfig(Config(), xauth).authme
+    assert (rules.passwords.max_length, rules.passwords.is_ascii_only) == (127, True)
 
 
 def test_passwords_are_hashed_with_the_current_algorithm() -> None:

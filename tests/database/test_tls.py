@@ -1,9 +1,15 @@
-"""TLS without TLS settings: used where the server offers it, with any certificate."""
+"""TLS to the database: as AuthMe's config says; without it, used where the server offers it, with any certificate."""
 
+import ssl
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
+from plugin_bridge.authme.config import AuthMeConfig
+from regsvc.config.sections import Config
 from regsvc.database.engine import open_database
+from regsvc.database.location import location_warnings, resolve_location
 from tests.support.certificate import Certificate
 from tests.support.peers.mariadb import MariaDBServer
 
@@ -29,3 +35,20 @@ def test_a_server_with_a_certificate_is_spoken_to_in_tls(tmp_path: Path, certifi
 
 def test_one_without_is_spoken_to_all_the_same(mariadb: MariaDBServer) -> None:
     assert cipher(mariadb) == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "verifies"),
+    [
+        ("disabled", None),
+        ("trust", (ssl.CERT_NONE, False)),
+        ("verify_ca", (ssl.CERT_REQUIRED, False)),
+        ("verify-full", (ssl.CERT_REQUIRED, True)),
+    ],
+)
+def test_authmes_mode_for_mariadb_is_ours(mode: str, verifies: tuple[ssl.VerifyMode, bool] | None) -> None:
+    authme = AuthMeConfig(backend="MARIADB", host="db.example.org", mariadb_ssl_mode=mode)
+    context = resolve_location(Config(), authme).database.connect_params.get("ssl")
+    assert (None if context is None else (context.verify_mode, context.check_hostname)) == verifies
+    warnings = [warning for warning in location_warnings(Config(), authme) if "not encrypted" in warning]
+    assert ["DataSource.MariaDbSslMode" in warning for warning in warnings] == ([True] if verifies is None else [])

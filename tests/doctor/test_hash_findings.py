@@ -15,15 +15,55 @@ def test_a_good_algorithm_is_not_spoken_of(doctor_case: DoctorCase, name: str) -
     assert doctor_case.findings() == []
 
 
-def test_an_algorithm_that_authme_does_not_know(doctor_case: DoctorCase) -> None:
+@pytest.mark.parametrize(
+    ("key", "name", "version"),
+    [
+        ("passwordHash", "BCRPYT", "6.0.1"),
+        ("legacyHashes", "BCRPYT", None),
+        ("passwordHash", "XAUTH", "6.0.1"),
+        ("legacyHashes", "WHIRLPOOL", "5.7.0"),
+        ("passwordHash", "SALTEDSHA256", "5.6.0"),
+        ("passwordHash", "XAUTH", None),
+    ],
+)
+def test_an_algorithm_that_would_be_a_guess(doctor_case: DoctorCase, key: str, name: str, version: str | None) -> None:
+    doctor_case.game.install_plugin(version)
+    doctor_case.game.change_authme({f"settings.security.{key}": [name] if key == "legacyHashes" else name})
+    finding = next(finding for finding in doctor_case.findings() if finding.id == "hash.unknown")
+    assert finding.severity == "broken"
+    assert f"settings.security.{key} names " in finding.title
+    assert name in finding.title
+
+
+@pytest.mark.parametrize("version", ["5.6.0-beta2", "5.7.0-FORK-b53"])
+def test_an_algorithm_that_the_next_version_does_not_have(doctor_case: DoctorCase, version: str) -> None:
+    doctor_case.game.install_plugin(version)
+    doctor_case.game.change_authme({PASSWORD_HASH: "XAUTH", LEGACY_HASHES: ["WHIRLPOOL"]})
+    finding = doctor_case.only_finding("hash.deprecated")
+    assert "XAUTH" in finding.title
+    assert "legacyHashes" in finding.do
+    doctor_case.game.change_authme({PASSWORD_HASH: "BCRYPT", "ExternalBoardOptions.bCryptLog2Round": 12})
+    assert doctor_case.findings() == []
+
+
+def test_a_host_may_say_what_no_jar_says(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({PASSWORD_HASH: "XAUTH"})
-    finding = doctor_case.only_finding("hash.unknown")
-    assert "'XAUTH'" in finding.title
-    assert "SHA256" in finding.why
+    doctor_case.change("authme", password_hash="XAUTH")
+    doctor_case.only_finding("hash.deprecated")
 
 
-@pytest.mark.parametrize("name", ["MD5", "sha1", "SHA512", "DOUBLEMD5"])
+@pytest.mark.parametrize("key", [PASSWORD_HASH, LEGACY_HASHES])
+def test_passwords_that_are_not_hashed_would_open_locks(doctor_case: DoctorCase, key: str) -> None:
+    doctor_case.game.install_plugin("5.7.0-FORK-b53")
+    doctor_case.game.change_authme({key: "NOCRYPT" if key == PASSWORD_HASH else ["NOCRYPT"]})
+    finding = doctor_case.only_finding("hash.impossible")
+    assert finding.severity == "broken"
+    assert "NOCRYPT: the column then holds the passwords themselves, and banned players could log in" in finding.title
+
+
+@pytest.mark.parametrize("name", ["MD5", "sha1", "SHA512", "DOUBLEMD5", "WHIRLPOOL"])
 def test_an_algorithm_that_authme_no_longer_makes(doctor_case: DoctorCase, name: str) -> None:
+    doctor_case.game.install_plugin("5.6.0-beta2")
     doctor_case.game.change_authme({PASSWORD_HASH: name})
     assert name in doctor_case.only_finding("hash.deprecated").title
 
@@ -95,7 +135,7 @@ def test_characters_that_are_all_one(doctor_case: DoctorCase) -> None:
     assert "PBKDF2DJANGO" in doctor_case.only_finding("hash.ascii_only").title
 
 
-@pytest.mark.parametrize("name", ["WHIRLPOOL", "TWO_FACTOR", "SALTEDSHA512"])
+@pytest.mark.parametrize("name", ["TWO_FACTOR", "SALTEDSHA512"])
 def test_old_hashes_that_nothing_verifies(doctor_case: DoctorCase, name: str) -> None:
     doctor_case.game.change_authme({LEGACY_HASHES: ["MD5", name]})
     assert name in doctor_case.only_finding("hash.legacy_unusable").title

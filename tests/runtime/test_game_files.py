@@ -10,8 +10,9 @@ from plugin_bridge.authme.config import LEGACY_HASHES_KEY as LEGACY_HASHES
 from plugin_bridge.authme.config import PASSWORD_HASH_KEY as PASSWORD_HASH
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import PropertiesFile
+from regsvc.config.live import LiveConfig
 from regsvc.config.loader import load_config
-from regsvc.config.sections import Config, ConfigError
+from regsvc.config.sections import Config
 from regsvc.database.location import read_authme
 from regsvc.runtime.game_files import GameFileWatcher
 from regsvc.runtime.pending_restart import PendingRestart
@@ -40,11 +41,12 @@ class Watching:
     def __init__(self, game: GameServer) -> None:
         self.file = game.authme_config
         self.taken: list[AuthMeConfig] = []
-        self.refuses = False
         config: Config = load_config(None, {}, {"game.directory": str(game.directory)})
+        running = read_authme(config)
+        self.live = LiveConfig(config, running)
         self.properties = PropertiesFile(game.properties_file)
         self.pending = PendingRestart()
-        self.watch = GameFileWatcher(config, read_authme(config), self.properties, self._take, self.pending)
+        self.watch = GameFileWatcher(config, running, self.properties, self._take, self.pending)
         self.look()
 
     def look(self) -> None:
@@ -68,8 +70,7 @@ class Watching:
         self.look()
 
     def _take(self, authme: AuthMeConfig) -> None:
-        if self.refuses:
-            raise ConfigError(["that algorithm cannot be used"])
+        self.live.apply_authme(authme)
         self.taken.append(authme)
 
 
@@ -146,7 +147,6 @@ def test_an_algorithm_that_needs_no_salt_column_does_not_wait_for_one(watching: 
 
 
 def test_what_waits_is_told_even_if_the_rest_cannot_be_used(watching: Watching) -> None:
-    watching.refuses = True
     watching.write(SETTINGS.replace("SHA256", "TWO_FACTOR").replace("Tablename: authme", "Tablename: players"))
     assert watching.waiting() == ["DataSource.mySQLTablename"]
 
@@ -183,12 +183,27 @@ def test_a_broken_file_changes_nothing_and_is_told_once(
 def test_what_cannot_be_taken_over_is_told_and_tried_again_when_it_changes(
     watching: Watching, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watching.refuses = True
+    rules = watching.live.authme
     watching.write(SETTINGS.replace("SHA256", "SALTEDSHA512"))
-    assert "that algorithm cannot be used" in caplog.text
-    watching.refuses = False
+    assert "the old values stay: " in caplog.text
+    assert watching.live.authme is rules
     watching.write(SETTINGS.replace("SHA256", "BCRYPT"))
     assert [taken.password_hash for taken in watching.taken] == ["BCRYPT"]
+
+
+def test_an_algorithm_that_would_be_a_guess_is_not_taken_over_until_the_version_is_known(
+    watching: Watching, game_server: GameServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = watching.live.authme
+    for name, version in (("BCRPYT", None), ("XAUTH", None), ("XAUTH", "6.0.1"), ("NOCRYPT", "5.7.0-FORK-b53")):
+        game_server.install_plugin(version)
+        watching.write(SETTINGS.replace("SHA256", name))
+        assert "cannot be used; the old values stay: " in caplog.messages[-1]
+        assert name in caplog.messages[-1]
+        assert (watching.live.authme, watching.taken) == (rules, [])
+        watching.write(SETTINGS)
+    watching.write(SETTINGS.replace("SHA256", "XAUTH"))
+    assert watching.live.authme.algorithms == {"XAUTH"}
 
 
 def test_a_file_that_goes_is_told(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from plugin_bridge.server.versions import is_newer
 from regsvc import __version__
 from regsvc.api.base import ApiHandler
 from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
@@ -25,7 +26,6 @@ from regsvc.api.types.server import (
     VersionReply,
 )
 from regsvc.runtime.join_help import BedrockServer, make_join_help
-from regsvc.runtime.versions import is_newer
 
 PLUGIN: Final = "AuthMe"
 

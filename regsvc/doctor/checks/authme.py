@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, Backend
 from plugin_bridge.authme.messages import KICKED, find_strangers_text
 from regsvc.core.addresses import is_loopback
 from regsvc.core.i18n.sentences import Sentence
@@ -46,14 +45,15 @@ def authme_is_unusable(facts: Facts) -> Iterator[str]:
 @check(
     "authme.postgresql",
     Severity.BROKEN,
-    means="AuthMe stores its table on PostgreSQL.",
+    means="AuthMe's table is on a kind of database that is not supported, such as PostgreSQL or AuthMeReReloaded's H2, "
+    "or DataSource.backend names one that the installed AuthMe does not have.",
     why="The companion supports SQLite, MySQL and MariaDB only, and does not start (exit status 78).",
-    do="Move AuthMe to MariaDB or MySQL.",
-    where=FixLocation(Source.AUTHME, "DataSource.backend: MARIADB"),
+    do="Move AuthMe to MariaDB or MySQL, or correct the name.",
+    where=FixLocation(Source.AUTHME, "DataSource.backend: MYSQL"),
 )
-def backend_is_postgresql(facts: Facts) -> Iterator[Sentence]:
-    if facts.authme.backend == Backend.POSTGRESQL:
-        yield Sentence("AuthMe's backend is POSTGRESQL.")
+def backend_is_unsupported(facts: Facts) -> Iterator[str]:
+    if facts.authme.backend_problem is not None:
+        yield facts.authme.backend_problem
 
 
 @check(
@@ -66,15 +66,7 @@ def backend_is_postgresql(facts: Facts) -> Iterator[Sentence]:
 )
 def value_is_ignored(facts: Facts) -> Iterator[Sentence]:
     for ignored in facts.authme.ignored:
-        if ignored.key in (PASSWORD_HASH_KEY, LEGACY_HASHES_KEY):
-            continue  # these have their own checks
-        if ignored.written:
-            yield Sentence(
-                "AuthMe ignores the value of {key}, {value}, and uses its default.",
-                key=ignored.key,
-                value=ignored.written,
-            )
-        else:
+        if not ignored.written:  # a deprecated algorithm has a check of its own
             yield Sentence("AuthMe ignores the value of {key} and uses its default.", key=ignored.key)
 
 
@@ -173,6 +165,6 @@ def strangers_learn_no_address(facts: Facts) -> Iterator[Symptom]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *(authme_is_missing, authme_is_unusable, backend_is_postgresql, value_is_ignored),
+    *(authme_is_missing, authme_is_unusable, backend_is_unsupported, value_is_ignored),
     *(cache_is_on, game_registers_too, guests_may_play, strangers_learn_no_address),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from peewee import MySQLDatabase
 
-from plugin_bridge.authme.config import AuthMeConfig, Backend
+from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.auth.keys import UnusableKey, fingerprint
 from regsvc.core.addresses import is_loopback
 from regsvc.core.i18n.sentences import Sentence, join
@@ -136,7 +136,7 @@ def schema_is_too_new(facts: Facts) -> Iterator[Sentence]:
     where=FixLocation(Source.OURS, "[database] url"),
 )
 def location_is_wrong(facts: Facts) -> Iterator[str]:
-    if facts.location_problem is not None and not (facts.has_authme and facts.authme.backend == Backend.POSTGRESQL):
+    if facts.location_problem is not None and not (facts.has_authme and facts.authme.backend_problem):
         yield facts.location_problem
         return
     state_dir = facts.state_dir
@@ -241,13 +241,14 @@ def password_is_the_default(facts: Facts) -> Iterator[Sentence]:
     means="The connection to a database on another machine is not encrypted.",
     why="Password hashes and addresses cross the network unencrypted.",
     do="Switch on TLS in AuthMe's config, which applies to us, too; or use a private network (WireGuard).",
-    where=FixLocation(Source.AUTHME, "DataSource.mySQLUseSSL: true"),
+    where=FixLocation(Source.AUTHME, "DataSource.mySQLUseSSL: true, or DataSource.MariaDbSslMode: verify-ca"),
 )
-def connection_is_plain(facts: Facts) -> Iterator[Sentence]:
+def connection_is_plain(facts: Facts) -> Iterator[Symptom]:
     parameters = facts.server_database.connect_params
     host = str(parameters.get("host", ""))
     if parameters.get("ssl") is None and not is_loopback(host):
-        yield Sentence("The database is at {host}, and TLS is off.", host=host)
+        where = facts.describe(FixLocation(Source.AUTHME, facts.authme.ssl_key)) if facts.is_shared else None
+        yield Symptom(Sentence("The database is at {host}, and TLS is off.", host=host), where=where)
 
 
 @check(

@@ -3,8 +3,16 @@
 from collections.abc import Iterator
 from typing import Final
 
-from plugin_bridge.authme.config import DEPRECATED_ALGORITHMS, LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig
-from plugin_bridge.hashers import HASHERS, UnusableAlgorithm, find_hasher, make_password_hasher
+from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig
+from plugin_bridge.hashers import (
+    HASHERS,
+    UNSUPPORTED,
+    UnusableAlgorithm,
+    find_hasher,
+    find_unknown_algorithm,
+    make_password_hasher,
+)
+from plugin_bridge.server.versions import REMOVED_ALGORITHMS
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
@@ -33,42 +41,43 @@ _PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
 
 @check(
     "hash.unknown",
-    Severity.RISKY,
-    means="AuthMe does not know the algorithm that passwordHash names.",
-    why="AuthMe silently hashes new passwords with SHA256. Existing hashes of the named algorithm are not accepted.",
-    do=f"Choose one that AuthMe supports, such as {_BETTER}.",
+    Severity.BROKEN,
+    means="The keys passwordHash or legacyHashes name an algorithm that the companion does not know, or that the "
+    "installed version of AuthMe does not have, or may not have.",
+    why="The companion does not start (exit status 78): with another algorithm than AuthMe's, passwords set on the web "
+    "would not work in the game.",
+    do=f"Choose one that AuthMe has, such as {_BETTER}, or follow the finding.",
     where=_SETTING,
 )
 def algorithm_is_unknown(facts: Facts) -> Iterator[Sentence]:
-    for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
-        if name.upper() not in DEPRECATED_ALGORITHMS:
-            if name:
-                yield Sentence(
-                    "{key} is {name!r}, which this AuthMe does not support.", key=PASSWORD_HASH_KEY, name=name
-                )
-            else:
-                yield Sentence("{key} is not a name.", key=PASSWORD_HASH_KEY)
+    reason = find_unknown_algorithm(facts.authme.hashing)
+    if reason is not None:
+        yield _cannot_hash(reason)
 
 
 @check(
     "hash.deprecated",
     Severity.RISKY,
-    means="AuthMe no longer creates hashes with the configured algorithm: MD5, SHA1, SHA512 or DOUBLEMD5.",
-    why="AuthMe rewrites its config at start and uses SHA256. Unsalted hashes can be looked up in public tables.",
+    means="AuthMe no longer creates hashes with the configured algorithm: MD5, SHA1, SHA512, DOUBLEMD5, WHIRLPOOL, and "
+    "from version 5.7 on XAUTH.",
+    why="AuthMe rewrites its config at start and uses SHA256. Unsalted hashes can be looked up in public tables, and "
+    "those of XAUTH and WHIRLPOOL are lost with an upgrade to 5.7 or newer.",
     do=_MIGRATE_HASHES,
     where=_SETTING,
 )
 def algorithm_is_deprecated(facts: Facts) -> Iterator[Sentence]:
     for name in _ignored(facts.authme, PASSWORD_HASH_KEY):
-        if name.upper() in DEPRECATED_ALGORITHMS:
+        if name:
             yield _algorithm_is(name)
+    if facts.authme.password_hash in REMOVED_ALGORITHMS and find_unknown_algorithm(facts.authme.hashing) is None:
+        yield _algorithm_is(facts.authme.password_hash)
 
 
 @check(
     "hash.impossible",
     Severity.BROKEN,
-    means="The companion cannot hash as AuthMe is configured: TWO_FACTOR, CUSTOM, PLAINTEXT, XFBCRYPT on MySQL or "
-    "MariaDB, or a cost out of range.",
+    means="The companion cannot hash as AuthMe is configured: TWO_FACTOR, CUSTOM, PLAINTEXT, NOCRYPT (as a "
+    "legacy algorithm, too), XFBCRYPT on MySQL or MariaDB, or a cost out of range.",
     why="The companion does not start (exit status 78): passwords and locks it wrote would not work in the game.",
     do=f"Choose {_BETTER}, with a normal cost.",
     where=_SETTING,
@@ -77,7 +86,7 @@ def algorithm_is_impossible(facts: Facts) -> Iterator[Symptom]:
     reason = _unusable_reason(facts.authme)
     if reason is None:
         return
-    title = Sentence("Passwords cannot be hashed as AuthMe is configured: {reason}", reason=reason)
+    title = _cannot_hash(reason)
     key = reason.partition(" ")[0]
     if key in _DEFAULTS:
         yield Symptom(title, do=Sentence("Go back to AuthMe's default."), where=_at(facts, key))
@@ -155,8 +164,9 @@ def algorithm_is_cheap(facts: Facts) -> Iterator[Symptom]:
 @check(
     "hash.ascii_only",
     Severity.RISKY,
-    means="The algorithm treats all non-ASCII characters as the same, and AuthMe allows them in passwords.",
-    why="Any six Cyrillic letters are the same password as any other six. The web refuses such passwords.",
+    means="The algorithm confuses non-ASCII characters with others, and AuthMe allows them in passwords.",
+    why="Any six Cyrillic letters may be the same password as any other six, or Ł the same as A. The web refuses such "
+    "passwords.",
     do="Allow ASCII only, or choose another algorithm.",
     where=FixLocation(Source.AUTHME, "settings.restrictions.allowedPasswordCharacters: '[!-~]*'"),
 )
@@ -176,22 +186,17 @@ def algorithm_is_ascii_only(facts: Facts) -> Iterator[Sentence]:
     Severity.RISKY,
     means="The key legacyHashes names an algorithm that cannot be used for verification.",
     why="Players with such hashes cannot log in.",
-    do="Remove it, or correct its name. An algorithm with a separate salt needs DataSource.mySQLColumnSalt.",
+    do="Remove it. An algorithm with a separate salt needs DataSource.mySQLColumnSalt.",
     where=FixLocation(Source.AUTHME, LEGACY_HASHES_KEY),
 )
 def legacy_is_unusable(facts: Facts) -> Iterator[Sentence]:
-    for name in _ignored(facts.authme, LEGACY_HASHES_KEY):
-        if name:
-            yield Sentence("{key} contains {name!r}, which AuthMe does not know.", key=LEGACY_HASHES_KEY, name=name)
-        else:
-            yield Sentence("{key} is not a list.", key=LEGACY_HASHES_KEY)
     for name in facts.authme.legacy_hashes:
         hasher = find_hasher(name)
-        if hasher is None:
+        if name in UNSUPPORTED and name != "NOCRYPT":
             yield Sentence(
                 "{key} contains {name}, which the companion cannot verify.", key=LEGACY_HASHES_KEY, name=name
             )
-        elif hasher.needs_salt_column and not facts.authme.columns.salt:
+        elif hasher is not None and hasher.needs_salt_column and not facts.authme.columns.salt:
             yield Sentence("{key} contains {name}, and there is no salt column.", key=LEGACY_HASHES_KEY, name=name)
 
 
@@ -199,6 +204,10 @@ CHECKS: Final[tuple[Check, ...]] = (
     *(algorithm_is_unknown, algorithm_is_deprecated, algorithm_is_impossible, salt_has_no_column),
     *(algorithm_is_of_a_forum, algorithm_is_weak, algorithm_is_cheap, algorithm_is_ascii_only, legacy_is_unusable),
 )
+
+
+def _cannot_hash(reason: str) -> Sentence:
+    return Sentence("Passwords cannot be hashed as AuthMe is configured: {reason}", reason=reason)
 
 
 def _algorithm_is(name: str) -> Sentence:
@@ -220,10 +229,12 @@ def _ignored(authme: AuthMeConfig, key: str) -> list[str]:
 
 
 def _unusable_reason(authme: AuthMeConfig) -> str | None:
-    """Return why AuthMe's hashing is unusable, or None. Hashes nothing, since that may take seconds."""
+    """Return why AuthMe's hashing is unusable, though known, or None. Hashes nothing, since that may take seconds."""
     hasher = find_hasher(authme.password_hash)
+    if find_unknown_algorithm(authme.hashing) is not None:
+        return None
     try:
-        if hasher is None:
+        if hasher is None or "NOCRYPT" in authme.legacy_hashes:
             make_password_hasher(authme.hashing)  # raises before it hashes
         else:
             hasher.with_parameters(authme.hashing)

@@ -11,6 +11,8 @@ import yaml
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
 from tests.support.authme.authme_like import offline_uuid
 from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.plugin_jars import AUTHME as AUTHME_PLUGIN
+from tests.support.authme.plugin_jars import write_jar
 
 # AuthMe's default column name → the key of its config.yml that renames it.
 COLUMN_KEYS = {
@@ -98,6 +100,12 @@ class GameServer:
         for path, value in changes.items():
             _set(config, path, value)
         self._write_authme(config)
+
+    def install_plugin(self, version: str | None) -> None:
+        """Put AuthMe's jar of this version into the folder; None: no jar."""
+        if version is not None:
+            description = AUTHME_PLUGIN.replace("5.6.0-beta2", version)
+            write_jar(self.authme_directory.parent, "AuthMe.jar", description)
 
     def _write_authme(self, config: Mapping[str, Any]) -> None:
         # by libyaml, which takes a tenth of the time: thousands of tests write this file

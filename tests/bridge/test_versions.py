@@ -2,7 +2,7 @@
 
 import pytest
 
-from regsvc.runtime.versions import find_version, is_newer
+from plugin_bridge.server.versions import find_version, is_newer
 
 IN_ORDER = [
     "0.9",
@@ -36,6 +36,7 @@ def test_each_is_newer_than_those_before_it() -> None:
         ("5.6.0-beta2", "5.6.0-beta2-b2453"),
         ("1.2.3", "1.2.3+build.7"),
         ("5.6.0-FORK-b50", "5.6.0"),
+        ("5.6.0-b2453", "5.6.0"),
         ("5.7.0-SNAPSHOT", "5.7.0-SNAPSHOT-b12"),
     ],
 )

@@ -1,0 +1,69 @@
+"""AuthMe's configs that the companion cannot work with: it exits with 78 and says why, and never guesses."""
+
+import pytest
+
+from tests.conftest import MakeDaemon
+from tests.support.authme.authme_tables import AuthMeTable
+from tests.support.authme.game_server import GameServer
+from tests.support.command_line import companion
+from tests.support.daemon import Daemon
+
+pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])
+
+EX_CONFIG = 78
+PASSWORD_HASH = "settings.security.passwordHash"
+LEGACY_HASHES = "settings.security.legacyHashes"
+
+
+@pytest.fixture
+def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
+    """A daemon on AuthMe's table that is not running."""
+    return daemon()
+
+
+def assert_refused(place: Daemon, words: str, *commands: str) -> None:
+    """Assert that each command exits with 78 and a sentence with these words, without a traceback."""
+    for command in commands:
+        done = companion(command, config=place.config_file)
+        assert done.status == EX_CONFIG, done
+        assert "Traceback" not in done.errors
+        assert words in next(line for line in done.errors.splitlines() if line.startswith("companion: "))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"DataSource.backend": "POSTGRESQL"}, "AuthMe's backend is POSTGRESQL"),
+        ({"DataSource.backend": "H2"}, "AuthMe's backend is H2"),
+        ({"DataSource.backend": "ORACLE"}, "AuthMe's backend is ORACLE"),
+        ({PASSWORD_HASH: "SALTEDSHA512"}, "SALTEDSHA512"),
+        ({PASSWORD_HASH: "TWO_FACTOR"}, "TWO_FACTOR"),
+        ({PASSWORD_HASH: "BCRPYT"}, "passwordHash names 'BCRPYT'"),
+        ({LEGACY_HASHES: ["MD5", "BCRPYT"]}, "legacyHashes names 'BCRPYT'"),
+        ({LEGACY_HASHES: ["NOCRYPT"]}, "legacyHashes has NOCRYPT"),
+        ({"DataSource.mySQLTablename": "authme; DROP TABLE x"}, "mySQLTablename"),
+    ],
+)
+def test_an_authme_that_we_cannot_work_with_is_refused(
+    place: Daemon, game_server: GameServer, changes: dict[str, object], words: str
+) -> None:
+    game_server.change_authme(changes)
+    assert_refused(place, words, "check-config", "serve")
+
+
+@pytest.mark.parametrize(
+    ("version", "has_xauth"), [("5.6.0-beta2", True), ("5.7.0-FORK-b53", True), ("6.0.1", False), (None, False)]
+)
+def test_algorithms_are_those_of_the_installed_authme(
+    place: Daemon, game_server: GameServer, version: str | None, has_xauth: bool
+) -> None:
+    game_server.install_plugin(version)
+    game_server.change_authme({PASSWORD_HASH: "XAUTH"})
+    if has_xauth:
+        told = companion("check-config", config=place.config_file)
+        assert (told.status, f"AuthMe: {game_server.authme_config}, XAUTH" in told.output) == (0, True), told
+    else:
+        assert_refused(place, "authme.password_hash" if version is None else "AuthMe 6.0.1", "check-config", "serve")
+    game_server.change_authme({PASSWORD_HASH: "PBKDF2BASE64"})
+    told = companion("check-config", config=place.config_file)
+    assert told.status == (EX_CONFIG if has_xauth else 0), told  # no version has both
