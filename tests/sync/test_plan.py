@@ -16,7 +16,6 @@ from regsvc.sync.actions import (
     Lock,
     MarkDeleted,
     MarkMissing,
-    MarkUnverifiedMissing,
     Provision,
     ReclaimRow,
     RecordSynced,
@@ -79,15 +78,6 @@ def test_approved_without_a_password_waits_for_the_mailed_link() -> None:
 @pytest.mark.parametrize("status", ["approved", "pending", "rejected", "banned"])
 def test_a_row_that_was_there_and_went_is_noted_as_gone(status: str) -> None:
     assert decided(account(user(status=status), synced())) == MarkMissing()
-
-
-@pytest.mark.parametrize(("minutes", "expected"), [(8, False), (10, True), (25, True), (26, False)])
-def test_authme_deletes_unverified_players_by_itself(minutes: int, expected: bool) -> None:
-    known = synced(base_regdate=epoch_ms(ago(minutes=minutes)))
-    missing = MarkUnverifiedMissing() if expected else MarkMissing()
-    assert decided(account(user(password=None), known), unverified_minutes=10) == missing
-    assert decided(account(user(password=None), known)) == MarkMissing()
-    assert decided(account(user(), known), unverified_minutes=10) == MarkMissing(), "registered on the web"
 
 
 def test_who_unregistered_in_the_game_stays_gone() -> None:

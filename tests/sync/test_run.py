@@ -10,7 +10,6 @@ from regsvc.core import errors
 from regsvc.database.models import APPROVED, BANNED, Player, User
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import AuthMeTable, create_table, dump_table, find_player
-from tests.support.authme.game_server import GameServer
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
@@ -106,70 +105,6 @@ def test_twenty_removals_are_believed(adopted_players: ServiceHarness) -> None:
     assert remove_rows(adopted_players, 0, 1) == 20
     report = adopted_players.sync()
     assert (report.removed, report.held_back) == (20, None)
-
-
-@pytest.fixture
-def mail_registrations(
-    game_server: GameServer, make_services: MakeServices, authme_table: AuthMeTable, clock: ManualClock
-) -> ServiceHarness:
-    """A hundred adopted players, and an AuthMe that deletes who registered by e-mail and did not log in within it."""
-    email = "settings.registration.email"
-    game_server.change_authme(
-        {
-            "settings.registration.enabled": True,
-            "settings.registration.type": "EMAIL",
-            f"{email}.unregisterOnEmailVerificationFailure": True,
-            f"{email}.unregisterAfterMinutes": 10,
-        }
-    )
-    insert_player_rows(authme_table, make_player_rows(100, clock))
-    services = make_services(sync__new_players="approved")
-    services.sync()
-    for number in range(30):
-        services.authme.register(f"Bot{number:02}", "mailed-to-nobody", f"bot{number:02}@example.org")
-    assert services.sync().adopted == 30
-    return services
-
-
-def unregister_bots(services: ServiceHarness) -> int:
-    return services.table.database.execute(f"DELETE FROM {services.table.name} WHERE username LIKE ?", ("bot%",))
-
-
-def test_unverified_players_whom_authme_deletes_by_itself_are_believed_gone(mail_registrations: ServiceHarness) -> None:
-    mail_registrations.clock.advance(minutes=11)
-    assert unregister_bots(mail_registrations) == 30
-    assert mail_registrations.plan().planned["missing"].count == 30
-    report = mail_registrations.sync()
-    assert (report.removed, report.held_back) == (30, None)
-    assert mail_registrations.player("bot29").presence == "gone"
-
-
-@pytest.mark.parametrize("minutes", [5, 24 * 60])
-def test_rows_that_are_younger_or_older_than_those_are_not(mail_registrations: ServiceHarness, minutes: int) -> None:
-    mail_registrations.clock.advance(minutes=minutes)
-    unregister_bots(mail_registrations)
-    held_back = mail_registrations.sync().held_back
-    assert held_back is not None
-    assert (held_back.removed, held_back.missing) == (30, 30)
-
-
-def test_nor_are_they_beside_others_that_are_too_many(mail_registrations: ServiceHarness) -> None:
-    mail_registrations.clock.advance(minutes=11)
-    unregister_bots(mail_registrations)
-    remove_rows(mail_registrations, 0, 1, 2)
-    held_back = mail_registrations.sync().held_back
-    assert held_back is not None
-    assert held_back.missing == 60
-
-
-def test_nor_are_they_in_an_empty_table(mail_registrations: ServiceHarness) -> None:
-    remove_rows(mail_registrations, *range(10))
-    assert mail_registrations.sync(allow_mass_changes=True).removed == 100
-    mail_registrations.clock.advance(minutes=11)
-    unregister_bots(mail_registrations)
-    held_back = mail_registrations.sync().held_back
-    assert held_back is not None
-    assert held_back.missing == 30
 
 
 def test_a_limit_of_a_share_grows_with_the_server(
