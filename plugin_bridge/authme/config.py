@@ -48,6 +48,7 @@ _SSL_MODES = {
 
 PASSWORD_HASH_KEY = "settings.security.passwordHash"  # noqa: S105 - a key of config.yml
 LEGACY_HASHES_KEY = "settings.security.legacyHashes"
+DIALOGS_KEY = "settings.registration.dialog"
 
 _OLD_SALT_COLUMN = "ExternalBoardOptions.mySQLColumnSalt"  # the key's path up to AuthMe 5.4
 _OPTIONAL_COLUMNS = frozenset({"salt", "group", "uuid", "premium_uuid"})
@@ -142,6 +143,8 @@ class AuthMeConfig:
     registration_enabled: bool = _key("settings.registration.enabled", True)
     kick_non_registered: bool = _key("settings.restrictions.kickNonRegistered", False)
     forces_registration: bool = _key("settings.registration.force", True)
+    registration_type: str = _key("settings.registration.type", "PASSWORD")
+    dialogs: tuple[str, ...] = ()  # the keys of the forms that AuthMe 6 shows, where they are on
     messages_language: str = _key("settings.messagesLanguage", "en")
     sessions_enabled: bool = _key("settings.sessions.enabled", False)
     premium_enabled: bool = _key("settings.enablePremium", False)
@@ -149,6 +152,10 @@ class AuthMeConfig:
     bungeecord: bool = _key("Hooks.bungeecord", False)
     velocity: bool = _key("Hooks.velocity", False)
     unrestricted_names: tuple[str, ...] = ()
+    hooks_floodgate: bool = _key("Hooks.floodgate", False)
+    bedrock_auto_login: bool = _key("3rdPartyFeature.features.bedrockAutoLogin", False)
+    unregisters_unverified: bool = _key("settings.registration.email.unregisterOnEmailVerificationFailure", False)
+    unregisters_after_minutes: int = _key("settings.registration.email.unregisterAfterMinutes", 10)
     purges_by_itself: bool = _key("Purge.useAutoPurge", False)
     purges_after_days: int = _key("Purge.daysBeforeRemovePlayer", 60)
     mail: MailAccount = MailAccount()
@@ -193,6 +200,15 @@ class AuthMeConfig:
         """The key of config.yml that switches TLS on."""
         has_mode = self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None
         return _KEYS["mariadb_ssl_mode" if has_mode else "use_ssl"]
+
+    @property
+    def unverified_minutes(self) -> int:
+        """Minutes after which AuthMe deletes the row of a player who registered by e-mail and has not logged in yet.
+
+        0: it deletes none. Only the fork AuthMeReReloaded does.
+        """
+        is_on = self.unregisters_unverified and self.registration_enabled and self.registration_type.upper() == "EMAIL"
+        return max(self.unregisters_after_minutes, 0) if is_on else 0
 
     @property
     def hashing(self) -> HashingConfig:
@@ -294,6 +310,7 @@ def read_authme_config(path: Path) -> AuthMeConfig:
         legacy_hashes=legacy,
         password_rule=_read_password_rule(document),
         name_rule=_read_name_rule(document),
+        dialogs=_read_dialogs(document),
         unrestricted_names=tuple(
             sorted({name.lower() for name in document.texts("settings.unrestrictions.UnrestrictedName", ())})
         ),
@@ -390,6 +407,14 @@ def _read_name_rule(document: ConfigDocument) -> NameRule:
 
 def _read_pattern(document: ConfigDocument, path: str, default: JavaPattern, substitute: JavaPattern) -> JavaPattern:
     return compile_java_pattern(document.text(path, default.text), path, substitute)
+
+
+def _read_dialogs(document: ConfigDocument) -> tuple[str, ...]:
+    """Return the keys of the dialogs that are on. AuthMe 6 writes the section itself; others know no dialogs."""
+    if not isinstance(document.find(DIALOGS_KEY), dict):
+        return ()
+    keys = (f"{DIALOGS_KEY}.preJoin.enable", f"{DIALOGS_KEY}.postJoin.enable")
+    return tuple(key for key in keys if document.flag(key, True))
 
 
 def _override_backend(name: str) -> Backend:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig, ColumnNames, MailAccount
+from plugin_bridge.authme.config import (
+    DIALOGS_KEY,
+    LEGACY_HASHES_KEY,
+    PASSWORD_HASH_KEY,
+    AuthMeConfig,
+    ColumnNames,
+    MailAccount,
+)
 from plugin_bridge.hashers import find_hasher
 
 _NEEDS_RESTART = frozenset(
     {
         *("source", "backend", "host", "port", "user", "password", "database", "table", "columns", "mail"),
-        *("use_ssl", "check_server_certificate", "mariadb_ssl_mode", "allow_public_key_retrieval"),
+        *("use_ssl", "check_server_certificate", "mariadb_ssl_mode", "allow_public_key_retrieval", "unactivated_group"),
     }
 )
 """Fields that say where the table is and what its columns are called: for other data everything must be reopened."""
@@ -27,6 +34,8 @@ _LABELS = {
     "legacy_hashes": LEGACY_HASHES_KEY,
     "password_rule": "the rules for passwords",
     "name_rule": "the rules for names",
+    "dialogs": DIALOGS_KEY,
+    "unrestricted_names": "settings.unrestrictions.UnrestrictedName",
 }
 """Labels for fields that have no single key in config.yml."""
 

@@ -18,14 +18,18 @@ PLAYER_LOCKED: Final = "player_locked"
 STILL_ONLINE_RCON_OFF: Final = "still_online_rcon_off"
 """AuthMe's row says that the player is in the game, and without RCON the player cannot be kicked."""
 AUTHME_CACHE_ON: Final = "authme_cache_on"
-"""AuthMe may use cached rows for up to 15 minutes: `DataSource.caching` is true in its config."""
+"""AuthMe may use a cached row, also an old password, for up to 15 minutes after it last looked the player up.
+
+`DataSource.caching` is true in its config.
+"""
 
 MEANINGS: Final[Mapping[str, str]] = {
     PLAYER_PENDING: "AuthMe's table is busy or unavailable; the game follows with the next sync",
     PLAYER_LOCKED: "the user cannot log in to the game yet: the name's row there is locked, or another player's; "
     "a locked one opens once a password is set (`companion users password`, or a mailed link)",
     STILL_ONLINE_RCON_OFF: "the player seems to be in the game and stays there: RCON is off (see `companion doctor`)",
-    AUTHME_CACHE_ON: "AuthMe may use cached data for up to 15 minutes (see `companion doctor`)",
+    AUTHME_CACHE_ON: "AuthMe may use old data, also an old password, for up to 15 minutes after it last looked the "
+    "player up (see `companion doctor`)",
 }
 """Each warning in a sentence, for the command line."""
 

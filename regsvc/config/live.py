@@ -26,6 +26,9 @@ class AuthMeRules:
     is_cached: bool = False
     """Whether AuthMe caches rows (`DataSource.caching`), so that it may not see what we write at once."""
 
+    unverified_minutes: int = 0
+    """Minutes after which AuthMe deletes rows of unverified players by itself; 0: never."""
+
     @property
     def algorithms(self) -> frozenset[str]:
         """AuthMe's configured and legacy algorithms; empty without AuthMe."""
@@ -83,7 +86,9 @@ def _derive(config: Config, authme: AuthMeConfig | None) -> AuthMeRules:
     if hasher is not None:
         longest = min(passwords.max_length, hasher.max_characters)
         passwords = dataclasses.replace(passwords, is_ascii_only=hasher.is_ascii_only, max_length=longest)
-    return AuthMeRules(names, passwords, hasher, is_cached=authme is not None and authme.caching)
+    if authme is None:
+        return AuthMeRules(names, passwords, hasher)
+    return AuthMeRules(names, passwords, hasher, authme.caching, authme.unverified_minutes)
 
 
 def _make_hasher(authme: AuthMeConfig | None) -> PasswordHasher | None:

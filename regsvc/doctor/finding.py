@@ -5,7 +5,7 @@ declaration, from which the report and docs/doctor.md are generated. A check tha
 which exist in English only, is annotated with `str`; in other languages, `means` precedes them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,6 +83,11 @@ def check(
         return Check(id, severity, means, why, do, where, examine)
 
     return declare
+
+
+def list_some(names: Sequence[str], most: int = 3) -> str:
+    """Return the first names, for a title."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def _with_full_stop(title: str) -> str:

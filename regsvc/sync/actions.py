@@ -103,6 +103,10 @@ class MarkMissing(SyncAction):
     """Record that the player's row no longer exists."""
 
 
+class MarkUnverifiedMissing(MarkMissing):
+    """Record the same of a row that AuthMe deleted by itself, as its player did not verify their e-mail address."""
+
+
 @dataclass(frozen=True)
 class UpdateState(SyncAction):
     """Record another state for the user list; nothing else changes."""

@@ -15,21 +15,27 @@ class MassChangeGuard:
     def is_exceeded(self, kinds: list[type[actions.SyncAction]], report: SyncReport, *, is_plan: bool) -> bool:
         """Return whether actions of these kinds, one for each name, are too many at once.
 
-        Actions on rows are compared with the number of known rows, SQL edits with the number of all users.
+        Actions on rows are compared with the number of known rows, SQL edits with the number of all users. Rows that
+        AuthMe deletes by itself do not count, however many they are, unless the table is empty.
         """
-        rows = len(kinds) - kinds.count(actions.ApplySqlEdit)
-        enough = self._limit.min_rows_for(len(kinds))  # no need to count further
+        counted = len(kinds) - kinds.count(actions.MarkUnverifiedMissing)
+        rows = counted - kinds.count(actions.ApplySqlEdit)
+        enough = self._limit.min_rows_for(counted)  # no need to count further
         known = Player.select(Player.username_key).where(Player.presence == PRESENT).limit(enough).count()
-        if report.scanned == 0 and known > 0 and actions.MarkMissing in kinds:
+        if report.scanned == 0 and known > 0 and _count_missing(kinds):
             return True
         if is_plan:
             known += report.adopted
         users = Player.select(Player.username_key).where(Player.user_id.is_null(False)).limit(enough).count()
-        return self._limit.is_exceeded_by(rows, known) or self._limit.is_exceeded_by(len(kinds), max(known, users))
+        return self._limit.is_exceeded_by(rows, known) or self._limit.is_exceeded_by(counted, max(known, users))
 
     def count_held_back(self, kinds: list[type[actions.SyncAction]]) -> HeldBack:
         """Return the report's counts of actions of these kinds."""
         locked, edited = kinds.count(actions.Lock), kinds.count(actions.ApplySqlEdit)
-        passwords, missing = kinds.count(actions.TakeEarlierPassword), kinds.count(actions.MarkMissing)
+        passwords, missing = kinds.count(actions.TakeEarlierPassword), _count_missing(kinds)
         removed = len(kinds) - locked - edited - passwords
         return HeldBack(removed, locked, edited, passwords, missing, str(self._limit))
+
+
+def _count_missing(kinds: list[type[actions.SyncAction]]) -> int:
+    return sum(issubclass(kind, actions.MarkMissing) for kind in kinds)

@@ -48,6 +48,9 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
     if not policy.is_bridge_on or not account.is_player_known:
         return None
     sync_record, player = account.sync_record or SyncRecord(account.key, user_id=user.id), account.player
+    if player is None and sync_record.presence == PRESENT:
+        is_authmes = _is_deleted_by_authme(account, sync_record, policy)
+        return actions.MarkUnverifiedMissing() if is_authmes else actions.MarkMissing()
     if player is None:
         return _without_player(user, sync_record, policy)
     action = _with_both(account, user, sync_record, player, policy)
@@ -145,14 +148,24 @@ def returns(account: Account, policy: Policy) -> bool:
 
 
 def _without_player(user: UserRecord, sync_record: SyncRecord, policy: Policy) -> SyncAction | None:
-    if sync_record.presence == PRESENT:
-        return actions.MarkMissing()
     if user.status == APPROVED and policy.may_provision and _may_provision(sync_record, policy):
         password = password_for_row(user, sync_record, policy)
         if password is not None:
             return actions.Provision(password)
     presence = "absent" if sync_record.presence == UNASKED else None
     return _update_state(sync_record, "absent", presence)
+
+
+def _is_deleted_by_authme(account: Account, sync_record: SyncRecord, policy: Policy) -> bool:
+    """Return whether the row is as old as those that AuthMe deletes by itself, and was registered in the game.
+
+    AuthMe counts ticks, of which a busy game server makes half as many, and the run comes later; clocks differ.
+    """
+    registered, minutes = in_milliseconds(sync_record.base_regdate), policy.unverified_minutes
+    has_own_password = account.user is not None and account.user.password is not None
+    if not minutes or not registered or has_own_password:
+        return False
+    return minutes - 1 <= (epoch_ms(account.now) - registered) / 60_000 <= 2 * minutes + 5
 
 
 def _may_provision(sync_record: SyncRecord, policy: Policy) -> bool:

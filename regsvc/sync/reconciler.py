@@ -267,4 +267,5 @@ def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime,
         algorithms=rules.algorithms,
         is_bridge_on=is_bridge_on,
         may_provision=rules.may_provision,
+        unverified_minutes=rules.unverified_minutes,
     )

@@ -189,3 +189,5 @@ class Policy:
     is_bridge_on: bool
     may_provision: bool = True
     """Whether rows are inserted; False where AuthMe's table is a forum's own table of users."""
+    unverified_minutes: int = 0
+    """Minutes after which AuthMe deletes rows of unverified players by itself; 0: never."""

@@ -20,6 +20,7 @@ _COUNTERS: Final[dict[type, str]] = {
     actions.ReclaimRow: "restored",
     actions.RemoveLock: "restored",
     actions.MarkMissing: "removed",
+    actions.MarkUnverifiedMissing: "removed",
     actions.Remove: "removed",
 }
 _PLANNED: Final[dict[type, str]] = {
@@ -33,6 +34,7 @@ _PLANNED: Final[dict[type, str]] = {
     actions.ReclaimRow: "restored",
     actions.RemoveLock: "restored",
     actions.MarkMissing: "missing",
+    actions.MarkUnverifiedMissing: "missing",
     actions.Remove: "removed",
     actions.MarkDeleted: "removed",
     actions.ApplySqlEdit: "edited",
@@ -87,7 +89,7 @@ class RunState:
 
     def plan(self, key: str, kind: type[actions.SyncAction]) -> None:
         """Report a change that a run would make, or that it would hold back."""
-        label = "returning" if kind is actions.MarkMissing and key in self.returning else _PLANNED.get(kind)
+        label = "returning" if issubclass(kind, actions.MarkMissing) and key in self.returning else _PLANNED.get(kind)
         if label is not None:
             changes = self.report.planned.setdefault(label, PlannedChanges())
             changes.count += 1

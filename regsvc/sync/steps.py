@@ -318,6 +318,7 @@ STEPS: Final[dict[type, Step]] = {
     actions.Merge: Step(_confirm_merges, write=_merge_row),
     actions.TakeEarlierPassword: Step(_confirm_merges, write=_merge_row),
     actions.MarkMissing: Step(_each(_confirm_missing)),
+    actions.MarkUnverifiedMissing: Step(_each(_confirm_missing)),
     actions.UpdateState: Step(_each(_confirm_state)),
     actions.Remove: Step(_each(lambda case: Effects({"plugin_state": "absent"})), write=_delete_row),
 }

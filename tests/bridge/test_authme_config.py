@@ -120,6 +120,20 @@ class TestReading:
     def test_missing_and_unusable_values_are_authmes_defaults(self, text: str, tmp_path: Path) -> None:
         assert read(tmp_path, text) == AuthMeConfig(source=tmp_path / "config.yml")
 
+    @pytest.mark.parametrize(
+        ("given", "minutes"),
+        [
+            ("type: EMAIL, email: {unregisterOnEmailVerificationFailure: true}", 10),
+            ("type: email, email: {unregisterOnEmailVerificationFailure: true, unregisterAfterMinutes: 30}", 30),
+            ("type: EMAIL, email: {unregisterOnEmailVerificationFailure: true, unregisterAfterMinutes: -1}", 0),
+            ("email: {unregisterOnEmailVerificationFailure: true}", 0),
+            ("type: EMAIL, enabled: false, email: {unregisterOnEmailVerificationFailure: true}", 0),
+            ("type: EMAIL", 0),
+        ],
+    )
+    def test_only_those_who_register_by_email_are_unregistered(self, given: str, minutes: int, tmp_path: Path) -> None:
+        assert read(tmp_path, f"settings: {{registration: {{{given}}}}}").unverified_minutes == minutes
+
     def test_integers_in_quotes_are_ignored(self, tmp_path: Path) -> None:
         text = "settings: {security: {minPasswordLength: '9', passwordMaxLength: 20.9, pbkdf2Rounds: true}}"
         config = read(tmp_path, text)

@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from plugin_bridge.authme.players import lock_text
+from tests.support.authme.authme_tables import insert_player
 from tests.support.doctor_case import DoctorCase
+
+GROUP_COLUMN = "ExternalBoardOptions.mySQLColumnGroup"
+INACTIVE_GROUP = "ExternalBoardOptions.nonActivedUserGroup"
 
 
 def test_there_is_no_authme(doctor_case: DoctorCase) -> None:
@@ -97,6 +102,86 @@ def test_strangers_are_asked_to_register_without_an_address(doctor_case: DoctorC
     assert "https://play.example.org/register?name=%username%" in finding.do
     doctor_case.game.change_authme({"settings.registration.force": False})
     assert [finding.id for finding in doctor_case.findings()] == ["authme.registration_not_forced"]
+
+
+def test_authme_6_asks_strangers_for_a_password_in_vain(doctor_case: DoctorCase) -> None:
+    """AuthMe 6 writes the keys itself; one that somebody took out is true."""
+    write_message(doctor_case, "en", "register_request", "Please register")
+    dialogs = "settings.registration.dialog"
+    doctor_case.game.change_authme({f"{dialogs}.postJoin.enable": False, f"{dialogs}.showBody": True})
+    finding = doctor_case.only_finding("authme.dialogs")
+    assert f"({dialogs}.preJoin.enable)" in finding.title
+    assert finding.where == f"{doctor_case.game.authme_config}: settings.restrictions.kickNonRegistered: true"
+
+    doctor_case.game.change_authme({"settings.registration.enabled": True})
+    assert [finding.id for finding in doctor_case.findings()] == ["authme.ingame_registration"]
+    doctor_case.game.change_authme(
+        {"settings.registration.enabled": False, "settings.restrictions.kickNonRegistered": True}
+    )
+    write_message(doctor_case, "en", "reg_only", "Register somewhere")
+    assert doctor_case.only_finding("authme.no_address").where.endswith("registration.reg_only")
+    write_message(doctor_case, "en", "reg_only", "Register at play.example.org")
+    assert doctor_case.findings() == []
+
+
+def test_the_dialogs_are_off(doctor_case: DoctorCase) -> None:
+    dialogs = "settings.registration.dialog"
+    doctor_case.game.change_authme({f"{dialogs}.{when}.enable": False for when in ("preJoin", "postJoin")})
+    write_message(doctor_case, "en", "register_request", "Please register")
+    assert doctor_case.only_finding("authme.no_address").where.endswith("registration.register_request")
+
+
+def test_some_names_join_without_authme(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({"settings.unrestrictions.UnrestrictedName": ["Bot", "npc"]})
+    finding = doctor_case.only_finding("authme.unrestricted_names")
+    assert finding.title == "AuthMe lets 2 names in without a password: bot, npc."
+    doctor_case.game.change_authme({"settings.unrestrictions.UnrestrictedName": ["A", "B", "C", "D"]})
+    assert doctor_case.only_finding("authme.unrestricted_names").title.endswith("a, b, c, …")
+
+
+def test_sessions_and_premium_players_need_rcon(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({"settings.sessions.enabled": True, "settings.enablePremium": True})
+    assert doctor_case.findings() == []
+    doctor_case.change("game", rcon=False)
+    sessions, premium = doctor_case.findings()
+    assert sessions.id == premium.id == "authme.logins_without_password"
+    assert sessions.title == "settings.sessions.enabled is true, and RCON is off."
+    assert premium.where == f"{doctor_case.game.authme_config}: settings.enablePremium: false"
+
+
+def test_bedrock_players_need_no_password(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({"3rdPartyFeature.features.bedrockAutoLogin": True})
+    assert doctor_case.findings() == []  # it needs the hook, too
+    doctor_case.game.change_authme({"Hooks.floodgate": True})
+    finding = doctor_case.only_finding("authme.logins_without_password")
+    assert finding.where.endswith("3rdPartyFeature.features.bedrockAutoLogin: false")
+    doctor_case.change("game", on_ban="ban")
+    assert doctor_case.findings() == []
+
+
+def test_the_group_of_inactive_players_has_no_effect_on_sqlite(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({GROUP_COLUMN: "group_id", INACTIVE_GROUP: 3})
+    assert "ignores on SQLite" in doctor_case.only_finding("authme.group").title
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_the_group_of_inactive_players_keeps_players_out(doctor_case: DoctorCase) -> None:
+    doctor_case.game.change_authme({GROUP_COLUMN: "group_id"})
+    assert {finding.id for finding in doctor_case.findings()} == {"authme.group", "table.column_missing"}
+    doctor_case.table.database.execute(f"ALTER TABLE {doctor_case.table.name} ADD COLUMN group_id INT NULL")
+    assert "nonActivedUserGroup is not set" in doctor_case.only_finding("authme.group").title
+    doctor_case.game.change_authme({INACTIVE_GROUP: 3})
+    assert doctor_case.findings() == []
+
+    doctor_case.table.database.execute(f"UPDATE {doctor_case.table.name} SET group_id = 3")
+    locked = {"password": lock_text("x"), "regdate": 1_600_000_000_000, "group_id": 3}
+    insert_player(doctor_case.table, username="bob", realname="Bob", **locked)
+    title = doctor_case.only_finding("authme.group").title
+    assert title == "1 player is in the group 3, in which AuthMe lets nobody log in: olivia."
+    doctor_case.table.database.execute(f"UPDATE {doctor_case.table.name} SET group_id = NULL")
+    assert doctor_case.findings() == []
+    doctor_case.game.change_authme({INACTIVE_GROUP: 0})  # as which AuthMe reads NULL
+    assert doctor_case.only_finding("authme.group").title.endswith("olivia.")
 
 
 @pytest.mark.parametrize(

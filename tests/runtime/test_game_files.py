@@ -97,6 +97,15 @@ def test_rules_and_hashing_are_taken_over(watching: Watching, caplog: pytest.Log
     assert watching.waiting() == []
 
 
+def test_keys_of_lists_and_groups_are_named(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
+    names = "    unrestrictions: {UnrestrictedName: [bot]}\n    registration: {dialog: {showBody: true}}\n"
+    watching.write(SETTINGS + names + "ExternalBoardOptions: {nonActivedUserGroup: 3}\n")
+    assert [taken.unrestricted_names for taken in watching.taken] == [("bot",)]
+    assert watching.waiting() == ["ExternalBoardOptions.nonActivedUserGroup"]
+    applied = "settings.registration.dialog, settings.unrestrictions.UnrestrictedName"
+    assert caplog.messages[-1] == f"AuthMe's config.yml has changed; now in effect: {applied}"
+
+
 def test_another_table_waits_for_a_restart_and_is_told_once(
     watching: Watching, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -40,7 +40,7 @@ Warnings = Annotated[
         "busy; the change is saved and will be applied. player_locked: the user may play, but the name's row in "
         "AuthMe's table is another player's, or locked; a locked one opens once a password is set. "
         "still_online_rcon_off: the player seems to be in the game and cannot be kicked. authme_cache_on: AuthMe may "
-        "use its cache for up to 15 minutes.",
+        "use old data, also an old password, for up to 15 minutes after it last looked the player up.",
         examples=[["player_pending"]],
     ),
 ]

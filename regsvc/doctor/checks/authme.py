@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
+from plugin_bridge.authme.config import Backend
 from plugin_bridge.authme.messages import KICKED, find_strangers_text
 from regsvc.core.addresses import is_loopback
-from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.finding import Check, Severity, Symptom, check
+from regsvc.doctor.finding import Check, Severity, Symptom, check, list_some
 
 
 @check(
@@ -75,8 +76,9 @@ def value_is_ignored(facts: Facts) -> Iterator[Sentence]:
     Severity.RISKY,
     means="AuthMe caches players, including the fact that a name is not registered (DataSource.caching).",
     why=(
-        "Players who tried to join before their approval see “not registered” for 5 to 15 minutes after it. "
-        "After a password change on the web, the old password works as long."
+        "Players who tried to join before their approval see “not registered” for 5 to 15 minutes after it. AuthMe may "
+        "go on accepting an old password, also that of a banned player, for up to 15 minutes after it last looked the "
+        "player up; the next sync run then kicks the banned player, which needs RCON."
     ),
     do="Switch the cache off and restart the game server; /authme reload does not clear it.",
     where=FixLocation(Source.AUTHME, "DataSource.caching: false"),
@@ -135,8 +137,8 @@ def guests_may_play(facts: Facts) -> Iterator[Sentence]:
 )
 def strangers_learn_no_address(facts: Facts) -> Iterator[Symptom]:
     authme, config = facts.authme, facts.config
-    if authme.registration_enabled and not authme.kick_non_registered:
-        return  # they register in the game, which is a finding of its own
+    if (authme.registration_enabled or authme.dialogs) and not authme.kick_non_registered:
+        return  # they register in the game, or the text is behind a form: findings of their own
     found = find_strangers_text(authme)
     host = urlsplit(config.base_url()).hostname or ""
     if found is None or is_loopback(host):
@@ -164,7 +166,130 @@ def strangers_learn_no_address(facts: Facts) -> Iterator[Symptom]:
     yield Symptom(title, do, f"{found.file}: {found.key}")
 
 
+@check(
+    "authme.dialogs",
+    Severity.RISKY,
+    means="AuthMe 6 shows players without an account a form to register, although they cannot register in the game.",
+    why=(
+        "On a current Paper server, it covers the game before or after the join. Players choose a password in vain, "
+        "and do not see the text with your address, which is behind it."
+    ),
+    do=(
+        "Let AuthMe kick them before that, write the address of the registration page into the text that they see then "
+        "(registration.reg_only in AuthMe's messages folder), and run /authme reload. Or switch both dialogs off."
+    ),
+    where=FixLocation(Source.AUTHME, "settings.restrictions.kickNonRegistered: true"),
+)
+def form_leads_nowhere(facts: Facts) -> Iterator[Sentence]:
+    authme = facts.authme
+    is_shown = authme.dialogs and authme.forces_registration and not authme.kick_non_registered
+    if is_shown and not authme.registration_enabled:
+        yield Sentence(
+            "AuthMe shows a form to register ({keys}), and settings.registration.enabled is false.",
+            keys=", ".join(authme.dialogs),
+        )
+
+
+@check(
+    "authme.unrestricted_names",
+    Severity.RISKY,
+    means="Some names join without AuthMe (settings.unrestrictions.UnrestrictedName).",
+    why=(
+        "Anyone can play under such a name, without a password. To register the name here changes nothing about that, "
+        'and to ban it only if bans apply in the game, too (game.on_ban = "ban").'
+    ),
+    do="Take the names out of the list, and run /authme reload.",
+    where=FixLocation(Source.AUTHME, "settings.unrestrictions.UnrestrictedName: []"),
+)
+def names_need_no_password(facts: Facts) -> Iterator[Sentence]:
+    names = facts.authme.unrestricted_names
+    if names:
+        yield plural(
+            len(names),
+            "AuthMe lets {count} name in without a password: {names}",
+            "AuthMe lets {count} names in without a password: {names}",
+            names=list_some(names),
+        )
+
+
+@check(
+    "authme.logins_without_password",
+    Severity.RISKY,
+    means="AuthMe lets players in without a password, and bans do not reliably keep them out: by session or premium "
+    "account where RCON is off, or Bedrock players.",
+    why=(
+        "A ban replaces the password, for which AuthMe does not ask here. A sync run takes sessions and premium "
+        "accounts from banned players, but who joined before it stays in the game unless they are kicked."
+    ),
+    do="Switch RCON on (enable-rcon and rcon.password in server.properties), or these logins off.",
+    where=FixLocation(Source.AUTHME),
+)
+def players_need_no_password(facts: Facts) -> Iterator[Symptom]:
+    authme, can_kick = facts.authme, facts.can_kick
+    # with RCON a banned player is out by the next sync run, which is no reason to advise against a comfort of players
+    switches = {
+        "settings.sessions.enabled": authme.sessions_enabled and not can_kick,
+        "settings.enablePremium": authme.premium_enabled and not can_kick,
+    }
+    for key in [key for key, is_risky in switches.items() if is_risky]:
+        where = facts.describe(FixLocation(Source.AUTHME, f"{key}: false"))
+        yield Symptom(Sentence("{key} is true, and RCON is off.", key=key), where=where)
+    is_banned_in_game = can_kick and facts.config.game.on_ban == "ban"
+    if authme.bedrock_auto_login and authme.hooks_floodgate and not is_banned_in_game:
+        key = "3rdPartyFeature.features.bedrockAutoLogin"
+        yield Symptom(
+            Sentence("{key} is true: banned Bedrock players are logged in, too, each time they join.", key=key),
+            Sentence(
+                'Switch it off, or let bans apply in the game, too, with RCON on and game.on_ban = "ban" in our config.'
+            ),
+            facts.describe(FixLocation(Source.AUTHME, f"{key}: false")),
+        )
+
+
+@check(
+    "authme.group",
+    Severity.RISKY,
+    means="AuthMe's group of players who are not activated keeps approved players out, or has no effect.",
+    why=(
+        "AuthMe refuses every kind of login in that group (ExternalBoardOptions.nonActivedUserGroup), also those "
+        "without a password. The companion therefore puts the players there whom it locks, if it can."
+    ),
+    do="Set the group to a number that none of the players has who may join, or leave the name of the column empty.",
+    where=FixLocation(Source.AUTHME, "ExternalBoardOptions.nonActivedUserGroup"),
+)
+def group_is_no_lock(facts: Facts) -> Iterator[Sentence | Symptom]:
+    authme = facts.authme
+    if not authme.columns.group:
+        return
+    if authme.backend == Backend.SQLITE:
+        yield Symptom(
+            Sentence(
+                "ExternalBoardOptions.mySQLColumnGroup is {column}, which AuthMe ignores on SQLite.",
+                column=authme.columns.group,
+            ),
+            Sentence("Leave it empty, or move AuthMe to MariaDB or MySQL."),
+            facts.describe(FixLocation(Source.AUTHME, "ExternalBoardOptions.mySQLColumnGroup: ''")),
+        )
+    elif authme.lock_group is None:
+        yield Sentence(
+            "ExternalBoardOptions.mySQLColumnGroup is {column}, and nonActivedUserGroup is not set.",
+            column=authme.columns.group,
+        )
+    elif names := facts.player_row_counts.unactivated:
+        yield Symptom(
+            plural(
+                len(names),
+                "{count} player is in the group {group}, in which AuthMe lets nobody log in: {names}",
+                "{count} players are in the group {group}, in which AuthMe lets nobody log in: {names}",
+                group=authme.lock_group,
+                names=list_some(names),
+            ),
+            Sentence("If they may join, activate them in the forum, or give them another group with SQL."),
+        )
+
+
 CHECKS: Final[tuple[Check, ...]] = (
     *(authme_is_missing, authme_is_unusable, backend_is_unsupported, value_is_ignored),
-    *(cache_is_on, game_registers_too, guests_may_play, strangers_learn_no_address),
+    *(cache_is_on, game_registers_too, guests_may_play, strangers_learn_no_address, form_leads_nowhere),
+    *(names_need_no_password, players_need_no_password, group_is_no_lock),
 )

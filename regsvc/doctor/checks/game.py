@@ -7,7 +7,7 @@ from regsvc.config.value_checks import is_placeholder, missing_folder_reason
 from regsvc.core.addresses import is_loopback, is_public
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.finding import Check, Severity, check
+from regsvc.doctor.finding import Check, Severity, check, list_some
 
 _SHORTEST_PASSWORD: Final = 12
 _MAX_NAMES: Final = 5
@@ -75,7 +75,7 @@ def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
     players = facts.players.registered_operators
     free = sorted(set(facts.operator_levels) - facts.ours.registered_operators - (players or set()))
     if players is not None and free:
-        names = ", ".join(free[:_MAX_NAMES]) + (", …" if len(free) > _MAX_NAMES else "")
+        names = list_some(free, _MAX_NAMES)
         yield Sentence("No player has registered as {names}, and the name is an operator's.", names=names)
 
 

@@ -10,7 +10,7 @@ from regsvc.doctor.facts.databases import unwritable_paths
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.player_table import PlayerColumn
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
-from regsvc.doctor.finding import Check, Severity, Symptom, check
+from regsvc.doctor.finding import Check, Severity, Symptom, check, list_some
 
 # Columns our INSERT always fills; `email` keeps its default if the user has none.
 _INSERTED_COLUMNS: Final = ("username", "realname", "password", "salt", "register_date", "register_ip")
@@ -18,7 +18,6 @@ _INSERTED_COLUMNS: Final = ("username", "realname", "password", "salt", "registe
 _OPTIONAL_COLUMNS: Final = frozenset({"premium_uuid", "totp"})
 _TEXT_COLUMNS: Final = ("username", "realname", "email")
 _UTF8: Final = ("utf8", "utf8mb3", "utf8mb4")
-_MAX_NAMES: Final = 3
 
 
 @check(
@@ -85,6 +84,8 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
     table, columns = facts.player_table, facts.authme.columns
     for field in columns.__dataclass_fields__:
         name = str(getattr(columns, field))
+        if field == "group" and facts.authme.backend == Backend.SQLITE:
+            continue  # AuthMe does not read it there
         if name and field not in _OPTIONAL_COLUMNS and table.find(name) is None:
             key = columns.__dataclass_fields__[field].metadata["key"]
             where = facts.describe(FixLocation(Source.AUTHME, f"{key}: {name}"))
@@ -236,7 +237,7 @@ def names_are_mixed_case(facts: Facts) -> Iterator[Sentence]:
             len(names),
             "{count} name is not in lower case in AuthMe's table: {names}",
             "{count} names are not in lower case in AuthMe's table: {names}",
-            names=_examples(names),
+            names=list_some(names),
         )
 
 
@@ -255,7 +256,7 @@ def names_are_there_twice(facts: Facts) -> Iterator[Sentence]:
             len(names),
             "{count} name appears in AuthMe's table more than once, in different case: {names}",
             "{count} names appear in AuthMe's table more than once, in different case: {names}",
-            names=_examples(names),
+            names=list_some(names),
         )
 
 
@@ -324,8 +325,3 @@ def _enlarge(facts: Facts, column: PlayerColumn) -> str:
 
 def _is_narrow(column: PlayerColumn) -> bool:
     return column.charset is not None and column.charset.lower() not in _UTF8
-
-
-def _examples(names: tuple[str, ...]) -> str:
-    more = ", …" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more

@@ -174,7 +174,7 @@ def _inspect_authme(
             return AuthMeDatabase(None)
         with closing(ReadOnlySqlite(authme.sqlite_file, in_process=in_process)) as database:
             found = inspect_table(database, None, authme.table)
-            table = found and with_row_counts(database, None, authme.table, authme.columns, found)
+            table = found and with_row_counts(database, None, authme, found)
             return AuthMeDatabase(table, registered_operators=_find_players(database, table, None, authme, operators))
     assert isinstance(location.database, MySQLDatabase)
     with closing(ReadOnlyMySql(location.database)) as server:
@@ -199,7 +199,7 @@ def _inspect_shared_table(database: ReadOnlyMySql, authme: AuthMeConfig, operato
     missing = _missing_row_rights(database, table, authme)
     found: frozenset[str] | None = None
     if table is not None and "SELECT" not in missing:
-        table = with_row_counts(database, authme.database, authme.table, authme.columns, table)
+        table = with_row_counts(database, authme.database, authme, table)
         found = _find_players(database, table, authme.database, authme, operators)
     username = None if table is None else table.find(authme.columns.username)
     takes_accents = username is not None and not distinguishes(database, username, "é", "e")

@@ -35,6 +35,7 @@ from regsvc.doctor.facts.player_table import PlayerTable
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
 from regsvc.doctor.facts.running_daemon import RunningDaemon, find_running_daemon
 from regsvc.notifications.mail.backends import make_mail_backend
+from regsvc.notifications.rcon.address import find_rcon_address
 
 
 class Source(StrEnum):
@@ -148,6 +149,12 @@ class Facts:
         if not isinstance(self._properties, ServerProperties):
             raise FactUnavailable
         return self._properties
+
+    @property
+    def can_kick(self) -> bool:
+        """Whether players can be kicked: the remote console is in use."""
+        properties = self._properties if isinstance(self._properties, ServerProperties) else None
+        return find_rcon_address(self.config.game, properties) is not None
 
     @cached_property
     def _operators(self) -> dict[str, int] | ServerFileError:

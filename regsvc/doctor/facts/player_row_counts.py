@@ -4,7 +4,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from plugin_bridge.authme.players import OLDEST_MS
@@ -21,7 +21,8 @@ class PlayerRowCounts:
 
     `mixed_case`: names not in lower case that have no other row; `twice`: those with another row of the same lower-case
     name (at most 100 of each). `undated`: rows without any time; `old`: these, and rows whose newest time is in
-    seconds; `in_seconds`: rows with any time in seconds.
+    seconds; `in_seconds`: rows with any time in seconds. `unactivated`: names in the group that AuthMe lets nobody in
+    with, without being locked by us (at most 100).
     """
 
     mixed_case: tuple[str, ...]
@@ -29,15 +30,19 @@ class PlayerRowCounts:
     undated: int
     old: int
     in_seconds: int
+    unactivated: tuple[str, ...] = ()
 
 
-def count_rows(database: ReadOnlyDatabase, table: str, username: str, times: list[str]) -> PlayerRowCounts | None:
+def count_rows(
+    database: ReadOnlyDatabase, table: str, username: str, times: list[str], unactivated: str | None = None
+) -> PlayerRowCounts | None:
     """Count the rows; None if it takes too long. `table`: the table in SQL; `times`: its columns with milliseconds.
 
-    Raises `DatabaseUnreadable`.
+    `unactivated`: the condition of those rows in SQL; None on SQLite, and where there is no such group. Raises
+    `DatabaseUnreadable`.
     """
     if isinstance(database, ReadOnlyMySql):
-        return _rows_in_mysql(database, table, username, times)
+        return _rows_in_mysql(database, table, username, times, unactivated)
     return _rows_in_sqlite(database, table, username, times)
 
 
@@ -62,16 +67,21 @@ def _count_columns(times: list[str], *, is_sqlite: bool) -> str:
     return selected
 
 
-def _rows_in_mysql(database: ReadOnlyMySql, table: str, username: str, times: list[str]) -> PlayerRowCounts | None:
+def _rows_in_mysql(
+    database: ReadOnlyMySql, table: str, username: str, times: list[str], unactivated: str | None
+) -> PlayerRowCounts | None:
     is_mixed = f"BINARY `{username}` <> BINARY LOWER(`{username}`)"
+    select = f"SELECT `{username}` AS name FROM {table}"
     try:
         with database.statement_timeout(_TIMEOUT):
-            mixed = database.rows(f"SELECT `{username}` AS name FROM {table} WHERE {is_mixed} LIMIT {_MAX_NAMES}")
+            mixed = database.rows(f"{select} WHERE {is_mixed} LIMIT {_MAX_NAMES}")
+            kept_out = database.rows(f"{select} WHERE {unactivated} LIMIT {_MAX_NAMES}") if unactivated else []
             sums = database.row(f"SELECT {_count_columns(times, is_sqlite=False)} FROM {table}") or {}
     except StatementTimeout:
         return None
     names = [str(row["name"]) for row in mixed]
-    return _sum_up(names, _list_twice(database, table, username, names), [sums])
+    counts = _sum_up(names, _list_twice(database, table, username, names), [sums])
+    return replace(counts, unactivated=tuple(str(row["name"]) for row in kept_out))
 
 
 def _rows_in_sqlite(database: ReadOnlyDatabase, table: str, username: str, times: list[str]) -> PlayerRowCounts | None:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from plugin_bridge.authme.config import ColumnNames
+from plugin_bridge.authme.config import AuthMeConfig
+from plugin_bridge.authme.players import LOCK_PREFIX
 from regsvc.doctor.facts.player_row_counts import PlayerRowCounts, count_rows
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase, Row
 
@@ -64,13 +65,20 @@ def inspect_table(database: ReadOnlyDatabase, schema: str | None, table: str) ->
 
 
 def with_row_counts(
-    database: ReadOnlyDatabase, schema: str | None, name: str, columns: ColumnNames, table: PlayerTable
+    database: ReadOnlyDatabase, schema: str | None, authme: AuthMeConfig, table: PlayerTable
 ) -> PlayerTable:
     """Return the table with row counts, if it has names and can be counted in time. Raises `DatabaseUnreadable`."""
+    columns = authme.columns
     if table.find(columns.username) is None:
         return table
     times = [name for name in (columns.register_date, columns.last_login) if table.find(name)]
-    return replace(table, rows=count_rows(database, sql_name(schema, name), columns.username, times))
+    unactivated = None
+    if authme.lock_group is not None and table.find(columns.group) and table.find(columns.password):
+        unactivated = f"COALESCE(`{columns.group}`, 0) = {authme.lock_group}"  # AuthMe reads NULL as 0
+        unactivated += f" AND LEFT(`{columns.password}`, {len(LOCK_PREFIX)}) <> '{LOCK_PREFIX}'"
+    return replace(
+        table, rows=count_rows(database, sql_name(schema, authme.table), columns.username, times, unactivated)
+    )
 
 
 def find_names(database: ReadOnlyDatabase, table: str, column: str, names: Collection[str]) -> frozenset[str]:
