@@ -1,7 +1,7 @@
 """Application context: config, database, AuthMe's table, keys and operators."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +48,14 @@ class AppContext:
     location: DatabaseLocation
     keys: Keys
     ops: OpsFile
-    server_properties: PropertiesFile
+    properties_files: Mapping[str, PropertiesFile]
+    """The server.properties of each game server (`Config.game_servers`)."""
     now: Clock
+
+    @property
+    def server_properties(self) -> PropertiesFile:
+        """The main game server's server.properties."""
+        return self.properties_files[""]
 
     def level_of(self, username: str) -> int:
         """Return the operator level; 0 for others, and for operators below `auth.min_operator_level`."""
@@ -104,5 +110,5 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     check_recorded_location(config.server.state_dir, location)
     bind_models(location.database)
     ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
-    properties = PropertiesFile(config.game.server_properties_path)
+    properties = {name: PropertiesFile(game.server_properties_path) for name, game in config.game_servers.items()}
     return AppContext(config, authme, location, keys, ops, properties, now)
