@@ -9,6 +9,7 @@ from peewee import PeeweeException
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import OpsFile, PropertiesFile
+from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
@@ -50,6 +51,8 @@ class AppContext:
     ops: OpsFile
     properties_files: Mapping[str, PropertiesFile]
     """The server.properties of each game server (`Config.game_servers`)."""
+    uuids: PlayerUuids
+    """The main game server's UUIDs of players, if AuthMe's table has a column for them."""
     now: Clock
 
     @property
@@ -111,4 +114,5 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     bind_models(location.database)
     ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
     properties = {name: PropertiesFile(game.server_properties_path) for name, game in config.game_servers.items()}
-    return AppContext(config, authme, location, keys, ops, properties, now)
+    uuids = PlayerUuids(config.game.directory if authme and authme.columns.uuid else None, properties[""])
+    return AppContext(config, authme, location, keys, ops, properties, uuids, now)

@@ -10,6 +10,7 @@ from plugin_bridge.authme.config import LEGACY_HASHES_KEY as LEGACY_HASHES
 from plugin_bridge.authme.config import PASSWORD_HASH_KEY as PASSWORD_HASH
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import PropertiesFile
+from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme
@@ -44,7 +45,9 @@ class Watching:
         config: Config = load_config(None, {}, {"game.directory": str(game.directory)})
         self.properties = PropertiesFile(game.properties_file)
         self.pending = PendingRestart()
-        self.watch = GameFileWatcher(config, read_authme(config), self.properties, self._take, self.pending)
+        self.uuids = PlayerUuids(game.directory, self.properties)
+        files = {"": self.properties}
+        self.watch = GameFileWatcher(config, read_authme(config), files, self.uuids, self._take, self.pending)
         self.look()
 
     def look(self) -> None:
