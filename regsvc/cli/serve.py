@@ -67,6 +67,7 @@ class Daemon:
             context.properties_files,
             context.uuids,
             app.live.apply_authme,
+            app.live.apply_other_authmes,
             pending_restart,
         )
         self._has_synced = asyncio.Event()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from plugin_bridge.authme.config_changes import plan_change
 from plugin_bridge.server.files import PropertiesFile
 from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.sections import Config, ConfigError
-from regsvc.database.location import read_authme
+from regsvc.database.location import read_authme, read_other_authmes
 from regsvc.runtime.pending_restart import PendingRestart
 
 log = logging.getLogger(__name__)
@@ -62,18 +62,22 @@ class GameFileWatcher:
         properties_files: Mapping[str, PropertiesFile],
         uuids: PlayerUuids,
         apply_config: Callable[[AuthMeConfig], None],
+        apply_others: Callable[[Iterable[object]], None],
         pending_restart: PendingRestart,
     ) -> None:
         """`apply_config` receives the new effective config on the loop; it raises `ConfigError` if it is unusable.
 
+        `apply_others` receives AuthMe's configs on the other game servers, or errors (`read_other_authmes`).
         `properties_files`, by server (`Config.game_servers`), and `uuids` are refreshed when their files have changed.
         """
         self._config = config
         self._running = running
         self._apply_config = apply_config
+        self._apply_others = apply_others
         self._pending_restart = pending_restart
         self._uuids = uuids
         self._authme = _WatchedFile(config.authme_config_path)
+        self._others = [_WatchedFile(server.authme_config_path) for server in config.servers]
         self._properties = [
             _Properties(server, _WatchedFile(path), properties_files[server])
             for server, game in config.game_servers.items()
@@ -82,16 +86,20 @@ class GameFileWatcher:
 
     async def poll(self) -> None:
         """Check all files once, with one call to a thread; a job calls this every few seconds."""
-        authme, *servers = await asyncio.to_thread(self._look)
+        authme, others, servers = await asyncio.to_thread(self._look)
         if self._authme.has_changed(authme):
             await self._read_authme()
+        if any(file.has_changed(stamp) for file, stamp in zip(self._others, others, strict=True)):
+            self._apply_others((await asyncio.to_thread(read_other_authmes, self._config)).values())
         for properties, stamp in zip(self._properties, servers, strict=True):
             if properties.watched.has_changed(stamp) or properties.known is None:
                 await self._read_properties(properties)
 
-    def _look(self) -> list[_Stamp]:
+    def _look(self) -> tuple[_Stamp, list[_Stamp], list[_Stamp]]:
+        """Return the states of AuthMe's config, of those on other servers, and of each server.properties."""
         self._uuids.refresh()
-        return [_find_stamp(watched.path) for watched in (self._authme, *(of.watched for of in self._properties))]
+        others = [_find_stamp(file.path) for file in self._others]
+        return _find_stamp(self._authme.path), others, [_find_stamp(of.watched.path) for of in self._properties]
 
     async def _read_authme(self) -> None:
         try:

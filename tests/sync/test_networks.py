@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.accounts.player_warnings import STILL_ONLINE_RCON_OFF
+from regsvc.accounts.player_warnings import AUTHME_CACHE_ON, STILL_ONLINE_RCON_OFF
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.rcon.queue import KIND
 from tests.support.authme.authme_tables import find_player
@@ -147,3 +147,15 @@ def test_a_server_with_rcon_off_is_told_of_and_the_others_are_served(
     assert network.authme.login("Bob", PASSWORD)
     assert network.decide("ban", "Bob").warnings == (STILL_ONLINE_RCON_OFF,)
     assert outcomes()[1:] == [("kick", "main", None)]
+
+
+def test_an_authme_that_remembers_on_any_server_is_told_of(
+    network: ServiceHarness, survival: tuple[GameServer, RconServer]
+) -> None:
+    network.register("Alice")
+    survival[0].install_authme(network.table, {"DataSource.caching": True})
+    network.restart()
+    assert network.decide("approve", "Alice").warnings == (AUTHME_CACHE_ON,)
+    survival[0].authme_config.write_text("DataSource: [", encoding="utf-8")
+    network.restart()
+    assert network.decide("ban", "Alice").warnings == ()

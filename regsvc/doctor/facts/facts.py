@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from peewee import Database, MySQLDatabase
 
-from plugin_bridge.authme.config import AuthMeConfig, Backend
+from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
 from plugin_bridge.server.files import (
     HIGHEST_LEVEL,
     ServerFileError,
@@ -23,10 +23,10 @@ from plugin_bridge.server.files import (
     read_server_properties,
 )
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
-from regsvc.config.sections import AuthSection, Config, ConfigError
+from regsvc.config.sections import AuthSection, Config, ConfigError, GameServer
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.names import name_key
-from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
+from regsvc.database.location import DatabaseLocation, read_authme, read_other_authmes, resolve_location
 from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.own_tables import OwnTables
@@ -55,6 +55,18 @@ class FixLocation:
 
     source: Source
     key: str = ""
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """Facts about one game server. `name` is "" for the main one.
+
+    `properties`: its server.properties, what is wrong with it, or None if its folder is not configured.
+    """
+
+    name: str
+    game: GameServer
+    properties: ServerProperties | ServerFileError | None
 
 
 class FactUnavailable(Exception):
@@ -135,19 +147,22 @@ class Facts:
         return self._authme
 
     @cached_property
-    def _properties(self) -> ServerProperties | ServerFileError | None:
-        path = self.config.game.server_properties_path
-        return None if path is None else _result_or_error(lambda: read_server_properties(path), ServerFileError)
+    def other_authmes(self) -> dict[str, AuthMeConfig | AuthMeConfigError]:
+        """AuthMe's configs on the other game servers, by name, or what is wrong with them."""
+        return read_other_authmes(self.config)
 
-    @property
-    def properties_problem(self) -> str | None:
-        return str(self._properties) if isinstance(self._properties, ServerFileError) else None
+    @cached_property
+    def servers(self) -> list[ServerFacts]:
+        """All game servers, the main one first."""
+        return [ServerFacts(name, game, _read_properties(game)) for name, game in self.config.game_servers.items()]
 
     @property
     def properties(self) -> ServerProperties:
-        if not isinstance(self._properties, ServerProperties):
+        """The main game server's server.properties."""
+        properties = self.servers[0].properties
+        if not isinstance(properties, ServerProperties):
             raise FactUnavailable
-        return self._properties
+        return properties
 
     @cached_property
     def _operators(self) -> dict[str, int] | ServerFileError:
@@ -328,3 +343,8 @@ def _result_or_error(look: Callable[[], T], problem: type[E]) -> T | E:
         return look()
     except problem as error:
         return error
+
+
+def _read_properties(game: GameServer) -> ServerProperties | ServerFileError | None:
+    path = game.server_properties_path
+    return None if path is None else _result_or_error(lambda: read_server_properties(path), ServerFileError)
