@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
 import threading
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +58,7 @@ class OpsFile:
         with self._lock:
             stamp: object = _UNKNOWN
             try:
-                stamp = _find_stamp(self._path)
+                stamp = find_stamp(self._path)
                 if stamp == self._loaded:
                     return
                 levels = {} if stamp is None else _read_levels(self._path)
@@ -84,7 +82,7 @@ class OpsFile:
 def read_operators(path: Path) -> dict[str, int]:
     """Return the operator levels by lower-case name; empty where there is no file. Raises `ServerFileError`."""
     try:
-        return {} if _find_stamp(path) is None else _read_levels(path)
+        return {} if find_stamp(path) is None else _read_levels(path)
     except (OSError, ValueError, RecursionError) as problem:
         raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
 
@@ -108,7 +106,7 @@ class ServerProperties:
 def read_server_properties(path: Path) -> ServerProperties:
     """Read the file, with the server's default for each missing or unusable value. Raises `ServerFileError`."""
     try:
-        text = _decode(_read_bounded(path))
+        text = _decode(read_bounded(path))
     except (OSError, ValueError) as problem:
         raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
     found = _parse_properties(text)
@@ -152,7 +150,7 @@ class PropertiesFile:
             return None
         with self._lock:
             try:
-                stamp = _find_stamp(self._path)
+                stamp = find_stamp(self._path)
                 if stamp != self._loaded:
                     self._current = None if stamp is None else read_server_properties(self._path)
                     self._loaded = stamp
@@ -162,27 +160,13 @@ class PropertiesFile:
             return self._current
 
 
-def find_uuid(properties: ServerProperties | None, name: str) -> str | None:
-    """Return the UUID that a server in offline mode gives the player of this exact name.
-
-    None where the name alone does not decide: in online mode, or where the server's properties are unknown.
-    """
-    if properties is None or properties.online_mode:
-        return None
-    return _offline_uuid(name)
-
-
-def _offline_uuid(name: str) -> str:
-    digest = hashlib.md5(f"OfflinePlayer:{name}".encode(), usedforsecurity=False).digest()
-    return str(uuid.UUID(bytes=digest, version=3))
-
-
 def _reason_of(problem: Exception) -> str:
     """Return the reason without the path, which the caller names."""
     return str(problem.strerror) if isinstance(problem, OSError) else str(problem)
 
 
-def _find_stamp(path: Path) -> _Stamp:
+def find_stamp(path: Path) -> _Stamp:
+    """Return what changes with the file, or None if there is none. Raises OSError."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -190,7 +174,8 @@ def _find_stamp(path: Path) -> _Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _read_bounded(path: Path) -> bytes:
+def read_bounded(path: Path) -> bytes:
+    """Return the content. Raises OSError, and ValueError if it is larger than `MAX_FILE_BYTES`."""
     require_regular_file(path)
     with path.open("rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
@@ -201,7 +186,7 @@ def _read_bounded(path: Path) -> bytes:
 
 def _read_levels(path: Path) -> dict[str, int]:
     """Return level by lower-case name, skipping entries that lack either. Raises ValueError if it is not a list."""
-    entries = json.loads(_read_bounded(path).decode("utf-8-sig"))
+    entries = json.loads(read_bounded(path).decode("utf-8-sig"))
     if not isinstance(entries, list):
         raise ValueError("it is not a list")
     levels: dict[str, int] = {}

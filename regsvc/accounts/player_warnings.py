@@ -49,9 +49,9 @@ class PlayerWarnings:
         """Return the warnings of a transition or of "password" for this account as it is before."""
         if not self.is_bridge_on or decision in _LEAVES_ROWS_ALONE:
             return set()
-        warnings = {AUTHME_CACHE_ON} if self.live.authme.is_cached else set()
+        warnings = {AUTHME_CACHE_ON} if self.live.is_cached else set()
         is_marked_online = account.player is not None and account.player.is_logged == 1
-        if decision in _ENDS_PLAY and is_marked_online and not self.console.is_on:
+        if decision in _ENDS_PLAY and is_marked_online and not self.console.is_on_everywhere:
             warnings.add(STILL_ONLINE_RCON_OFF)
         return warnings
 

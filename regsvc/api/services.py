@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -101,6 +101,8 @@ class Services:
     updates: Updates
     plugin: PluginVersionCache
     game_status: GameStatus
+    network: Mapping[str, GameStatus]
+    """The status of each game server by name, the main one first; empty if there is only one."""
     doctor: CachedCheckup
     events: EventStreams
 

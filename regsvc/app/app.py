@@ -116,6 +116,7 @@ class App:
             updates=self.game_parts.updates,
             plugin=self.game_parts.plugin,
             game_status=self.game_parts.game_status,
+            network=self.game_parts.network,
             doctor=CachedCheckup(self._gather_facts, now),
             events=self.events,
         )

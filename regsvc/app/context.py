@@ -1,7 +1,7 @@
 """Application context: config, database, AuthMe's table, keys and operators."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from peewee import PeeweeException
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import OpsFile, PropertiesFile
+from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
@@ -48,8 +49,16 @@ class AppContext:
     location: DatabaseLocation
     keys: Keys
     ops: OpsFile
-    server_properties: PropertiesFile
+    properties_files: Mapping[str, PropertiesFile]
+    """The server.properties of each game server (`Config.game_servers`)."""
+    uuids: PlayerUuids
+    """The main game server's UUIDs of players, if AuthMe's table has a column for them."""
     now: Clock
+
+    @property
+    def server_properties(self) -> PropertiesFile:
+        """The main game server's server.properties."""
+        return self.properties_files[""]
 
     def level_of(self, username: str) -> int:
         """Return the operator level; 0 for others, and for operators below `auth.min_operator_level`."""
@@ -104,5 +113,6 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     check_recorded_location(config.server.state_dir, location)
     bind_models(location.database)
     ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
-    properties = PropertiesFile(config.game.server_properties_path)
-    return AppContext(config, authme, location, keys, ops, properties, now)
+    properties = {name: PropertiesFile(game.server_properties_path) for name, game in config.game_servers.items()}
+    uuids = PlayerUuids(config.game.directory if authme and authme.columns.uuid else None, properties[""])
+    return AppContext(config, authme, location, keys, ops, properties, uuids, now)

@@ -1,6 +1,6 @@
-"""Wiring of the game server's status, the plugin's version and update checks."""
+"""Wiring of the game servers' status, the plugin's version and update checks."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -8,8 +8,9 @@ from functools import partial
 from plugin_bridge.server.files import PropertiesFile
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.app.context import AppContext
-from regsvc.config.sections import Config
-from regsvc.core.game_address import GameAddress, find_game_address
+from regsvc.config.sections import Config, GameServer
+from regsvc.core.clock import Clock
+from regsvc.core.game_address import find_game_address
 from regsvc.runtime.game_status import PING_INTERVAL, GameStatus
 from regsvc.runtime.jobs import Job
 from regsvc.runtime.plugin_version import PluginVersionCache
@@ -23,10 +24,10 @@ class GameParts:
     updates: Updates
     plugin: PluginVersionCache
     game_status: GameStatus
+    network: Mapping[str, GameStatus]
+    """The status of each game server by name, the main one first; empty if there is only one."""
     has_game: bool
     """Whether the config names the game server."""
-    find_game_address: Callable[[], GameAddress | None]
-    """Return the game server's address or None. Blocking; raises `ServerFileError`."""
 
     def list_jobs(self) -> list[Job]:
         """Return the periodic jobs of the features that are on."""
@@ -35,25 +36,40 @@ class GameParts:
             jobs.append(
                 Job("updates", POLL_INTERVAL, self.updates.check_if_due, runs_at_start=True, cancel_on_stop=True)
             )
-        if self.has_game:
-            jobs.append(
-                Job("game status", PING_INTERVAL, self.game_status.refresh, runs_at_start=True, cancel_on_stop=True)
-            )
+        for name, status in (self.network or {"": self.game_status}).items():
+            if status is not self.game_status or self.has_game:
+                label = f"game status {name}".rstrip()
+                jobs.append(Job(label, PING_INTERVAL, status.refresh, runs_at_start=True, cancel_on_stop=True))
         return jobs
 
 
 def wire_game(context: AppContext) -> GameParts:
-    config, now = context.config, context.now
+    config = context.config
     game = config.game
     plugins = game.directory / "plugins" if game.directory else None
-    find_address = partial(find_game_address, game.address, game.server_properties_path)
+    statuses = {
+        server: _wire_status(section, context.properties_files[server], context.now)
+        for server, section in config.game_servers.items()
+        if not server or _is_known(section)
+    }
+    main = statuses.pop("")
     return GameParts(
-        updates=Updates(_feeds(config), max(config.updates.every, timedelta(minutes=1)), now),
+        updates=Updates(_feeds(config), max(config.updates.every, timedelta(minutes=1)), context.now),
         plugin=PluginVersionCache(PluginJar(plugins).find_version),
-        game_status=GameStatus(find_address, now, is_hidden=partial(_is_status_hidden, context.server_properties)),
-        has_game=bool(game.address) or game.directory is not None,
-        find_game_address=find_address,
+        game_status=main,
+        network={game.name or config.server.name: main, **statuses} if statuses else {},
+        has_game=_is_known(game),
     )
+
+
+def _wire_status(game: GameServer, properties: PropertiesFile, now: Clock) -> GameStatus:
+    find_address = partial(find_game_address, game.address, game.server_properties_path)
+    return GameStatus(find_address, now, is_hidden=partial(_is_status_hidden, properties))
+
+
+def _is_known(game: GameServer) -> bool:
+    """Return whether the config tells where to ask for the server's status."""
+    return bool(game.address) or game.directory is not None
 
 
 def _is_status_hidden(properties: PropertiesFile) -> bool:

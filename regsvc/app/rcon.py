@@ -1,6 +1,7 @@
-"""Wiring of the game server's remote console."""
+"""Wiring of the game servers' remote consoles."""
 
 from collections.abc import Callable
+from functools import partial
 
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.app.context import AppContext
@@ -18,17 +19,19 @@ def wire_rcon(context: AppContext, runtime: RuntimeParts, reconcile: Callable[[s
     `reconcile` is called with the lower-case name of a player once the player was kicked.
     """
     config, now = context.config, context.now
-    properties = context.server_properties
+    files, servers = context.properties_files, config.game_servers
 
-    def find_current_address() -> RconAddress | None:
-        return find_rcon_address(config.game, properties.refresh())
+    def find_current(server: str) -> RconAddress | None:
+        return find_rcon_address(servers[server], files[server].refresh())
 
-    def find_known_address() -> RconAddress | None:
-        return find_rcon_address(config.game, properties.current)
+    def find_known(server: str) -> RconAddress | None:
+        return find_rcon_address(servers[server], files[server].current)
 
     outbox = Outbox(now, KIND, RCON_RETRY_POLICY)
     store = RconStore(context.location.database, outbox, reconcile, runtime.metrics.count_console_command)
-    transport = RconTransport(find_current_address, runtime.translations, config.server.name, now)
-    queue = RconQueue(outbox, find_known_address, config.game.on_ban, config.server.language, now)
+    current = {server: partial(find_current, server) for server in servers}
+    transport = RconTransport(current, runtime.translations, config.server.name, now)
+    known = {server: partial(find_known, server) for server in servers}
+    queue = RconQueue(outbox, known, config.game.on_ban, config.server.language, now)
     runtime.delivery_workers.add(DeliveryWorker(runtime.worker, store, transport), is_on=lambda: queue.is_on)
     return queue

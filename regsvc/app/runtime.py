@@ -6,6 +6,7 @@ from regsvc.app.context import AppContext
 from regsvc.config.live import LiveConfig
 from regsvc.core.i18n.translations import Translations, load_translations
 from regsvc.database.engine import Worker
+from regsvc.database.location import read_other_authmes
 from regsvc.notifications.delivery import DeliveryWorkers
 from regsvc.runtime.loop_lag import LoopLag
 from regsvc.runtime.metrics import Metrics
@@ -50,8 +51,10 @@ def wire_runtime(context: AppContext) -> RuntimeParts:
     translations = load_translations(
         *([folder] if folder else []), offered=config.server.languages, default=config.server.language
     )
+    live = LiveConfig(config, context.authme)
+    live.apply_other_authmes(read_other_authmes(config).values())
     return RuntimeParts(
-        live=LiveConfig(config, context.authme),
+        live=live,
         worker=worker,
         sync_worker=Worker(database, 1, "sync", also_close=players.close, outage_log=worker.outage_log),
         translations=translations,

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plugin_bridge.server.files import find_uuid
 from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.rcon import wire_rcon
@@ -50,10 +49,7 @@ def wire_sync(
     console = wire_rcon(context, runtime, reconcile_after_kick)
     transitions = Transitions(auth.audit, mail_queue, wire_webhook(context, runtime), console, now)
 
-    def find_game_uuid(username: str) -> str | None:
-        return find_uuid(context.server_properties.current, username)
-
-    steps = StepContext(database, players, transitions, auth.audit, now, find_game_uuid, console)
+    steps = StepContext(database, players, transitions, auth.audit, now, context.uuids.find, console)
     reconciler = Reconciler(steps, runtime.live, context.ops.names)
     service = SyncService(
         runtime.sync_worker,

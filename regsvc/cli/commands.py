@@ -126,6 +126,8 @@ def _check_config(config: Config, context: AppContext) -> int:
         print("AuthMe: none")
     else:
         print(f"AuthMe: {context.authme.source or 'from our config'}, {context.authme.password_hash}")
+    if config.servers:
+        print(f"further game servers: {', '.join(server.name for server in config.servers)}")
     print(f"operators: {len(context.ops.names())}")
     print(_NOT_CHECKED)
     return 0

@@ -6,6 +6,7 @@ from plugin_bridge.server.files import ServerFileError
 from plugin_bridge.server.versions import is_newer
 from regsvc import __version__
 from regsvc.app.game import GameParts
+from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.updates import Product
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
@@ -38,21 +39,28 @@ def _newest(game_parts: GameParts, product: Product, current: str | None, failur
     return f"the newest version is {published.version}{page}"
 
 
-def _no_answer_reason(game_parts: GameParts) -> str:
+def _game_status(game_parts: GameParts) -> int:
+    if not game_parts.has_game and not game_parts.network:
+        print("the config does not say where the game server is: set game.directory or game.address")
+        return 1
+    network = game_parts.network or {"": game_parts.game_status}
+    return max([_server_status(name, status) for name, status in network.items()])
+
+
+def _server_status(name: str, game_status: GameStatus) -> int:
+    prefix = f"{name}: " if name else ""
+    status = asyncio.run(game_status.refresh()).status
+    if status is None:
+        print(f"{prefix}offline: {_no_answer_reason(game_status)}")
+        return 1
+    latency = round(status.latency * 1000)
+    print(f"{prefix}online: {status.online} of {status.max} players, {status.version}, {latency} ms")
+    return 0
+
+
+def _no_answer_reason(game_status: GameStatus) -> str:
     try:
-        address = game_parts.find_game_address()
+        address = game_status.find_address()
     except ServerFileError as error:
         return str(error)
     return f"no answer from {address.host}:{address.port}" if address else "its address is unknown"
-
-
-def _game_status(game_parts: GameParts) -> int:
-    if not game_parts.has_game:
-        print("the config does not say where the game server is: set game.directory or game.address")
-        return 1
-    status = asyncio.run(game_parts.game_status.refresh()).status
-    if status is None:
-        print(f"offline: {_no_answer_reason(game_parts)}")
-        return 1
-    print(f"online: {status.online} of {status.max} players, {status.version}, {round(status.latency * 1000)} ms")
-    return 0

@@ -62,7 +62,13 @@ class Daemon:
         context, pending_restart = app.context, app.runtime_parts.pending_restart
         self._reloader = Reloader(context.config, read_config, self._apply_config, pending_restart)
         self._game_files = GameFileWatcher(
-            context.config, context.authme, context.server_properties, app.live.apply_authme, pending_restart
+            context.config,
+            context.authme,
+            context.properties_files,
+            context.uuids,
+            app.live.apply_authme,
+            app.live.apply_other_authmes,
+            pending_restart,
         )
         self._has_synced = asyncio.Event()
         self._jobs = JobRunner(self._list_jobs())

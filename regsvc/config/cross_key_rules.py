@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from regsvc.config.database_url import split_database_url
 from regsvc.config.host_style import THEMES, brace_warnings, picture_warnings, style_warnings, unusable_style_reason
+from regsvc.config.layers import GAME_SERVERS
 from regsvc.config.sections import ChatSection, Config, MailSection
 from regsvc.config.value_checks import (
     exposed_reason,
@@ -47,6 +48,9 @@ def find_violations(config: Config) -> Iterator[RuleViolation]:
 def config_warnings(config: Config) -> Iterator[str]:
     """Yield sentences about settings that are allowed but risky."""
     yield from game_folder_warnings(config)
+    for server in config.servers:
+        if server.directory is not None and (reason := missing_folder_reason(server.directory)):
+            yield f"the game server {server.name}: {reason}: its remote console and its AuthMe are unknown."
     yield from _language_warnings(config)
     yield from _address_warnings(config)
     yield from brace_warnings(config)
@@ -174,6 +178,18 @@ def _game(config: Config) -> Iterator[RuleViolation]:
     game = config.game
     if game.rcon is True and not game.directory and not game.rcon_password:
         yield RuleViolation("game", "rcon", "it needs game.rcon_password, or game.directory with server.properties")
+    names = {(game.name or config.server.name).casefold()}
+    for number, server in enumerate(config.servers, 1):
+        section = f"{GAME_SERVERS}.{number}"
+        if not server.name:
+            yield RuleViolation(section, "name", 'every server needs a name; write one, such as "survival"')
+        elif server.name.casefold() in names:
+            yield RuleViolation(section, "name", "another server has this name, too; choose one of its own")
+        names.add(server.name.casefold())
+        if not server.directory and not server.rcon_host:
+            yield RuleViolation(section, "directory", "set it to the server's folder, or set rcon_host")
+        elif not server.directory and not server.rcon_password:
+            yield RuleViolation(section, "rcon_host", "it needs rcon_password, or directory with server.properties")
 
 
 def _authme(config: Config) -> Iterator[RuleViolation]:

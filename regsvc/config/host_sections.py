@@ -199,28 +199,53 @@ class DatabaseSection:
 
 
 @dataclass(frozen=True)
-class GameSection:
-    """The game server: its files, its address and its remote console."""
+class GameServer:
+    """Further game servers that share AuthMe's table, behind BungeeCord or Velocity: one [[game.server]] each, in this
+    file only (see docs/networks.md). Its keys mean what they mean in [game], whose server stays the main one.
+    """
 
+    name: str = key.text(
+        "",
+        'Name of this game server among several, such as "lobby"; "" in [game] is server.name.',
+        check=check.short_name,
+    )
     directory: Path | None = key.optional_path(
         "The game server's folder, with ops.json, server.properties and plugins/AuthMe/config.yml."
     )
-    ops_file: Path | None = key.optional_path('List of operators; "" is ops.json in game.directory.')
-    operators: tuple[str, ...] = key.names([], "Names of operators, where ops.json is not accessible.")
     address: str = key.text(
         "", 'Host and port that players connect to; "" takes both from server.properties.', check=check.game_address
     )
-    versions: str = key.text(
-        "", 'Versions of the game that can join, such as "1.20 to 1.21.4", for pages; "" shows the server\'s own.'
-    )
     rcon: Switch = key.switch(
-        "auto", 'Use the remote console (RCON) to kick players; "auto" is on if server.properties enables RCON.'
+        "auto",
+        'Use the remote console (RCON) to kick players; "auto" is on if server.properties enables RCON, or without '
+        "directory if rcon_host and rcon_password are set.",
     )
     rcon_host: str = key.text("", 'Host of the remote console; "" takes it from server.properties.', check=check.host)
     rcon_port: int = key.integer(
         0, "Port of the remote console; 0 takes it from server.properties.", at_least=0, at_most=65535
     )
     rcon_password: str = key.secret("", 'Password of the remote console; "" takes it from server.properties.')
+
+    @property
+    def server_properties_path(self) -> Path | None:
+        """The game's server.properties, or None if the game's folder is not configured."""
+        return self.directory / "server.properties" if self.directory else None
+
+    @property
+    def authme_config_path(self) -> Path | None:
+        """The config.yml of AuthMe in the game's folder, whether or not it exists; None if that is not configured."""
+        return self.directory / "plugins" / "AuthMe" / "config.yml" if self.directory else None
+
+
+@dataclass(frozen=True)
+class GameSection(GameServer):
+    """The game server: its files, its address and its remote console."""
+
+    ops_file: Path | None = key.optional_path('List of operators; "" is ops.json in game.directory.')
+    operators: tuple[str, ...] = key.names([], "Names of operators, where ops.json is not accessible.")
+    versions: str = key.text(
+        "", 'Versions of the game that can join, such as "1.20 to 1.21.4", for pages; "" shows the server\'s own.'
+    )
     on_ban: OnBan = key.choice(
         "kick", OnBan, "Effect of a ban in the running game: kick the player, ban them in the game too, or none."
     )
@@ -229,11 +254,6 @@ class GameSection:
     def ops_path(self) -> Path | None:
         """The list of operators, or None if neither the file nor the game's folder is configured."""
         return self.ops_file or (self.directory / "ops.json" if self.directory else None)
-
-    @property
-    def server_properties_path(self) -> Path | None:
-        """The game's server.properties, or None if the game's folder is not configured."""
-        return self.directory / "server.properties" if self.directory else None
 
 
 @dataclass(frozen=True)
@@ -383,22 +403,6 @@ class UpdatesSection:
     plugin_url: str = key.text(AUTHME_RELEASES, "Feed of AuthMe's latest release.", check=check.web_address)
     own_url: str = key.text("", 'Feed of the companion\'s latest release; "" is none.', check=check.web_address)
     every: timedelta = key.duration("6 hours", "How often to check.")
-
-
-@dataclass(frozen=True)
-class Download:
-    """Files that front ends offer: one table per file, such as [downloads.client]."""
-
-    name: str = key.text("", "Its name.")
-    description: str = key.text("", "Its purpose.")
-    version: str = key.text("", "Its version.")
-    size: str = key.text("", 'Its size as text, such as "12 MB".')
-    url: str = key.text("", "Its address: a web address, or a path on this server.", check=check.web_address_or_path)
-    icon: str = key.text(
-        "",
-        'Its icon: a web address, a path on this server, or a word your own front end knows, such as "gamepad".',
-        check=check.icon,
-    )
 
 
 @dataclass(frozen=True)

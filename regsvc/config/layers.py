@@ -1,7 +1,7 @@
 """Layers of the config: a file, the environment, the command line.
 
-A layer holds tables as TOML would: section, key, value; a download is the section `downloads.<id>`. Nothing
-is checked here except what prevents a layer from being read at all.
+A layer holds tables as TOML would: section, key, value; a download is the section `downloads.<id>`, the second
+[[game.server]] is `game.server.2`. Nothing is checked here except what prevents a layer from being read at all.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import get_type_hints
 
 from plugin_bridge.regular_files import require_regular_file
 from regsvc.config.key_types import keys_of
-from regsvc.config.sections import Config, ConfigError, Download
+from regsvc.config.sections import Config, ConfigError, Download, GameServer
 from regsvc.config.toml_mistakes import explain_mistake
 
 ENVIRONMENT_PREFIX = "COMPANION_"
@@ -23,7 +23,9 @@ CONFIG_VARIABLE = "COMPANION_CONFIG"
 _TEST_PREFIX = "COMPANION_TEST_"
 
 DOWNLOADS = "downloads"
+GAME_SERVERS = "game.server"
 _DOWNLOAD_SECTION = re.compile(r"downloads\.[A-Za-z0-9_-]{1,64}")
+_GAME_SERVER_SECTION = re.compile(r"game\.server\.[0-9]+")
 _COLUMNS_PREFIX = "columns_"
 
 SECTIONS: dict[str, type] = {
@@ -31,7 +33,7 @@ SECTIONS: dict[str, type] = {
     for name, declaring in get_type_hints(Config).items()
     if isinstance(declaring, type) and is_dataclass(declaring)
 }
-"""The dataclass of each section by name, without `downloads`, which is a table of tables."""
+"""The dataclass of each section by name, without `downloads` and `game.server`, of which there may be many."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,16 @@ class Layer:
 
 def section_class(section: str) -> type | None:
     """Return the dataclass that declares a section's keys, or None if there is no such section."""
+    if _GAME_SERVER_SECTION.fullmatch(section):
+        return GameServer
     return Download if _DOWNLOAD_SECTION.fullmatch(section) else SECTIONS.get(section)
+
+
+def header_of(section: str) -> str:
+    """Return the header of a section as people write it; which one of several follows it."""
+    if _GAME_SERVER_SECTION.fullmatch(section):
+        return f"[[{GAME_SERVERS}]] #{section.rpartition('.')[2]}"
+    return f"[{section}]"
 
 
 def file_layer(path: Path) -> Layer:
@@ -72,7 +83,8 @@ def file_layer(path: Path) -> Layer:
         if isinstance(table, dict):
             tables[name] = table
         else:
-            problems.append(f"{path}: {name} must be a section; write its keys below a header such as [server].")
+            example = f"[[{GAME_SERVERS}]]" if name.startswith(GAME_SERVERS) else "[server]"
+            problems.append(f"{path}: {name} must be a section; write its keys below a header such as {example}.")
     return Layer(tables, lambda section, key: str(path), tuple(problems), path.absolute().parent)
 
 
@@ -108,16 +120,25 @@ def command_line_layer(overrides: Mapping[str, object]) -> Layer:
 
 def _may_show(name: str) -> bool:
     """Return whether messages may quote what is written for a key of this name: it is known, and nowhere a secret."""
-    declared = [keys_of(section)[name] for section in (*SECTIONS.values(), Download) if name in keys_of(section)]
+    sections = (*SECTIONS.values(), Download, GameServer)
+    declared = [keys_of(section)[name] for section in sections if name in keys_of(section)]
     return bool(declared) and not any(key.is_secret for key in declared)
 
 
 def _flat_tables(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield the sections of a document, with every download as a section of its own."""
+    """Yield the sections of a document, with every download and every further game server as a section of its own."""
+    game, _dot, servers = GAME_SERVERS.partition(".")
     for name, table in document.items():
         if name == DOWNLOADS and isinstance(table, dict):
             for download, keys in table.items():
                 yield f"{DOWNLOADS}.{download}", keys
+        elif name == game and isinstance(table, dict) and servers in table:
+            given = table[servers]
+            yield name, {key: value for key, value in table.items() if key != servers}
+            if isinstance(given, list):
+                yield from ((f"{GAME_SERVERS}.{number}", keys) for number, keys in enumerate(given, 1))
+            else:
+                yield GAME_SERVERS, given
         else:
             yield name, table
 

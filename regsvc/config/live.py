@@ -1,6 +1,7 @@
 """The configuration in force while the process runs, including the rules derived from AuthMe's own config."""
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plugin_bridge.authme.config import AuthMeConfig
@@ -51,6 +52,7 @@ class LiveConfig:
         """`authme` is None without AuthMe. Raises `ConfigError` for hashing settings that cannot be used."""
         self._current = config
         self._authme = _derive(config, authme)
+        self._is_cached_elsewhere = False
 
     @property
     def current(self) -> Config:
@@ -61,6 +63,15 @@ class LiveConfig:
     def authme(self) -> AuthMeRules:
         """AuthMe's rules in force now."""
         return self._authme
+
+    @property
+    def is_cached(self) -> bool:
+        """Return whether the AuthMe of any game server caches rows."""
+        return self._authme.is_cached or self._is_cached_elsewhere
+
+    def apply_other_authmes(self, authmes: Iterable[object]) -> None:
+        """Take notice of AuthMe's configs on the other game servers; those that cannot be read count for nothing."""
+        self._is_cached_elsewhere = any(isinstance(other, AuthMeConfig) and other.caching for other in authmes)
 
     def apply(self, config: Config) -> None:
         """Replace the config with one that differs only in reloadable keys (`regsvc.runtime.reload.RELOADABLE`)."""

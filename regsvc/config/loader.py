@@ -18,15 +18,17 @@ from regsvc.config.host_style import read_style
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
     DOWNLOADS,
+    GAME_SERVERS,
     SECTIONS,
     Layer,
     command_line_layer,
     environment_layer,
     file_layer,
+    header_of,
     section_class,
 )
 from regsvc.config.places import default_state_dir, find_credential_source, may_exist
-from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download
+from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download, GameServer
 from regsvc.config.value_checks import exposed_reason, unreadable_reason
 
 _FILE_SUFFIX = "_file"
@@ -112,10 +114,12 @@ class _ConfigBuilder:
             for section in self._values
             if section.startswith(prefix)
         }
+        servers = [section for section in self._values if section.startswith(f"{GAME_SERVERS}.")]
         missing = MappingProxyType(self._missing)
         config = Config(
             **sections,
             downloads=MappingProxyType(downloads),
+            servers=tuple(self._build_section(section, GameServer) for section in servers),
             custom_css=read_style(sections["server"].custom_css),
             file=path,
             missing_secrets=missing,
@@ -128,25 +132,25 @@ class _ConfigBuilder:
     def _add_section(
         self, section: str, keys: Mapping[str, Key[Any]], table: Mapping[str, object], layer: Layer
     ) -> None:
-        values = self._values.setdefault(section, {})
+        values, header = self._values.setdefault(section, {}), header_of(section)
         for name, value in table.items():
             source = layer.source_of(section, name)
             secret = name.removesuffix(_FILE_SUFFIX)
             if name in keys:
                 values[name] = _merge(values.get(name), SourcedValue(value, source, layer.folder))
             elif secret not in keys or not keys[secret].is_secret:
-                self._add_problem(section, f'{source}: [{section}] has no key "{name}"; {_key_hint(name, keys)}')
+                self._add_problem(section, f'{source}: {header} has no key "{name}"; {_key_hint(section, name, keys)}')
             elif secret in table and value:
-                self._add_problem(section, f"{source}: [{section}] has both {secret} and {name}; remove one of them.")
+                self._add_problem(section, f"{source}: {header} has both {secret} and {name}; remove one of them.")
             elif value:
                 try:
                     content = _read_secret(value, layer.folder, as_lines=isinstance(keys[secret].default, list))
                     values[secret] = SourcedValue(content, f"{source}, {name}", layer.folder)
                 except _SecretUnreadable as error:
-                    reason = f"{source}: [{section}] {name} = {_display(value)}: {error}."
+                    reason = f"{source}: {header} {name} = {_display(value)}: {error}."
                     values[secret] = SourcedValue(_MissingSecret(reason), source)
                 except ValueError as error:
-                    self._add_problem(section, f"{source}: [{section}] {name} = {_display(value)}: {error}.")
+                    self._add_problem(section, f"{source}: {header} {name} = {_display(value)}: {error}.")
 
     def _build_section(self, section: str, declaring: type) -> Any:
         """Build a section; a key with an invalid value keeps its default, and a problem is recorded."""
@@ -193,7 +197,7 @@ def _key(section: str, name: str) -> Key[Any]:
 def _sentence(section: str, name: str, given: SourcedValue, reason: str) -> str:
     """Return a sentence with the source, section, key, the value unless it is secret, and what to do."""
     value = "" if _key(section, name).is_secret else f" = {_display(given.value)}"
-    return f"{given.source}: [{section}] {name}{value}: {reason}."
+    return f"{given.source}: {header_of(section)} {name}{value}: {reason}."
 
 
 def _display(value: object) -> str:
@@ -271,10 +275,14 @@ def _is_confidential(value: object, key: Key[Any]) -> bool:
 def _section_hint(section: str) -> str:
     if section.startswith(f"{DOWNLOADS}."):
         return "the id of a download consists of letters, digits, _ and -."
+    if section == GAME_SERVERS:
+        return f"write [[{GAME_SERVERS}]], since there may be several."
     return _did_you_mean(section, (*SECTIONS, DOWNLOADS), "sections")
 
 
-def _key_hint(name: str, keys: Iterable[str]) -> str:
+def _key_hint(section: str, name: str, keys: Iterable[str]) -> str:
+    if f"{section}.{name}_".startswith(f"{GAME_SERVERS}_"):
+        return f"other game servers are in the config file alone, below [[{GAME_SERVERS}]]."
     sections = [section for section, declaring in SECTIONS.items() if name in keys_of(declaring)]
     if sections:
         return f"it belongs to {' or '.join(f'[{section}]' for section in sections)}."

@@ -1,4 +1,4 @@
-"""Config sections of users and players: how they register and log in."""
+"""Config sections of users and players: how they register and log in, and what they can download."""
 
 # ruff: noqa: RUF009 - every call among the defaults makes a dataclass field
 
@@ -273,3 +273,19 @@ class BedrockSection:
     )
     prefix: str = key.text(".", "Prefix that Floodgate puts before their names.")
     username_regex: str = key.pattern("^[a-zA-Z0-9._-]{3,16}$", "Regular expression that their names must match.")
+
+
+@dataclass(frozen=True)
+class Download:
+    """Files that front ends offer: one table per file, such as [downloads.client]."""
+
+    name: str = key.text("", "Its name.")
+    description: str = key.text("", "Its purpose.")
+    version: str = key.text("", "Its version.")
+    size: str = key.text("", 'Its size as text, such as "12 MB".')
+    url: str = key.text("", "Its address: a web address, or a path on this server.", check=check.web_address_or_path)
+    icon: str = key.text(
+        "",
+        'Its icon: a web address, a path on this server, or a word your own front end knows, such as "gamepad".',
+        check=check.icon,
+    )

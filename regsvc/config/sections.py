@@ -13,8 +13,8 @@ from typing import Final
 from regsvc.config.host_sections import (
     AuthMeSection,
     DatabaseSection,
-    Download,
     GameSection,
+    GameServer,
     HttpSection,
     LogSection,
     MailSection,
@@ -31,6 +31,7 @@ from regsvc.config.player_sections import (
     BedrockSection,
     CaptchaSection,
     ChatSection,
+    Download,
     QuestionnaireSection,
     RegistrationSection,
     VerificationSection,
@@ -49,6 +50,7 @@ __all__ = [
     "DatabaseSection",
     "Download",
     "GameSection",
+    "GameServer",
     "HttpSection",
     "LogSection",
     "MailSection",
@@ -88,6 +90,8 @@ class Config:
     http: HttpSection = field(default_factory=HttpSection)
     database: DatabaseSection = field(default_factory=DatabaseSection)
     game: GameSection = field(default_factory=GameSection)
+    servers: tuple[GameServer, ...] = ()
+    """The game servers beside that of `game`, from [[game.server]]."""
     authme: AuthMeSection = field(default_factory=AuthMeSection)
     sync: SyncSection = field(default_factory=SyncSection)
     auth: AuthSection = field(default_factory=AuthSection)
@@ -135,7 +139,11 @@ class Config:
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{bound_port or self.server.port}"
 
     @property
+    def game_servers(self) -> dict[str, GameServer]:
+        """All game servers by name, as outbox messages know them; that of `game`, the main one, is ""."""
+        return {"": self.game, **{server.name: server for server in self.servers}}
+
+    @property
     def authme_config_path(self) -> Path | None:
         """AuthMe's config.yml, whether or not it exists; None if its place is not configured."""
-        directory = self.game.directory
-        return self.authme.config or (directory / "plugins" / "AuthMe" / "config.yml" if directory else None)
+        return self.authme.config or self.game.authme_config_path

@@ -49,6 +49,13 @@ def instance_name(written: str) -> str:
     return written
 
 
+def short_name(written: str) -> str:
+    """Return a name that logs and lists have room for, without spaces around it."""
+    if len(written.strip()) > 40:
+        raise ValueError("this must have 40 characters at most")
+    return written.strip()
+
+
 def web_address(written: str) -> str:
     """Accept "http://" and "https://" addresses without credentials; a trailing slash is dropped."""
     if _WEB_ADDRESS.fullmatch(written) is None or not _has_sound_host(written):

@@ -88,6 +88,24 @@ def read_authme(config: Config) -> AuthMeConfig | None:
     return None
 
 
+def read_other_authmes(config: Config) -> dict[str, AuthMeConfig | AuthMeConfigError]:
+    """Return AuthMe's configs on the game servers beside the main one, by name, or what is wrong with them. Blocking.
+
+    Servers without a folder, or without AuthMe in it, are left out.
+    """
+    found: dict[str, AuthMeConfig | AuthMeConfigError] = {}
+    for server in config.servers:
+        path = server.authme_config_path
+        try:
+            if path is not None and path.exists():
+                found[server.name] = read_authme_config(path)
+        except AuthMeConfigError as error:
+            found[server.name] = error
+        except OSError as error:
+            found[server.name] = AuthMeConfigError(f"{path} cannot be read: {error.strerror}.")
+    return found
+
+
 def location_warnings(config: Config, authme: AuthMeConfig | None) -> Iterator[str]:
     """Yield sentences about where AuthMe's table is, which do not prevent a start."""
     path = config.authme_config_path

@@ -1,8 +1,8 @@
-"""Watcher for AuthMe's config.yml and server.properties: applies what can change at run time, warns about the rest."""
+"""Watcher for AuthMe's config.yml and the game servers' files: applies changes at run time, or warns about them."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -11,8 +11,9 @@ from typing import Final
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.config_changes import plan_change
 from plugin_bridge.server.files import PropertiesFile
+from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.sections import Config, ConfigError
-from regsvc.database.location import read_authme
+from regsvc.database.location import read_authme, read_other_authmes
 from regsvc.runtime.pending_restart import PendingRestart
 
 log = logging.getLogger(__name__)
@@ -48,40 +49,57 @@ class _WatchedFile:
 
 
 class GameFileWatcher:
-    """Watcher for AuthMe's config.yml and server.properties. (ops.json is read whenever operators are looked up.)
+    """Watcher for AuthMe's config.yml, and for the server.properties of each game server.
 
-    Use on the event loop only; files are read on a thread, and only when they changed.
+    ops.json is read whenever operators are looked up. Use on the event loop only; files are read on a thread, and only
+    when they changed.
     """
 
     def __init__(
         self,
         config: Config,
         running: AuthMeConfig | None,
-        properties: PropertiesFile,
+        properties_files: Mapping[str, PropertiesFile],
+        uuids: PlayerUuids,
         apply_config: Callable[[AuthMeConfig], None],
+        apply_others: Callable[[Iterable[object]], None],
         pending_restart: PendingRestart,
     ) -> None:
         """`apply_config` receives the new effective config on the loop; it raises `ConfigError` if it is unusable.
 
-        `properties` is refreshed when its file has changed.
+        `apply_others` receives AuthMe's configs on the other game servers, or errors (`read_other_authmes`).
+        `properties_files`, by server (`Config.game_servers`), and `uuids` are refreshed when their files have changed.
         """
         self._config = config
         self._running = running
         self._apply_config = apply_config
+        self._apply_others = apply_others
         self._pending_restart = pending_restart
+        self._uuids = uuids
         self._authme = _WatchedFile(config.authme_config_path)
-        self._server = _WatchedFile(config.game.server_properties_path)
-        self._properties_file = properties
-        self._properties = properties.current
+        self._others = [_WatchedFile(server.authme_config_path) for server in config.servers]
+        self._properties = [
+            _Properties(server, _WatchedFile(path), properties_files[server])
+            for server, game in config.game_servers.items()
+            if (path := game.server_properties_path) is not None
+        ]
 
     async def poll(self) -> None:
-        """Check both files once, with one call to a thread; a job calls this every few seconds."""
-        files = [self._authme.path, self._server.path]
-        authme, server = await asyncio.to_thread(lambda: [_find_stamp(path) for path in files])
+        """Check all files once, with one call to a thread; a job calls this every few seconds."""
+        authme, others, servers = await asyncio.to_thread(self._look)
         if self._authme.has_changed(authme):
             await self._read_authme()
-        if self._server.has_changed(server) or self._properties is None:
-            await self._read_properties()
+        if any(file.has_changed(stamp) for file, stamp in zip(self._others, others, strict=True)):
+            self._apply_others((await asyncio.to_thread(read_other_authmes, self._config)).values())
+        for properties, stamp in zip(self._properties, servers, strict=True):
+            if properties.watched.has_changed(stamp) or properties.known is None:
+                await self._read_properties(properties)
+
+    def _look(self) -> tuple[_Stamp, list[_Stamp], list[_Stamp]]:
+        """Return the states of AuthMe's config, of those on other servers, and of each server.properties."""
+        self._uuids.refresh()
+        others = [_find_stamp(file.path) for file in self._others]
+        return _find_stamp(self._authme.path), others, [_find_stamp(of.watched.path) for of in self._properties]
 
     async def _read_authme(self) -> None:
         try:
@@ -105,22 +123,31 @@ class GameFileWatcher:
     def _set_waiting(self, keys: tuple[str, ...]) -> None:
         self._pending_restart.set("AuthMe's config.yml", keys)
 
-    async def _read_properties(self) -> None:
-        read = await asyncio.to_thread(self._properties_file.refresh)
-        if read is None and self._properties is not None:
+    async def _read_properties(self, server: "_Properties") -> None:
+        read, name = await asyncio.to_thread(server.file.refresh), server.noun
+        if read is None and server.known is not None:
             log.warning(
-                "server.properties is missing or unreadable: the game's address, RCON and UUIDs are unknown until it "
-                "is back"
+                "%s is missing or unreadable: the game's address, RCON and UUIDs are unknown until it is back", name
             )
-        elif read is not None and self._properties is not None:
+        elif read is not None and server.known is not None:
             changed = [
                 _PROPERTY_NAMES.get(part.name, part.name.replace("_", "-"))
                 for part in fields(read)
-                if getattr(read, part.name) != getattr(self._properties, part.name)
+                if getattr(read, part.name) != getattr(server.known, part.name)
             ]
             if changed:
-                log.info("server.properties has changed; now in effect: %s", ", ".join(changed))
-        self._properties = read
+                log.info("%s has changed; now in effect: %s", name, ", ".join(changed))
+        server.known = read
+
+
+class _Properties:
+    """The server.properties of one game server, with the values of the last look."""
+
+    def __init__(self, server: str, watched: _WatchedFile, file: PropertiesFile) -> None:
+        self.noun = f"server.properties of {server}" if server else "server.properties"
+        self.watched = watched
+        self.file = file
+        self.known = file.current
 
 
 def _find_stamp(path: Path | None) -> _Stamp:

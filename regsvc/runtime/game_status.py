@@ -48,7 +48,7 @@ class GameStatus:
         `is_hidden` may block; it tells whether the server is set to answer no pings. `timeout`: how long the server may
         take to answer a ping.
         """
-        self._find_address = find_address
+        self.find_address = find_address
         self._is_hidden = is_hidden
         self._now = now
         self._max_age = max_age.total_seconds()
@@ -82,7 +82,7 @@ class GameStatus:
 
     async def _find_status(self) -> ServerStatus | None:
         try:
-            address = await asyncio.to_thread(self._find_address)
+            address = await asyncio.to_thread(self.find_address)
             if address is None:
                 return None
             return await fetch_status(address.host, address.port, self._timeout)

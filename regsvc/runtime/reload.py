@@ -74,6 +74,8 @@ def plan_reload(running: Config, read: Config) -> Reload:
     waiting = [name for name in differing if name not in RELOADABLE]
     if running.downloads != read.downloads:
         waiting.append("downloads")
+    if running.servers != read.servers:
+        waiting.append("game.server")
     return Reload(_with_keys(running, read, applied), applied, tuple(waiting))
 
 

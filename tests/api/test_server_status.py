@@ -71,6 +71,25 @@ def test_however_many_ask_the_game_is_asked_seldom(stack: Stack, game: Minecraft
     assert len(game.handshakes) - before <= 1 + (time.monotonic() - began) / 5
 
 
+def test_of_several_servers_each_is_shown_by_name(make_stack: MakeStack, game: MinecraftServer, stack: Stack) -> None:
+    with MinecraftServer() as survival:
+        servers = [
+            {"name": "survival", "address": survival.address, "rcon_host": "127.0.0.1", "rcon_password": "a-secret"},
+            {"name": "skyblock", "address": f"127.0.0.1:{free_port()}", "directory": "/srv/skyblock"},
+            {"name": "console only", "rcon_host": "127.0.0.1", "rcon_password": "a-secret"},
+        ]
+        network = make_stack(config={"game": {"address": game.address, "name": "lobby", "server": servers}})
+        payload = ask_until(
+            lambda: status(network), lambda payload: all(server["checkedAt"] for server in payload["servers"])
+        )
+        network.daemon.stop()
+    shown = [(server["name"], server["online"], server["players"]["online"]) for server in payload["servers"]]
+    assert shown == [("lobby", True, 2), ("survival", True, 2), ("skyblock", False, None)]
+    assert (payload["online"], payload["servers"][0]["version"]) == (True, "Paper 1.21.4")
+    assert "list" not in payload["servers"][1]["players"]
+    assert "servers" not in status(stack)
+
+
 BAD_ANSWERS = {
     "silent": silent,
     "dripping": dripping,

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.peers.minecraft_server import MinecraftServer
+from tests.support.ports import free_port
 from tests.support.stack import Stack
 
 MARKUP = "<b onclick=alert(1)>Client</b>"
@@ -92,3 +93,15 @@ def test_a_page_without_words_in_the_hosts_own_language_is_in_english(open_page:
     page.locator("footer summary").click()
     page.get_by_role("button", name="English").click()
     expect(page.get_by_role("heading", name="Server")).to_be_visible()
+
+
+def test_each_server_of_a_network_has_its_heading(stack: Stack, open_page: OpenPage) -> None:
+    """The last test of this file: it restarts the companion."""
+    survival = {"name": "survival", "directory": "/srv/survival", "address": f"127.0.0.1:{free_port()}"}
+    stack.restart_with({"game": {"name": "lobby", "server": [survival]}})
+    page = open_page("/server", size="phone")
+    expect(page.get_by_role("heading", level=2)).to_have_text(["lobby", "survival", "Downloads"])
+    expect(page.locator(".state")).to_have_text(["Server online", "Server offline"])
+    expect(page.get_by_text("2 of 20")).to_have_count(1)
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)

@@ -83,6 +83,30 @@ def test_downloads_are_a_table_of_tables(load: Load) -> None:
     assert config.downloads["client"].url == "/files/client.zip"
 
 
+def test_further_game_servers_are_an_array_of_tables(tmp_path: Path, load: Load) -> None:
+    write(tmp_path / "console", "the console's password\n")
+    config = load(
+        """
+        [[game.server]]
+        name = "survival"
+        directory = "servers/survival"
+        [[game.server]]
+        name = "skyblock"
+        rcon_host = "192.0.2.7"
+        rcon_password_file = "console"
+        [game]
+        name = "lobby"
+        """
+    )
+    survival, skyblock = config.servers
+    assert (survival.name, survival.directory) == ("survival", tmp_path / "servers/survival")
+    assert (skyblock.rcon_host, skyblock.rcon_password) == ("192.0.2.7", "the console's password")
+    assert config.game_servers == {"": config.game, "survival": survival, "skyblock": skyblock}
+    assert "the console's password" not in repr(config)
+    [warning] = config.warnings
+    assert warning.startswith(f"the game server survival: there is no folder {tmp_path}/servers/survival")
+
+
 def test_a_byte_order_mark_is_accepted(load: Load) -> None:
     assert load("\ufeff[server]\nport = 9000\n").server.port == 9000
 
@@ -261,7 +285,14 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "variable", ["COMPANION_FOO", "COMPANION_MAIL_HOSTT", "COMPANION_SERVER", "COMPANION_DOWNLOADS_X"]
+    "variable",
+    [
+        "COMPANION_GAME_SERVER_1_RCON_PASSWORD",
+        "COMPANION_FOO",
+        "COMPANION_MAIL_HOSTT",
+        "COMPANION_SERVER",
+        "COMPANION_DOWNLOADS_X",
+    ],
 )
 def test_an_unknown_variable_is_refused_without_its_value(variable: str) -> None:
     expected = problems(lambda: load_config(None, {variable: "hunter2"}))

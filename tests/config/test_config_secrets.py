@@ -140,6 +140,20 @@ def test_a_config_that_shows_its_secrets_is_warned_about(tmp_path: Path) -> None
     assert load_config(file, {}).warnings == ()
 
 
+def test_the_password_of_a_further_game_servers_console_is_a_secret(tmp_path: Path) -> None:
+    server = '[[game.server]]\nname = "survival"\nrcon_host = "::1"\n'
+    file = write(tmp_path / "companion.toml", f'{server}rcon_password = "s3cret"\n', 0o644)
+    [warning] = load_config(file, {}).warnings
+    assert warning.startswith(f"{file} holds game.server.1.rcon_password and every user")
+    write(file, f'{server}rcon_password_file = "console"\n')
+    expected = problems(load_config(file, {}).require_secrets)
+    assert f'[[game.server]] #1 rcon_password_file = "console": there is no file {tmp_path}/console' in expected
+    write(file, f"{server}rcon_password = {{ s3cret = 1 }}\n")
+    assert "s3cret" not in problems(lambda: load_config(file, {}))
+    write(file, f"{server}rcon_password = s3cret\n")
+    assert "s3cret" not in problems(lambda: load_config(file, {}))
+
+
 def test_mail_to_the_log_and_unencrypted_passwords_are_warned_about(load: Load) -> None:
     assert "printed to the log" in load('[mail]\nbackend = "log"').warnings[0]
     clear = '[mail]\nbackend = "smtp"\nhost = "mail.test"\nsecurity = "none"\nusername = "a"\npassword = "b"'

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.authme.game_server import write_game_server
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 
 MEBIBYTE = 1024 * 1024
@@ -130,6 +131,14 @@ def test_everybody_may_write_where_the_keys_are(doctor_case: DoctorCase) -> None
     doctor_case.start_once()
     doctor_case.state_dir.chmod(0o777)
     assert "secrets.keys" in {finding.id for finding in doctor_case.findings()}
+
+
+def test_everybody_may_read_the_password_of_another_servers_rcon(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    survival = write_game_server(tmp_path / "survival")
+    survival.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD)
+    survival.properties_file.chmod(0o644)
+    doctor_case.change("game", server=[{"name": "survival", "directory": str(survival.directory)}])
+    assert doctor_case.only_finding("secrets.game_files").where == f"chmod o-r {survival.properties_file}"
 
 
 def test_everybody_may_read_the_password_of_rcon(doctor_case: DoctorCase) -> None:

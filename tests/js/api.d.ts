@@ -116,7 +116,7 @@ export type FindingFields = { id: string; severity: "broken" | "risky"; title: s
 
 export type ForgotPasswordRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string };
 
-export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null; statusHidden: boolean };
+export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null; statusHidden: boolean; servers?: Array<NetworkServerFields> };
 
 export type GivenAnswerFields = { questionId: number; question: string; answer: string; selectedOptionIds: Array<number> };
 
@@ -143,6 +143,8 @@ export type MailsReply = { success: true; message?: string; mails: Array<MailFie
 export type MessageReply = { success: true; message: string };
 
 export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; registered: boolean };
+
+export type NetworkServerFields = { name: string; online: boolean; players: OnlinePlayersFields; version: string | null; checkedAt: number | null; statusHidden: boolean };
 
 export type OnlinePlayersFields = { online: number | null; max: number | null; list?: Array<string> };
 

@@ -22,6 +22,7 @@ declare global {
   type Application = GetReply<"application">;
   type Question = GetReply<"questionnaire/config">["data"]["questions"][number];
   type ServerStatus = GetReply<"server/status">["data"];
+  type ServerAnswer = NonNullable<ServerStatus["servers"]>[number] & { motd?: string | null };
   type JoinHelp = GetReply<"server/join">["data"];
   type Download = GetReply<"downloads">["resources"][number];
   type ListedUser = GetReply<"admin/users">["users"][number];

@@ -147,6 +147,28 @@ def test_a_game_that_is_away_delays_a_row_by_seconds_and_requests_not_at_all(
     assert stack.daemon.wait_for_log("the game's RCON console cannot be used")
 
 
+def test_a_server_that_hangs_holds_up_no_other(make_played: MakeStack, console: RconServer) -> None:
+    """Many players of a network are banned while one of its servers answers nobody."""
+    with rcon_server() as survival:
+        other = {"rcon_host": "127.0.0.1", "rcon_port": survival.port, "rcon_password": survival.password}
+        stack = make_played(server=[{"name": "survival", **other}])
+        people = [stack.approved("bob") for _number in range(6)]
+        for person in people:
+            synced(stack, person)
+        console.online, survival.online = {person.name for person in people}, {person.name for person in people}
+        survival.is_slow = True
+        for person in people:
+            stack.decides("ban", person)
+        assert len(console.wait_for("kick", count=len(people))) == len(people)
+        assert console.online == set()
+        assert stack.daemon.wait_for_log("the RCON console of survival cannot be used")
+        survival.stop()
+        survival.is_slow = False
+        survival.start()
+        assert len(survival.wait_for("kick", count=len(people))) == len(people)
+        assert len(console.received("kick")) == len(people)
+
+
 def test_a_console_that_never_answers_holds_up_no_request_and_no_mail(
     make_played: MakeStack, console: RconServer
 ) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -10,13 +12,14 @@ from plugin_bridge.authme.config import LEGACY_HASHES_KEY as LEGACY_HASHES
 from plugin_bridge.authme.config import PASSWORD_HASH_KEY as PASSWORD_HASH
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import PropertiesFile
+from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.live import LiveConfig
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
 from regsvc.database.location import read_authme
 from regsvc.runtime.game_files import GameFileWatcher
 from regsvc.runtime.pending_restart import PendingRestart
-from tests.support.authme.game_server import GameServer
+from tests.support.authme.game_server import GameServer, write_game_server
 
 SETTINGS = """
 DataSource:
@@ -38,15 +41,24 @@ WAITING = (
 class Watching:
     """A watcher for a folder; `taken`: the applied configs, in order."""
 
-    def __init__(self, game: GameServer) -> None:
+    def __init__(
+        self,
+        game: GameServer,
+        other_files: Mapping[str, PropertiesFile] = MappingProxyType({}),
+        keys: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        """`keys` of the config name further game servers, whose server.properties are `other_files`."""
         self.file = game.authme_config
         self.taken: list[AuthMeConfig] = []
-        config: Config = load_config(None, {}, {"game.directory": str(game.directory)})
+        config: Config = load_config(None, {}, {"game.directory": str(game.directory), **keys})
         running = read_authme(config)
         self.live = LiveConfig(config, running)
         self.properties = PropertiesFile(game.properties_file)
         self.pending = PendingRestart()
-        self.watch = GameFileWatcher(config, running, self.properties, self._take, self.pending)
+        self.uuids = PlayerUuids(game.directory, self.properties)
+        files = {"": self.properties, **other_files}
+        self.others: list[object] = []
+        self.watch = GameFileWatcher(config, running, files, self.uuids, self._take, self._take_others, self.pending)
         self.look()
 
     def look(self) -> None:
@@ -68,6 +80,9 @@ class Watching:
         new.write_text(text, encoding="utf-8")
         new.replace(self.file)
         self.look()
+
+    def _take_others(self, authmes: Iterable[object]) -> None:
+        self.others = list(authmes)
 
     def _take(self, authme: AuthMeConfig) -> None:
         self.live.apply_authme(authme)
@@ -228,6 +243,24 @@ def test_a_plugin_that_is_installed_later_is_told(game_server: GameServer, caplo
     watching.write(SETTINGS)
     assert watching.waiting() == ["whether there is an AuthMe"]
     assert watching.taken == []
+
+
+def test_the_files_of_other_servers_are_followed_too(
+    game_server: GameServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    survival = write_game_server(tmp_path / "survival")
+    survival.authme_directory.mkdir(parents=True)
+    survival.authme_config.write_text(SETTINGS, encoding="utf-8")
+    servers = {"game.server.1.name": "survival", "game.server.1.directory": str(survival.directory)}
+    watching = Watching(game_server, {"survival": PropertiesFile(survival.properties_file)}, servers)
+    caplog.set_level(logging.INFO)
+    survival.write_properties(enable_rcon="true", rcon_password="a-secret")
+    survival.authme_config.write_text("DataSource: {caching: false}", encoding="utf-8")
+    watching.look()
+    assert caplog.messages == ["server.properties of survival has changed; now in effect: enable-rcon, rcon.password"]
+    [other] = watching.others
+    assert isinstance(other, AuthMeConfig)
+    assert not other.caching
 
 
 def test_the_servers_own_file_is_followed_by_name(

@@ -133,7 +133,11 @@ def test_the_log_gets_louder(tmp_path: Path) -> None:
 
 
 def test_what_waits_for_a_restart_is_named_each_time(running: Daemon) -> None:
-    changes: Sections = {"database": {"threads": 3}, "downloads.client": {"name": "Client", "url": "/client.zip"}}
+    changes: Sections = {
+        "database": {"threads": 3},
+        "downloads.client": {"name": "Client", "url": "/client.zip"},
+        "[game.server]": {"name": "survival", "directory": "survival"},
+    }
     for theme in ("ocean", "ember"):
         change(running, {**changes, "server": {"theme": theme, "name": "Elsewhere"}})
         assert running.wait_for_log(f"{RELOADED}server.theme")
@@ -141,7 +145,7 @@ def test_what_waits_for_a_restart_is_named_each_time(running: Daemon) -> None:
         assert (config["theme"], config["webServerPrefix"]) == (theme, "Game server")
         running.log.clear()
     change(running, changes)
-    assert running.wait_for_log(f"{WAITING}database.threads, downloads")
+    assert running.wait_for_log(f"{WAITING}database.threads, downloads, game.server")
 
 
 def test_what_waits_for_a_restart_is_shown_until_it_is_taken_back(running: Daemon) -> None:

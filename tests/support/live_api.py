@@ -113,6 +113,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         updates=Updates({}, timedelta(hours=6), clock.now),
         plugin=PluginVersionCache(lambda: None),
         game_status=GameStatus(lambda: None, clock.now),
+        network={},
         doctor=unused,
         events=unused,
     )

@@ -1,26 +1,19 @@
 """Players online are kicked before their row is inserted or locked; a ban does in the game what the config says."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
 
-from plugin_bridge.server.rcon import RconAddress
 from regsvc.accounts.player_warnings import AUTHME_CACHE_ON, STILL_ONLINE_RCON_OFF
-from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry, User
-from regsvc.notifications.outbox import Outbox, OutboxMessage
-from regsvc.notifications.rcon.address import find_rcon_address
 from regsvc.notifications.rcon.queue import KIND
-from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
-from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure
 from tests.support.authme.authme_tables import find_player
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.rcon_server import RconServer, rcon_server
+from tests.support.rcon_delivery import ManualDelivery
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])
@@ -32,38 +25,6 @@ def console(game_server: GameServer) -> Iterator[RconServer]:
     with rcon_server() as running:
         game_server.write_properties(**running.properties)
         yield running
-
-
-class ManualDelivery:
-    """Delivers RCON messages one after the other, when the test says so."""
-
-    def __init__(self, services: ServiceHarness) -> None:
-        self._services = services
-        context = services.app.context
-
-        def find_address() -> RconAddress | None:
-            return find_rcon_address(context.config.game, context.server_properties.refresh())
-
-        self._transport = RconTransport(find_address, load_translations(), "Oakvale", services.clock)
-        reconcile = partial(services.app.reconciler.reconcile, may_adopt=False)
-        outbox = Outbox(services.clock, KIND, RCON_RETRY_POLICY)
-        self._store = RconStore(services.app.context.location.database, outbox, reconcile, lambda outcome: None)
-
-    def deliver_due(self) -> list[str]:
-        """Deliver everything due now, once; return how each delivery ended."""
-        return [self._deliver(message) for message in self._store.claim_due(100)]
-
-    def _deliver(self, message: OutboxMessage) -> str:
-        try:
-            asyncio.run(self._transport.send(message))
-        except Drop as reason:
-            self._store.drop(message, str(reason))
-            return "dropped"
-        except (TemporaryFailure, PermanentFailure) as reason:
-            wait = self._store.record_failure(message, str(reason), is_final=isinstance(reason, PermanentFailure))
-            return "failed" if wait is None else "later"
-        self._store.record_sent(message)
-        return "sent"
 
 
 def orders() -> list[tuple[str, str, str | None]]:

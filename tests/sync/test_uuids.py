@@ -1,5 +1,7 @@
 """The UUID in AuthMe's table, where its config names a column for it and the server derives it from the name."""
 
+import json
+
 import pytest
 
 from tests.support.authme.authme_tables import TableShape
@@ -21,6 +23,21 @@ def test_in_online_mode_the_game_writes_it_itself(game_server: GameServer, servi
     services.app.context.server_properties.refresh()  # as the watcher does
     services.approved("Notch")
     assert services.row("notch")["uuid"] is None
+
+
+@has_uuid
+def test_behind_a_proxy_only_who_has_joined_is_known(
+    game_server: GameServer, authme_table: object, make_services: MakeServices
+) -> None:
+    """An online-mode proxy forwards Mojang's UUID: the offline one would be another player's."""
+    (game_server.directory / "spigot.yml").write_text("settings: {bungeecord: true}", "utf-8")
+    mojangs = "069a79f4-44e9-4726-a5be-fca90e38aaf5"
+    cache = [{"name": "Notch", "uuid": mojangs, "expiresOn": "2020-01-01 00:00:00 +0000"}]
+    (game_server.directory / "usercache.json").write_text(json.dumps(cache), "utf-8")
+    services = make_services()
+    services.approved("Notch")
+    services.approved("Jeb_")
+    assert (services.row("notch")["uuid"], services.row("jeb_")["uuid"]) == (mojangs, None)
 
 
 @has_uuid

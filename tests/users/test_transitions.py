@@ -40,7 +40,7 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
         return Transitions(Audit(clock), mail_queue, NoWebhookQueue(), NoRconQueue(), clock)
     address = RconAddress("127.0.0.1", 25575, "secret")
     webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock)
-    console = RconQueue(Outbox(clock, "rcon", retries), lambda: address, on_ban, "en", clock)
+    console = RconQueue(Outbox(clock, "rcon", retries), {"": lambda: address}, on_ban, "en", clock)
     return Transitions(Audit(clock), mail_queue, webhook, console, clock)
 
 

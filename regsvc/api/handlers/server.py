@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from plugin_bridge.server.status_ping import ServerStatus
 from plugin_bridge.server.versions import is_newer
 from regsvc import __version__
 from regsvc.api.base import ApiHandler
@@ -20,11 +21,13 @@ from regsvc.api.types.server import (
     GameServerFields,
     JoinHelpFields,
     JoinHelpReply,
+    NetworkServerFields,
     OnlinePlayersFields,
     PluginVersionFields,
     ServerStatusReply,
     VersionReply,
 )
+from regsvc.runtime.game_status import LastStatus
 from regsvc.runtime.join_help import BedrockServer, make_join_help
 
 PLUGIN: Final = "AuthMe"
@@ -59,23 +62,38 @@ class ServerStatusHandler(ApiHandler):
         return self.last_status()
 
     def last_status(self) -> ServerStatusReply:
-        last = self.services.game_status.last_status()
-        status, checked_at = last.status, epoch_milliseconds(last.at)
-        names = [] if status is None else [player.name for player in status.players]
+        last, network = self.services.game_status.last_status(), self.services.network
+        status = last.status
         return ServerStatusReply(
             data=GameServerFields(
                 online=status is not None,
-                players=OnlinePlayersFields(
-                    online=status.online if status else None,
-                    max=status.max if status else None,
-                    names=UNSET if self.session is None else names,
-                ),
+                players=self._players(status),
                 version=status.version if status else None,
                 motd=status.motd if status else None,
                 latency_ms=round(status.latency * 1000) if status else None,
-                checked_at=checked_at,
+                checked_at=epoch_milliseconds(last.at),
                 status_hidden=last.is_hidden,
+                servers=[self._server(name, game.last_status()) for name, game in network.items()] or UNSET,
             )
+        )
+
+    def _server(self, name: str, last: LastStatus) -> NetworkServerFields:
+        status = last.status
+        return NetworkServerFields(
+            name=name,
+            online=status is not None,
+            players=self._players(status),
+            version=status.version if status else None,
+            checked_at=epoch_milliseconds(last.at),
+            status_hidden=last.is_hidden,
+        )
+
+    def _players(self, status: ServerStatus | None) -> OnlinePlayersFields:
+        names = [] if status is None else [player.name for player in status.players]
+        return OnlinePlayersFields(
+            online=status.online if status else None,
+            max=status.max if status else None,
+            names=UNSET if self.session is None else names,
         )
 
 

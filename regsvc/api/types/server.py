@@ -53,6 +53,17 @@ class OnlinePlayersFields(Output, frozen=True, kw_only=True):
     names: PlayerNames | UnsetType = msgspec.field(default=UNSET, name="list")
 
 
+class NetworkServerFields(Output, frozen=True, kw_only=True):
+    """The last answer of one of several game servers; see `GameServerFields`."""
+
+    name: Annotated[str, Meta(examples=["survival"])]
+    online: Annotated[bool, Meta(examples=[True])]
+    players: OnlinePlayersFields
+    version: Annotated[str, Meta(examples=["Paper 1.21.4"])] | None
+    checked_at: EpochMilliseconds | None
+    status_hidden: Annotated[bool, Meta(examples=[False])]
+
+
 class GameServerFields(Output, frozen=True, kw_only=True):
     """The game server's last answer. While it does not answer, `online` is false and the rest null."""
 
@@ -65,6 +76,13 @@ class GameServerFields(Output, frozen=True, kw_only=True):
     status_hidden: Annotated[
         bool, Meta(description="Whether it does not answer because of `enable-status=false`.", examples=[False])
     ]
+    servers: (
+        Annotated[
+            list[NetworkServerFields],
+            Meta(description="All game servers, the main one first. Only where there are several."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ServerStatusReply(Reply, frozen=True, kw_only=True):

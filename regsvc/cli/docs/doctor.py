@@ -58,6 +58,7 @@ _AREAS: Final = {
     "table": "AuthMe's table",
     "authme": "AuthMe's config",
     "hash": "Hash algorithms",
+    "network": "Several game servers",
     "rules": "Names and passwords",
     "bedrock": "Bedrock players",
     "game": "The game server",

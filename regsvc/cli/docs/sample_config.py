@@ -2,12 +2,13 @@
 
 import sys
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 from regsvc.cli.docs import write_or_check
 from regsvc.config.key_types import Key, keys_of, to_toml
-from regsvc.config.layers import DOWNLOADS, ENVIRONMENT_PREFIX, SECTIONS
-from regsvc.config.sections import Config, Download
+from regsvc.config.layers import DOWNLOADS, ENVIRONMENT_PREFIX, GAME_SERVERS, SECTIONS
+from regsvc.config.sections import Config, Download, GameServer
 
 SAMPLE_FILE = Path(__file__).resolve().parents[3] / "conf" / "companion.toml"
 
@@ -18,9 +19,10 @@ The config of the companion. Every key is listed with its default: remove the # 
 
 Durations, sizes and limits are written in words: "5 minutes", "64 KiB", "10 per day".
 
-Any key can also be set in the environment, which takes precedence: COMPANION_MAIL_HOST overrides host in
-[mail]; lists are separated by commas there. A secret can be in a file of its own that only the companion
-may read: password_file instead of password. `companion check-config` reports mistakes.
+Any key but those of [[game.server]] can also be set in the environment, which takes precedence:
+COMPANION_MAIL_HOST overrides host in [mail]; lists are separated by commas there. A secret can be in a file
+of its own that only the companion may read: password_file instead of password. `companion check-config`
+reports mistakes.
 """
 
 _DOWNLOAD_EXAMPLE = {
@@ -33,14 +35,27 @@ _DOWNLOAD_EXAMPLE = {
 }
 
 
+_GAME_SERVER_EXAMPLE = {
+    "name": "survival",
+    "directory": "/srv/survival",
+    "address": "127.0.0.1:25566",
+    "rcon": True,
+    "rcon_host": "127.0.0.1",
+    "rcon_port": 25576,
+    "rcon_password": "a-long-password",
+}
+
+
 def sample_config() -> str:
     """Return the text of conf/companion.toml: comments start with "# ", keys with "#" alone."""
     blocks = [_comment(_HEAD)]
     for name in Config.__dataclass_fields__:
         if name in SECTIONS:
             blocks += _section_blocks(name, SECTIONS[name])
+        elif name == "servers":
+            blocks.append(_example(GameServer, f"[[{GAME_SERVERS}]]", _GAME_SERVER_EXAMPLE))
         elif name == DOWNLOADS:
-            blocks += _downloads_blocks()
+            blocks.append(_example(Download, f"[{DOWNLOADS}.client]", _DOWNLOAD_EXAMPLE))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -54,12 +69,10 @@ def _section_blocks(name: str, section: type) -> list[str]:
     return [f"\n{heading}", *(_key_block(name, key_name, key) for key_name, key in keys_of(section).items())]
 
 
-def _downloads_blocks() -> list[str]:
-    """Return an example for downloads, which have no defaults to show, as a comment that is not a key."""
-    lines = [f"[{DOWNLOADS}.client]"]
-    lines += [f"{key} = {to_toml(_DOWNLOAD_EXAMPLE[key])}" for key in keys_of(Download)]
-    example = "\n".join(f"#     {line}" for line in lines)
-    return [f"\n{_comment(Download.__doc__ or '')}\n{example}"]
+def _example(section: type, header: str, values: Mapping[str, object]) -> str:
+    """Return an example of a section without defaults to show, as a comment that is not a key."""
+    lines = [header, *(f"{name} = {to_toml(values[name])}" for name in keys_of(section))]
+    return "\n".join([f"\n{_comment(section.__doc__ or '')}", *(f"#     {line}" for line in lines)])
 
 
 def _key_block(section: str, name: str, key: Key[object]) -> str:

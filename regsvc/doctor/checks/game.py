@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
+from plugin_bridge.server.files import ServerFileError, ServerProperties
 from regsvc.config.value_checks import is_placeholder, missing_folder_reason
 from regsvc.core.addresses import is_loopback, is_public
 from regsvc.core.i18n.sentences import Sentence
-from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.finding import Check, Severity, check, list_some
+from regsvc.doctor.facts.facts import Facts, FixLocation, ServerFacts, Source
+from regsvc.doctor.finding import Check, Severity, Symptom, check, list_some
 
 _SHORTEST_PASSWORD: Final = 12
 _MAX_NAMES: Final = 5
@@ -88,9 +89,10 @@ def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
     where=FixLocation(Source.PROPERTIES),
 )
 def properties_are_unreadable(facts: Facts) -> Iterator[str]:
-    directory = facts.config.game.directory
-    if facts.properties_problem is not None and directory is not None and missing_folder_reason(directory) is None:
-        yield facts.properties_problem
+    for server in facts.servers:
+        directory, problem = server.game.directory, server.properties
+        if isinstance(problem, ServerFileError) and directory is not None and missing_folder_reason(directory) is None:
+            yield str(problem)
 
 
 @check(
@@ -104,9 +106,11 @@ def properties_are_unreadable(facts: Facts) -> Iterator[str]:
     do="Switch it on with a long password and restart the game server. If you do not want that, set game.rcon = false.",
     where=FixLocation(Source.PROPERTIES, "enable-rcon=true, rcon.password=…"),
 )
-def rcon_is_off(facts: Facts) -> Iterator[Sentence]:
-    if facts.config.game.rcon == "auto" and not facts.properties.rcon_enabled:
-        yield Sentence("RCON is off: enable-rcon is not true, or rcon.password is empty.")
+def rcon_is_off(facts: Facts) -> Iterator[Symptom]:
+    for server, properties in _known_servers(facts):
+        if server.game.rcon == "auto" and not properties.rcon_enabled:
+            title = Sentence("RCON is off: enable-rcon is not true, or rcon.password is empty.")
+            yield _on(server, title, "enable-rcon=true, rcon.password=…")
 
 
 @check(
@@ -117,18 +121,19 @@ def rcon_is_off(facts: Facts) -> Iterator[Sentence]:
     do="Choose a long one, for example with openssl rand -hex 16, and restart the game server.",
     where=FixLocation(Source.PROPERTIES, "rcon.password"),
 )
-def rcon_password_is_weak(facts: Facts) -> Iterator[Sentence]:
-    game = facts.config.game
-    if game.rcon is False or not (facts.properties.rcon_enabled or game.rcon is True):
-        return
-    password = game.rcon_password or facts.properties.rcon_password
-    letters = password.lower().strip("0123456789!_-.")
-    if password and len(password) < _SHORTEST_PASSWORD:
-        yield Sentence(
-            "The password of the remote console has fewer than {count} characters.", count=_SHORTEST_PASSWORD
-        )
-    elif password and (letters in _WELL_KNOWN or is_placeholder(password) or len(set(password)) < 4):
-        yield Sentence("The password of the remote console is easy to guess.")
+def rcon_password_is_weak(facts: Facts) -> Iterator[Symptom]:
+    for server, properties in _known_servers(facts):
+        if server.game.rcon is False or not (properties.rcon_enabled or server.game.rcon is True):
+            continue
+        password = server.game.rcon_password or properties.rcon_password
+        letters = password.lower().strip("0123456789!_-.")
+        if password and len(password) < _SHORTEST_PASSWORD:
+            title = Sentence(
+                "The password of the remote console has fewer than {count} characters.", count=_SHORTEST_PASSWORD
+            )
+            yield _on(server, title, "rcon.password")
+        elif password and (letters in _WELL_KNOWN or is_placeholder(password) or len(set(password)) < 4):
+            yield _on(server, Sentence("The password of the remote console is easy to guess."), "rcon.password")
 
 
 @check(
@@ -139,13 +144,14 @@ def rcon_password_is_weak(facts: Facts) -> Iterator[Sentence]:
     do="Let it listen on this machine only (rcon.ip on Paper, server-ip behind a proxy), or block its port.",
     where=FixLocation(Source.PROPERTIES, "rcon.ip=127.0.0.1"),
 )
-def rcon_is_exposed(facts: Facts) -> Iterator[Sentence]:
-    properties = facts.properties
-    if not properties.rcon_enabled:
-        return
-    address = properties.server_ip or facts.host.find_public_address()
-    if address and is_public(address) and facts.host.accepts_connections(address, properties.rcon_port):
-        yield Sentence("RCON is reachable at {address}:{port}.", address=address, port=properties.rcon_port)
+def rcon_is_exposed(facts: Facts) -> Iterator[Symptom]:
+    for server, properties in _known_servers(facts):
+        if not properties.rcon_enabled:
+            continue
+        address, port = properties.server_ip or facts.host.find_public_address(), properties.rcon_port
+        if address and is_public(address) and facts.host.accepts_connections(address, port):
+            title = Sentence("RCON is reachable at {address}:{port}.", address=address, port=port)
+            yield _on(server, title, "rcon.ip=127.0.0.1")
 
 
 @check(
@@ -157,9 +163,10 @@ def rcon_is_exposed(facts: Facts) -> Iterator[Sentence]:
     where=FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
 )
 def rcon_is_far_away(facts: Facts) -> Iterator[Sentence]:
-    game = facts.config.game
-    if game.rcon is not False and game.rcon_host and not is_loopback(game.rcon_host):
-        yield Sentence("game.rcon_host is {host}.", host=game.rcon_host)
+    for server in facts.servers:
+        host, prefix = server.game.rcon_host, f"[[game.server]] {server.name}: " if server.name else "game."
+        if server.game.rcon is not False and host and not is_loopback(host):
+            yield Sentence("{prefix}rcon_host is {host}.", prefix=prefix, host=host)
 
 
 @check(
@@ -186,6 +193,21 @@ def mode_is_online(facts: Facts) -> Iterator[Sentence]:
 def mode_is_offline_without_authme(facts: Facts) -> Iterator[Sentence]:
     if not facts.properties.online_mode and not facts.has_authme:
         yield Sentence("online-mode is false, and nothing asks for a password.")
+
+
+def _known_servers(facts: Facts) -> Iterator[tuple[ServerFacts, ServerProperties]]:
+    """Yield the game servers whose server.properties can be read."""
+    for server in facts.servers:
+        if isinstance(server.properties, ServerProperties):
+            yield server, server.properties
+
+
+def _on(server: ServerFacts, title: Sentence, key: str) -> Symptom:
+    """Return a symptom of this game server; those of the main one do not name it."""
+    if not server.name:
+        return Symptom(title)
+    where = f"{server.game.server_properties_path}: {key}"
+    return Symptom(Sentence("{server}: {sentence}", server=server.name, sentence=title), where=where)
 
 
 CHECKS: Final[tuple[Check, ...]] = (

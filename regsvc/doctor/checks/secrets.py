@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from plugin_bridge.authme.config import Backend
+from plugin_bridge.authme.config import AuthMeConfig, Backend
+from plugin_bridge.server.files import ServerProperties
 from regsvc.auth.keys import UnusableKey
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
@@ -86,15 +87,23 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 def _list_files_with_secrets(facts: Facts) -> Iterator[tuple[Path, Sentence]]:
     """Yield files of the game server with a description of the secret in each."""
-    properties_path = facts.config.game.server_properties_path
-    if properties_path is not None and facts.properties_problem is None and facts.properties.rcon_password:
-        yield properties_path, Sentence("the password of the remote console (rcon.password)")
+    for server in facts.servers:
+        path = server.game.server_properties_path
+        if path is not None and isinstance(server.properties, ServerProperties) and server.properties.rcon_password:
+            yield path, Sentence("the password of the remote console (rcon.password)")
+    for other in facts.other_authmes.values():
+        if isinstance(other, AuthMeConfig):
+            yield from _list_secrets_of(other)
     if not facts.has_authme:
         return
     authme = facts.authme
+    yield from _list_secrets_of(authme)
+    if authme.backend == Backend.SQLITE:
+        yield authme.sqlite_file, Sentence("the hashes of all players' passwords")
+
+
+def _list_secrets_of(authme: AuthMeConfig) -> Iterator[tuple[Path, Sentence]]:
     if authme.source is not None and authme.backend != Backend.SQLITE:
         yield authme.source, Sentence("the password of AuthMe's database (DataSource.mySQLPassword)")
     if authme.source is not None and authme.mail.is_set_up:
         yield authme.source, Sentence("the password of AuthMe's mail account (Email.mailPassword)")
-    if authme.backend == Backend.SQLITE:
-        yield authme.sqlite_file, Sentence("the hashes of all players' passwords")

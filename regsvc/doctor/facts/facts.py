@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from peewee import Database, MySQLDatabase
 
-from plugin_bridge.authme.config import AuthMeConfig, Backend
+from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
 from plugin_bridge.server.files import (
     HIGHEST_LEVEL,
     ServerFileError,
@@ -23,10 +23,10 @@ from plugin_bridge.server.files import (
     read_server_properties,
 )
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
-from regsvc.config.sections import AuthSection, Config, ConfigError
+from regsvc.config.sections import AuthSection, Config, ConfigError, GameServer
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.names import name_key
-from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
+from regsvc.database.location import DatabaseLocation, read_authme, read_other_authmes, resolve_location
 from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.own_tables import OwnTables
@@ -56,6 +56,18 @@ class FixLocation:
 
     source: Source
     key: str = ""
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """Facts about one game server. `name` is "" for the main one.
+
+    `properties`: its server.properties, what is wrong with it, or None if its folder is not configured.
+    """
+
+    name: str
+    game: GameServer
+    properties: ServerProperties | ServerFileError | None
 
 
 class FactUnavailable(Exception):
@@ -136,25 +148,32 @@ class Facts:
         return self._authme
 
     @cached_property
-    def _properties(self) -> ServerProperties | ServerFileError | None:
-        path = self.config.game.server_properties_path
-        return None if path is None else _result_or_error(lambda: read_server_properties(path), ServerFileError)
+    def other_authmes(self) -> dict[str, AuthMeConfig | AuthMeConfigError]:
+        """AuthMe's configs on the other game servers, by name, or what is wrong with them."""
+        return read_other_authmes(self.config)
 
-    @property
-    def properties_problem(self) -> str | None:
-        return str(self._properties) if isinstance(self._properties, ServerFileError) else None
+    @cached_property
+    def servers(self) -> list[ServerFacts]:
+        """All game servers, the main one first."""
+        return [ServerFacts(name, game, _read_properties(game)) for name, game in self.config.game_servers.items()]
 
     @property
     def properties(self) -> ServerProperties:
-        if not isinstance(self._properties, ServerProperties):
+        """The main game server's server.properties."""
+        properties = self.servers[0].properties
+        if not isinstance(properties, ServerProperties):
             raise FactUnavailable
-        return self._properties
+        return properties
 
     @property
     def can_kick(self) -> bool:
-        """Whether players can be kicked: the remote console is in use."""
-        properties = self._properties if isinstance(self._properties, ServerProperties) else None
-        return find_rcon_address(self.config.game, properties) is not None
+        """Whether players can be kicked: the remote console of every game server is in use."""
+        return all(
+            find_rcon_address(
+                server.game, server.properties if isinstance(server.properties, ServerProperties) else None
+            )
+            for server in self.servers
+        )
 
     @cached_property
     def _operators(self) -> dict[str, int] | ServerFileError:
@@ -335,3 +354,8 @@ def _result_or_error(look: Callable[[], T], problem: type[E]) -> T | E:
         return look()
     except problem as error:
         return error
+
+
+def _read_properties(game: GameServer) -> ServerProperties | ServerFileError | None:
+    path = game.server_properties_path
+    return None if path is None else _result_or_error(lambda: read_server_properties(path), ServerFileError)

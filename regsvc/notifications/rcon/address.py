@@ -1,21 +1,25 @@
-"""Address of the game's remote console (RCON): from the config, else from server.properties."""
+"""Address of a game server's remote console (RCON): from the config, else from its server.properties."""
+
+from collections.abc import Callable
 
 from plugin_bridge.server.files import ServerProperties
 from plugin_bridge.server.rcon import RconAddress
-from regsvc.config.sections import GameSection
+from regsvc.config.sections import GameServer
 from regsvc.core.addresses import connect_host
 
+FindAddress = Callable[[], RconAddress | None]
+"""Function that returns the address of one console, or None while it is off."""
 
-def find_rcon_address(game: GameSection, properties: ServerProperties | None) -> RconAddress | None:
-    """Return the console's address; None where `game.rcon` is off, or "auto" and the server does not enable RCON.
+
+def find_rcon_address(game: GameServer, properties: ServerProperties | None) -> RconAddress | None:
+    """Return the console's address; None where `rcon` is off, or "auto" and the server does not enable RCON.
 
     `properties` None: the file is missing or unreadable, and the server's own defaults count, with RCON off. A
     server that listens on all interfaces is contacted on loopback: it runs on this machine.
     """
-    if game.rcon is False:
-        return None
     known = properties or ServerProperties()
-    if game.rcon is not True and not known.rcon_enabled:
+    is_given = game.directory is None and bool(game.rcon_host and game.rcon_password)
+    if game.rcon is False or (game.rcon == "auto" and not (known.rcon_enabled or is_given)):
         return None
     return RconAddress(
         game.rcon_host or connect_host(known.rcon_ip or known.server_ip),

@@ -3,19 +3,22 @@
 A kick matters at once or not at all and is given up after a minute. A change to the game's own ban list is lasting and
 is retried for a day. A row is inserted for a name only after a kick for that very row: AuthMe would log in whichever
 player is online under an unregistered name and types `/register` at the wrong moment.
+
+Where several game servers share AuthMe's table, each gets every command as an outbox message of its own, so that one
+that is down neither holds up the others nor makes them repeat anything. A row waits for the kicks of all of them.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
-from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.sections import OnBan
 from regsvc.core.clock import Clock
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.outbox import Outbox
+from regsvc.notifications.rcon.address import FindAddress
 
 KIND: Final = "rcon"
 
@@ -49,19 +52,24 @@ class RconQueue:
     """Queue that puts console commands into the outbox; every method runs inside the caller's transaction."""
 
     def __init__(
-        self, outbox: Outbox, find_address: Callable[[], RconAddress | None], on_ban: OnBan, language: str, now: Clock
+        self, outbox: Outbox, consoles: Mapping[str, FindAddress], on_ban: OnBan, language: str, now: Clock
     ) -> None:
-        """`find_address` returns the console's last known address without blocking, or None if RCON is off."""
+        """`consoles` return the last known addresses, by server (`Config.game_servers`), without blocking."""
         self._outbox = outbox
-        self._find_address = find_address
+        self._consoles = consoles
         self._on_ban = on_ban
         self._language = language
         self._now = now
 
     @property
     def is_on(self) -> bool:
-        """Return whether commands can be sent to the game."""
-        return self._find_address() is not None
+        """Return whether commands can be sent to any game server."""
+        return bool(self._servers())
+
+    @property
+    def is_on_everywhere(self) -> bool:
+        """Return whether commands can be sent to every game server."""
+        return len(self._servers()) == len(self._consoles)
 
     def on_bans(self, users: Sequence[User]) -> None:
         """Kick the players or put them on the game's ban list, as `game.on_ban` says."""
@@ -70,14 +78,14 @@ class RconQueue:
         elif self._on_ban == "ban":
             with self._outbox.batched():
                 for user in users:
-                    self._put("ban", user.username, user.id, "banned", user.reason)
+                    self._put_everywhere("ban", user.username, user.id, "banned", user.reason)
 
     def on_unbans(self, user_ids: Mapping[str, int | None]) -> None:
         """Take the players of these names off the game's ban list, if `game.on_ban` puts players there."""
         if self._on_ban == "ban":
             with self._outbox.batched():
                 for username, user_id in user_ids.items():
-                    self._put("pardon", username, user_id, "banned")
+                    self._put_everywhere("pardon", username, user_id, "banned")
 
     def on_deletions(self, user_ids: Mapping[str, int | None], banned: Collection[str]) -> None:
         """Kick the players of these names; take the banned off the game's list: the names' next users are not."""
@@ -93,43 +101,58 @@ class RconQueue:
         self._kick([_Kick(name, user_id, cause) for name, user_id, cause in players if cause in causes])
 
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:
-        """Return whether the row of this name and `regdate` may be inserted now: RCON is off, or the kick is done.
+        """Return whether the row of this name and `regdate` may be inserted now: on each server, its kick is done.
 
-        If not, a kick is enqueued; its delivery inserts the row.
+        Servers with RCON off do not count. Missing kicks are enqueued; the delivery of the last one inserts the row.
         """
-        if not self.is_on:
+        keys = {_key_of(KICK_FIRST, username, server): server for server in self._servers()}
+        if not keys:
             return True
-        kick = (
-            OutboxEntry.select(OutboxEntry.done_at)
+        kicks = (
+            OutboxEntry.select(OutboxEntry.recipient_key, OutboxEntry.done_at)
             .where(
-                OutboxEntry.recipient_key == _key_of(KICK_FIRST, username),
+                OutboxEntry.recipient_key.in_(list(keys)),
                 OutboxEntry.kind == KIND,
                 OutboxEntry.row_id == regdate,
             )
-            .order_by(OutboxEntry.id.desc())
-            .first()
+            .order_by(OutboxEntry.id)
         )
-        if kick is not None and kick.done_at is None:
-            return False
-        if kick is not None and self._now() - kick.done_at < _KICK_HOLDS_FOR:
-            return True
-        self._put(KICK_FIRST, username, user_id, "approved", row_id=regdate)
-        return False
+        done_at = {kick.recipient_key: kick.done_at for kick in kicks}  # of the latest for each server
+        holds_since = self._now() - _KICK_HOLDS_FOR
+        missing = [
+            server
+            for key, server in keys.items()
+            if key not in done_at or (done_at[key] is not None and done_at[key] <= holds_since)
+        ]
+        for server in missing:
+            self._put(KICK_FIRST, username, user_id, "approved", server=server, row_id=regdate)
+        return not missing and None not in done_at.values()
+
+    def _servers(self) -> list[str]:
+        """Return the servers whose console is on."""
+        return [server for server, find_address in self._consoles.items() if find_address() is not None]
 
     def _kick(self, kicks: Sequence[_Kick]) -> None:
         """Enqueue the kicks, without those of players for whom one is enqueued that has not been attempted yet."""
-        if not self.is_on or not kicks:
+        servers = self._servers()
+        wanted = {_key_of("kick", kick.username, server): (kick, server) for kick in kicks for server in servers}
+        if not wanted:
             return
-        keys = [_key_of("kick", kick.username) for kick in kicks]
         is_untried = (OutboxEntry.attempts == 0) & OutboxEntry.next_attempt_at.is_null(False)
-        is_same = OutboxEntry.recipient_key.in_(keys) & (OutboxEntry.kind == KIND)
+        is_same = OutboxEntry.recipient_key.in_(list(wanted)) & (OutboxEntry.kind == KIND)
         enqueued = {
             row.recipient_key for row in OutboxEntry.select(OutboxEntry.recipient_key).where(is_same, is_untried)
         }
         with self._outbox.batched():
-            for key, kick in zip(keys, kicks, strict=True):
+            for key, (kick, server) in wanted.items():
                 if key not in enqueued:
-                    self._put("kick", kick.username, kick.user_id, kick.cause, kick.reason)
+                    self._put("kick", kick.username, kick.user_id, kick.cause, kick.reason, server=server)
+
+    def _put_everywhere(
+        self, command: Command, username: str, user_id: int | None, cause: Cause, reason: str | None = None
+    ) -> None:
+        for server in self._servers():
+            self._put(command, username, user_id, cause, reason, server=server)
 
     def _put(
         self,
@@ -139,12 +162,12 @@ class RconQueue:
         cause: Cause,
         reason: str | None = None,
         *,
+        server: str,
         row_id: int | None = None,
     ) -> None:
-        if not self.is_on:
-            return
-        payload = json.dumps({"cause": cause, "reason": reason}, ensure_ascii=False)
-        player = _Player(username, _key_of(command, username))
+        details = {"cause": cause, "reason": reason} | ({"server": server} if server else {})
+        payload = json.dumps(details, ensure_ascii=False)
+        player = _Player(username, _key_of(command, username, server))
         self._outbox.put(command, player, self._language, user_id=user_id, row_id=row_id, payload=payload)
 
 
@@ -152,6 +175,7 @@ class NoRconQueue(RconQueue):
     """Null object: there is no game to send commands to."""
 
     is_on = False
+    is_on_everywhere = False
 
     def __init__(self) -> None:
         """Needs no dependencies."""
@@ -173,6 +197,10 @@ class NoRconQueue(RconQueue):
         return True
 
 
-def _key_of(command: Command, username: str) -> str:
-    """Return the ordering key: a ban and its end keep their order; kicks do not wait for them, nor for other kicks."""
-    return f"{command} {username.lower()}" if command in ("kick", KICK_FIRST) else username.lower()
+def _key_of(command: Command, username: str, server: str) -> str:
+    """Return the ordering key: a ban and its end keep their order; kicks do not wait for them, nor for other kicks.
+
+    Servers do not wait for each other. Keys of the main one, "", do not name it.
+    """
+    key = f"{command} {username.lower()}" if command in ("kick", KICK_FIRST) else username.lower()
+    return f"{key} on {server}" if server else key

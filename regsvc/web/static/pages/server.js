@@ -54,16 +54,23 @@ async function refresh(container, before) {
 
 /** @param {ServerStatus} server */
 function renderStatus(server) {
-  const unanswered = server.statusHidden ? "status_hidden" : "offline";
-  const state = server.online ? "online" : server.checkedAt === null ? "not_asked" : unanswered;
-  const { players } = server;
+  if (server.servers) {
+    return server.servers.map((one) => [make("h2", {}, one.name), ...renderAnswer(one)]);
+  }
+  return renderAnswer(server);
+}
+
+/** @param {Omit<ServerAnswer, "name">} server */
+function renderAnswer({ online, checkedAt, statusHidden, motd, players, version }) {
+  const unanswered = statusHidden ? "status_hidden" : "offline";
+  const state = online ? "online" : checkedAt === null ? "not_asked" : unanswered;
   return [
-    make("p", { class: server.online ? "state good" : "state", "data-state": state }, t(state)),
+    make("p", { class: online ? "state good" : "state", "data-state": state }, t(state)),
     definitionList([
-      [t("motd"), server.motd],
-      [t("players"), server.online ? t("players_of", { online: players.online, max: players.max }) : ""],
+      [t("motd"), motd],
+      [t("players"), online ? t("players_of", { online: players.online, max: players.max }) : ""],
       [t("playing"), (players.list ?? []).map(nameOf).join(", ")],
-      [t("version"), server.version],
+      [t("version"), version],
     ]),
   ];
 }

@@ -1,0 +1,129 @@
+"""UUIDs of players, as far as the game server's files tell them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from plugin_bridge.server.files import PropertiesFile, find_stamp, read_bounded
+
+log = logging.getLogger(__name__)
+
+Forwarding = Literal["none", "offline", "mojang"]
+"""Kind of UUIDs that a proxy in front of the server forwards; "none": the server derives them from the names itself."""
+
+# Paper's own config, that of Paper up to 1.18, and Spigot's
+_PROXY_FILES = ("config/paper-global.yml", "paper.yml", "spigot.yml")
+
+
+class PlayerUuids:
+    """UUIDs that a game server gives players. May be shared by threads.
+
+    Only `refresh` touches the files, so that `find` may be called inside a transaction.
+    """
+
+    def __init__(self, directory: Path | None, properties: PropertiesFile) -> None:
+        """`directory` is the server's folder, whose server.properties `properties` follows; None: it is unknown."""
+        self._directory = directory
+        self._properties = properties
+        self._lock = threading.Lock()
+        self._stamps: list[object] = []
+        self._forwarding: Forwarding = "none"
+        self._joined: Mapping[str, str] = {}
+        self.refresh()
+
+    def find(self, name: str) -> str | None:
+        """Return the UUID that the player of this exact name has in the game; None if the files do not tell it.
+
+        A server in offline mode derives it from the name. Behind a proxy that forwards UUIDs, those of players who
+        joined before are known; another player's is Mojang's unless the proxy is in offline mode, too.
+        """
+        properties = self._properties.current
+        if properties is None or properties.online_mode:
+            return None
+        if self._forwarding == "none":
+            return offline_uuid(name)
+        return self._joined.get(name) or (offline_uuid(name) if self._forwarding == "offline" else None)
+
+    def refresh(self) -> None:
+        """Read the files that have changed. Blocking; a file that cannot be used tells nothing."""
+        if self._directory is None:
+            return
+        proxy, joined = [self._directory / name for name in _PROXY_FILES], self._directory / "usercache.json"
+        with self._lock:
+            before, self._stamps = self._stamps, [_stamp_of(file) for file in (joined, *proxy)]
+            if before[1:] != self._stamps[1:] or not before:
+                self._forwarding = _read_forwarding(*map(_read_yaml, proxy))
+            if before[:1] != self._stamps[:1]:
+                self._joined = _read_joined(joined)
+
+
+def offline_uuid(name: str) -> str:
+    """Return the UUID that the game derives from a name in offline mode."""
+    digest = hashlib.md5(f"OfflinePlayer:{name}".encode(), usedforsecurity=False).digest()
+    return str(uuid.UUID(bytes=digest, version=3))
+
+
+def _stamp_of(file: Path) -> object:
+    try:
+        return find_stamp(file)
+    except OSError as problem:
+        return problem.errno
+
+
+def _read_forwarding(paper: Any, old_paper: Any, spigot: Any) -> Forwarding:
+    """Return what the three configs say; "mojang", which derives nothing, if one of them is unreadable (None)."""
+    if paper is None or old_paper is None or spigot is None:
+        return "mojang"
+    velocity = _find(paper, "proxies", "velocity") or _find(old_paper, "settings", "velocity-support")
+    if _find(velocity, "enabled") is True:
+        return "offline" if _find(velocity, "online-mode") is False else "mojang"
+    if _find(spigot, "settings", "bungeecord") is True:
+        is_online = _find(paper, "proxies", "bungee-cord", "online-mode")
+        if is_online is None:
+            is_online = _find(old_paper, "settings", "bungee-online-mode")
+        return "offline" if is_online is False else "mojang"
+    return "none"
+
+
+def _find(document: Any, *path: str) -> Any:
+    """Return the value at a path of nested tables, or None."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
+
+
+def _read_yaml(file: Path) -> Any:
+    """Return the document, {} if there is no file, or None if it cannot be read."""
+    try:
+        return yaml.safe_load(read_bounded(file)) or {}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as problem:
+        # the type alone: the file may hold the proxy's secret, which the parser would quote
+        log.debug("%s cannot be read: %s", file, type(problem).__name__)
+        return None
+
+
+def _read_joined(file: Path) -> dict[str, str]:
+    """Return the UUIDs of the players who joined, by exact name; of two entries of a name, the first is newer."""
+    joined: dict[str, str] = {}
+    try:
+        entries = json.loads(read_bounded(file))
+        for entry in entries if isinstance(entries, list) else ():
+            match entry:
+                case {"name": str(name), "uuid": str(written)}:
+                    joined.setdefault(name, str(uuid.UUID(written)))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, RecursionError) as problem:
+        log.debug("%s cannot be read: %s", file, problem)
+    return joined

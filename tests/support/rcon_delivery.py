@@ -1,0 +1,50 @@
+"""Delivery of console commands without a daemon."""
+
+import asyncio
+from functools import partial
+
+from plugin_bridge.server.rcon import RconAddress
+from regsvc.core.i18n.translations import load_translations
+from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.notifications.rcon.address import find_rcon_address
+from regsvc.notifications.rcon.queue import KIND
+from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
+from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure
+from tests.support.services import ServiceHarness
+
+
+class ManualDelivery:
+    """Delivers RCON messages one after the other, when the test says so."""
+
+    def __init__(self, services: ServiceHarness) -> None:
+        self._services = services
+        context = services.app.context
+
+        def find_address(server: str) -> RconAddress | None:
+            game, properties = context.config.game_servers[server], context.properties_files[server]
+            return find_rcon_address(game, properties.refresh())
+
+        consoles = {server: partial(find_address, server) for server in context.config.game_servers}
+        self._transport = RconTransport(consoles, load_translations(), "Oakvale", services.clock)
+        reconcile = partial(services.app.reconciler.reconcile, may_adopt=False)
+        outbox = Outbox(services.clock, KIND, RCON_RETRY_POLICY)
+        self._store = RconStore(services.app.context.location.database, outbox, reconcile, lambda outcome: None)
+
+    def deliver_due(self) -> list[str]:
+        """Deliver everything due now, once; return how each delivery ended."""
+        return [self.deliver(message) for message in self.claim()]
+
+    def claim(self) -> list[OutboxMessage]:
+        return self._store.claim_due(100)
+
+    def deliver(self, message: OutboxMessage) -> str:
+        try:
+            asyncio.run(self._transport.send(message))
+        except Drop as reason:
+            self._store.drop(message, str(reason))
+            return "dropped"
+        except (TemporaryFailure, PermanentFailure) as reason:
+            wait = self._store.record_failure(message, str(reason), is_final=isinstance(reason, PermanentFailure))
+            return "failed" if wait is None else "later"
+        self._store.record_sent(message)
+        return "sent"
