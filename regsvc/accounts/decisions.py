@@ -2,15 +2,19 @@
 
 from dataclasses import dataclass, replace
 
+from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
 from regsvc.accounts.player_warnings import PlayerWarnings
 from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.names import name_key
 from regsvc.database.audit import Actor
-from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED
+from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED
+from regsvc.notifications.mail.queue import MailQueue
+from regsvc.sync.effects import NOTHING, Effects
 from regsvc.sync.reconciler import Reconciler
-from regsvc.users.transitions import DecisionDetails, Transitions
+from regsvc.sync.records import Account
+from regsvc.users.transitions import DecisionDetails, PasswordChoice, Transitions
 
 
 @dataclass(frozen=True)
@@ -32,19 +36,21 @@ class Accounts:
         reconciler: Reconciler,
         transitions: Transitions,
         player_warnings: PlayerWarnings,
+        mail_queue: MailQueue,
         now: Clock,
     ) -> None:
         self._access = access
         self._reconciler = reconciler
         self._transitions = transitions
         self._player_warnings = player_warnings
+        self._mail_queue = mail_queue
         self._now = now
 
     def decide(self, username: str, transition: str, by: Principal, details: DecisionDetails) -> DecisionResult:
         """Approve, reject, ban, unban or delete.
 
-        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`, and `InvalidField` for a ban that
-        ends in the past.
+        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`, `PasswordChoiceNeeded`,
+        `MailUnavailable`, `AuthMeUnavailable`, and `InvalidField` for a ban that ends in the past.
         """
         if details.expires_at is not None and details.expires_at <= self._now():
             raise errors.InvalidField("expiresAt")
@@ -94,19 +100,63 @@ class Accounts:
         if account.own_player is None:
             raise errors.PlayerReplaced
 
-    def _may_approve_again(self, locked: LockedAccount) -> bool:
-        return locked.is_opened or self._reconciler.can_request_row(locked.account)
+    def _settle_password(self, locked: LockedAccount, details: DecisionDetails) -> DecisionDetails:
+        """Return the details of an approval, without a choice of the password where there is none.
+
+        There is one where the row was registered anew in the game. Where it is merely gone, a link is the alternative
+        to the password that it had. Raises `PasswordChoiceNeeded`, `MailUnavailable`, and `WrongStatus` where a choice
+        was made before: it may wait for AuthMe's table.
+        """
+        account, choice, user = locked.account, details.password_choice, locked.user
+        is_anew, is_approved = self._reconciler.is_registered_anew(account), user.status == APPROVED
+        if not is_anew and not (is_approved and self._reconciler.is_absent(account)):
+            if is_approved and choice in ("take", "link"):
+                raise errors.WrongStatus(user.status)
+            return replace(details, password_choice=None)
+        if is_anew and choice is None:
+            raise errors.PasswordChoiceNeeded
+        if is_anew and not account.is_player_known and account.sync_record and account.sync_record.intent == OPEN:
+            raise errors.WrongStatus(user.status)
+        if choice == "take" and not is_anew:
+            raise errors.PasswordChoiceNeeded("nothing_to_take")
+        if choice == "keep" and not self._reconciler.has_password_for_row(account):
+            raise errors.PasswordChoiceNeeded("nothing_to_keep")
+        if choice == "link":
+            self._mail_queue.require_available()
+            if user.email_key is None or not user.is_email_verified:
+                raise errors.PasswordChoiceNeeded("no_address")
+        return details
+
+    def _may_approve_again(self, locked: LockedAccount, details: DecisionDetails) -> bool:
+        """Return whether the approval of an approved user does anything: for the row, or by mailing a link."""
+        account = locked.account
+        if locked.is_opened or self._reconciler.is_registered_anew(account):
+            return True
+        can_help = details.sends_link or self._reconciler.has_password_for_row(account)
+        return can_help and self._reconciler.is_absent(account)
+
+    def _request_row(self, account: Account, choice: PasswordChoice | None) -> Effects:
+        if choice == "link":
+            return NOTHING  # the row opens, or is created, with the password that is set by it
+        if choice != "take":
+            return self._reconciler.request_row(account)
+        try:
+            return self._reconciler.request_new_row(account)
+        except PlayersUnavailable as error:
+            raise errors.AuthMeUnavailable from error
 
     def _change(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> None:
         user = locked.user
         if transition in ("approve", "unban"):
             self._require_same_player(locked)
+        if transition == "approve":
+            details = self._settle_password(locked, details)
         if transition == "ban" and user.status == BANNED:
             locked.user = self._transitions.change_ban(user, by, details)
-        elif transition == "approve" and user.status == APPROVED and self._may_approve_again(locked):
+        elif transition == "approve" and user.status == APPROVED and self._may_approve_again(locked, details):
             locked.user = self._transitions.approve_again(user, by, details)
         else:
             locked.user = self._transitions.change(user, transition, by, details)
         locked.take_user()
         if transition == "approve":
-            locked.intended = self._reconciler.request_row(locked.account)
+            locked.intended = self._request_row(locked.account, details.password_choice)

@@ -57,7 +57,7 @@ def wire_accounts(
     store = PasswordStore(access, reconciler, auth.sessions, mail.links, warnings, auth.audit, now)
     return AccountParts(
         access=access,
-        accounts=Accounts(access, reconciler, sync.transitions, warnings, now),
+        accounts=Accounts(access, reconciler, sync.transitions, warnings, mail.mail_queue, now),
         checker=checker,
         logins=Logins(database, worker, checker, captchas, access, reconciler, sessions),
         password_changes=PasswordChanges(

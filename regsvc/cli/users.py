@@ -7,18 +7,18 @@ import sys
 import warnings
 from dataclasses import asdict, fields, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.app.app import App
-from regsvc.core.errors import AuthMeUnavailable
+from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
 from regsvc.core.names import clean_name
 from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, STATUSES
-from regsvc.users.transitions import TRANSITIONS, DecisionDetails
+from regsvc.users.transitions import TRANSITIONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import PLUGIN_STATES, UserQuery
 
@@ -51,6 +51,13 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
         _add_name(decide)
         decide.add_argument("--reason", metavar="TEXT", help="or the code of a built-in one: reject.short_answers")
         decide.add_argument("--silent", action="store_true", help="send no mail")
+        if name == "approve":
+            decide.add_argument(
+                "--password",
+                choices=get_args(PasswordChoice),
+                help="which counts if the name was registered anew in the game: keep the one from before, take the new "
+                "one, or mail a link to set one",
+            )
         if name == "reject":
             decide.add_argument("--may-reapply", action="store_true", help="allow another application at once")
         if name == "ban":
@@ -198,8 +205,15 @@ def _decide(args: argparse.Namespace, app: App, by: Principal) -> int:
         args.silent,
         keeps_expiry=duration is None,
         may_reapply=getattr(args, "may_reapply", False),
+        password_choice=getattr(args, "password", None),
     )
-    decided = app.worker.run_here(app.services.accounts.decide, args.username, args.action, by, details)
+    try:
+        decided = app.worker.run_here(app.services.accounts.decide, args.username, args.action, by, details)
+    except PasswordChoiceNeeded:
+        print(
+            "companion: say which password counts: --password keep, --password take or --password link", file=sys.stderr
+        )
+        raise
     level = app.context.level_of(decided.username)
     if level > 0 and args.action != "unban":
         print(f"warning: {decided.username} is an operator of the game (level {level})", file=sys.stderr)

@@ -319,6 +319,16 @@ class PlayerReplaced(Refusal, code="player_replaced", category=Category.CONFLICT
     """The operator to be approved is not the player who has the name in the game now."""
 
 
+class PasswordChoiceNeeded(Refusal, code="password_choice_needed", category=Category.CONFLICT, field="password"):
+    """The player registered anew in the game: the approval has to say which password counts.
+
+    `fault`: why a choice is not possible: "nothing_to_keep", "nothing_to_take", or "no_address" for the link.
+    """
+
+    def __init__(self, fault: str | None = None) -> None:
+        super().__init__(fault=fault)
+
+
 class NotEnabled(Refusal, code="not_enabled", category=Category.CONFLICT):
     """The route's feature is switched off."""
 

@@ -72,6 +72,10 @@ class ReclaimRow(PasswordAction):
     """Give a foreign row, registered in the game under the user's name, to the user, with the user's own password."""
 
 
+class TakeRow(PasswordAction):
+    """Give a foreign row to the user with the password that it was registered with, as an operator decided."""
+
+
 class RemoveLock(PasswordAction):
     """Replace our lock with the password that was there, and record no base: the row does not belong to the user."""
 

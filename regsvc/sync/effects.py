@@ -11,10 +11,11 @@ from peewee import Database, Model
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows, update_rows
-from regsvc.database.models import Player, PluginState, Session, User
+from regsvc.database.models import OPEN, PROVISION, Player, PluginState, Session, User
 from regsvc.notifications.rcon.queue import Cause, RconQueue
 from regsvc.sync.actions import Conflict
 from regsvc.sync.records import Account, SyncRecord, UserRecord
+from regsvc.sync.sync_records import NO_INTENT
 
 NO_PASSWORD: Final = dict.fromkeys(("password_hash", "password_salt", "password_algorithm", "password_set_at"))
 
@@ -56,9 +57,16 @@ class Effects:
 NOTHING: Final = Effects()
 
 
-def intent_effects(intent: str | None) -> Effects:
-    """Return the effects of recording what is requested of the row; None: nothing is."""
-    return NOTHING if intent is None else Effects({"intent": intent})
+def intent_effects(intent: str | None, taken_hash: str | None = None) -> Effects:
+    """Return the effects of recording what is requested of the row; None: nothing is.
+
+    `taken_hash`, with `OPEN`: the hash in the row, which counts; None: the row gets the user's own password.
+    """
+    if intent is None:
+        return NOTHING
+    if intent == PROVISION:
+        return Effects({"intent": intent})  # the hash of a row being inserted stays: by it we know the row as ours
+    return Effects({**NO_INTENT, "intent": intent, "intent_hash": taken_hash})
 
 
 def state_effects(account: Account, state: PluginState) -> Effects:
@@ -69,7 +77,11 @@ def state_effects(account: Account, state: PluginState) -> Effects:
         audit = (AuditNote("sync.player_returned"),)
     elif was != state and user is not None and state == "conflict":
         audit = (AuditNote("sync.conflict", {"field": "name", "kept": "both"}),)
-    return Effects({"plugin_state": state, "user_id": user.id if user is not None else None}, audit=audit)
+    changes: dict[str, Any] = {"plugin_state": state, "user_id": user.id if user is not None else None}
+    known = account.sync_record
+    if state == "returned" and known is not None and known.intent in (OPEN, PROVISION):
+        changes |= NO_INTENT  # it was requested of another row
+    return Effects(changes, audit=audit)
 
 
 def apply_in_memory(account: Account, effects: Effects, moment: datetime) -> Account:

@@ -91,6 +91,37 @@ def row_intent(account: Account, policy: Policy) -> str | None:
     return OPEN if sync_record.is_different_row(player) else None
 
 
+def is_registered_anew(account: Account) -> bool:
+    """Return whether the row of a user who could play is another by now, registered in the game under the name.
+
+    The same person may have done that, with a new password, because they had forgotten the old one: an approval must
+    say which password counts. The last known state counts while the row cannot be read. A registration that was never
+    approved, and never had a row, is not meant: the password chosen with it counts.
+    """
+    user, sync_record, player = account.user, account.sync_record, account.player
+    if user is None or sync_record is None or user.applied_status == BANNED:
+        return False
+    is_approved, had_row = user.applied_status == APPROVED, sync_record.base_hash is not None
+    if not account.is_player_known:
+        is_locked = had_row and sync_record.kept_origin == UNVERIFIED
+        return is_locked or (is_approved and sync_record.plugin_state == "returned")
+    if player is None or sync_record.is_own_insert(player) or not sync_record.is_different_row(player):
+        return False
+    is_earlier_player = sync_record.presence == UNASKED and _registered_before(user, player)
+    return (is_approved or had_row) and not is_earlier_player
+
+
+def find_new_hash(account: Account) -> str | None:
+    """Return the hash of the password that a row was registered anew with, locked or not; None if it is not known."""
+    sync_record, player = account.sync_record, account.player
+    kept = sync_record.kept_hash if sync_record is not None and sync_record.kept_origin == UNVERIFIED else None
+    if player is None:
+        return kept
+    if not player.is_locked:
+        return player.hash
+    return kept if kept is not None and player.hash == lock_text(kept) else locked_hash(player.hash)
+
+
 def lock_after_adoption(adoption: actions.Adopt, is_operator: bool, policy: Policy) -> actions.Lock | None:
     """Return the lock that the status of an adopted player entails, or None if the row stays open."""
     if adoption.status not in (PENDING, REJECTED) or not _locks_unapproved(is_operator, policy):
@@ -105,7 +136,9 @@ def _locks_unapproved(is_operator: bool, policy: Policy) -> bool:
 
 def _apply_edit(account: Account, user: UserRecord, policy: Policy) -> actions.ApplySqlEdit:
     is_approval = user.status == APPROVED and user.applied_status in (PENDING, REJECTED)
-    return actions.ApplySqlEdit(row_intent(account, policy) if is_approval else None)
+    # SQL cannot say which password counts where the row was registered anew: the row stays locked until it is said
+    requests_row = is_approval and not is_registered_anew(account)
+    return actions.ApplySqlEdit(row_intent(account, policy) if requests_row else None)
 
 
 def _without_user(account: Account, policy: Policy) -> SyncAction | None:
@@ -226,8 +259,13 @@ def _foreign_row(
 ) -> SyncAction | None:
     """Handle a row that an unverified player registered in the game under an approved user's name."""
     password = None
-    if sync_record.intent in (OPEN, PROVISION):  # the row came before the one that an approval had requested
+    if sync_record.taken_hash is not None:
+        if player.hash in (sync_record.taken_hash, lock_text(sync_record.taken_hash)):
+            return actions.TakeRow(player, StoredPassword(sync_record.taken_hash, player.salt, None))
+    elif sync_record.intent in (OPEN, PROVISION):  # the row came before the one that an approval had requested
         password = password_for_row(user, sync_record, policy)
+        if password is not None and sync_record.intent == PROVISION and password.hash == sync_record.base_hash:
+            password = None  # the row that was gone was requested, but the player has registered anew meanwhile
     elif sync_record.intent == PASSWORD:
         password = own_password(user, policy)
     if password is not None:

@@ -23,7 +23,7 @@ from regsvc.sync.actions import GUARDED, Lock
 from regsvc.sync.effects import NOTHING, Effects, EffectWriter, intent_effects
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Pages, ReconcileResult, Scope
-from regsvc.sync.plan import decide, password_for_row, row_intent
+from regsvc.sync.plan import decide, find_new_hash, is_registered_anew, password_for_row, row_intent
 from regsvc.sync.records import Account, Policy
 from regsvc.sync.rehash import replace_hash
 from regsvc.sync.step_context import StepContext
@@ -205,14 +205,29 @@ class Reconciler:
             return NOTHING
         return intent_effects(row_intent(account, self.policy))
 
-    def can_request_row(self, account: Account) -> bool:
-        """Return whether `request_row` would change anything: the row is gone or foreign, and not requested yet."""
+    def request_new_row(self, account: Account) -> Effects:
+        """Return the intent to give a user the row that was registered anew, with the password in it.
+
+        It is carried out only on a row that still has this password. Raises `PlayersUnavailable` if it is not known.
+        """
+        new = find_new_hash(account)
+        if new is None:
+            raise PlayersUnavailable("The new row cannot be read.")
+        return intent_effects(OPEN, new)
+
+    def has_password_for_row(self, account: Account) -> bool:
+        """Return whether a password is known that `request_row` could give the row."""
         user, known = account.user, account.sync_record
-        if user is None or known is None or password_for_row(user, known, self.policy) is None:
-            return False
-        if known.plugin_state == "returned":
-            return known.intent != OPEN
-        return known.plugin_state == "absent" and known.intent not in (PROVISION, OPEN)
+        return user is not None and known is not None and password_for_row(user, known, self.policy) is not None
+
+    def is_absent(self, account: Account) -> bool:
+        """Return whether the user's row is gone, and none was requested yet."""
+        known = account.sync_record
+        return known is not None and known.plugin_state == "absent" and known.intent not in (PROVISION, OPEN)
+
+    def is_registered_anew(self, account: Account) -> bool:
+        """Return whether an approval has to say which password counts (`plan.is_registered_anew`)."""
+        return self.policy.is_bridge_on and is_registered_anew(account)
 
     def request_reclaim(self, account: Account) -> Effects:
         """Return the intent to reclaim a returned row for a user who has just proven to know the password set by us."""
@@ -230,7 +245,7 @@ class Reconciler:
     def request_password_write(self, account: Account) -> Effects:
         """Return the intent that the password just set through us goes to the row, whatever the row holds."""
         known = account.sync_record
-        if not self.is_enabled or known is None or known.intent is not None:
+        if not self.is_enabled or known is None or known.intent in (PROVISION, PASSWORD):
             return NOTHING
         return intent_effects(PASSWORD)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds
 from regsvc.auth.hashing import StoredPassword
-from regsvc.database.models import ABSENT, GONE, PROVISION, UNASKED, User
+from regsvc.database.models import ABSENT, GONE, OPEN, PROVISION, UNASKED, User
 
 _REMEMBERED: Final = 8
 """Number of earlier hashes remembered for each player."""
@@ -130,6 +130,11 @@ class SyncRecord:
     def is_playable(self, player: PlayerRow) -> bool:
         """Return whether the row is the last synced one and not locked: its password is the user's."""
         return not player.is_locked and not self.is_different_row(player)
+
+    @property
+    def taken_hash(self) -> str | None:
+        """Hash with which an operator gave the user a foreign row; None: the user's own password was to be written."""
+        return self.intent_hash if self.intent == OPEN else None
 
     def is_own_insert(self, player: PlayerRow) -> bool:
         """Return whether the row is the one we were inserting when we were interrupted."""

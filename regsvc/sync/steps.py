@@ -177,7 +177,9 @@ def _lock_kick(reason: str | None) -> Cause:
     return "banned" if reason == BANNED else "locked"
 
 
-def _unlock_row(context: StepContext, case: Case[actions.RestorePassword] | Case[actions.RemoveLock]) -> RowUpdate:
+def _unlock_row(
+    context: StepContext, case: Case[actions.RestorePassword] | Case[actions.RemoveLock] | Case[actions.TakeRow]
+) -> RowUpdate:
     password, known = case.action.password, case.account.sync_record
     changes: dict[str, str | int | None] = {"hash": password.hash, "salt": password.salt, "has_session": 0}
     if known is not None and known.kept_premium_uuid:
@@ -227,6 +229,14 @@ def _confirm_reclaimed(case: Case[actions.ReclaimRow]) -> Effects:
     changes = {**base_columns(case.row), **NO_LOCK, "conflict": None}
     is_open = not case.action.player.is_locked  # the other player may be in the game with it
     return Effects({"plugin_state": "synced", "user_id": case.user.id, **changes}, kick="approved" if is_open else None)
+
+
+def _confirm_taken(case: Case[actions.TakeRow]) -> Effects:
+    changes = {**base_columns(case.row), **NO_LOCK, "plugin_state": "synced", "conflict": None, "user_id": case.user.id}
+    if not case.user.is_email_verified:
+        changes["base_email"] = None  # so that the row's address, too, is taken over
+    note = AuditNote("user.password_changed", {"where": "in the game"})
+    return Effects(changes, NO_PASSWORD, ends_sessions=True, audit=(note,))
 
 
 def _merge_row(context: StepContext, case: Case[actions.Merge]) -> RowUpdate | None:
@@ -314,6 +324,7 @@ STEPS: Final[dict[type, Step]] = {
     actions.EndPasswordlessLogin: Step(_each(_confirm_end_of_login), _promise_end_of_login, _end_passwordless_login),
     actions.RestorePassword: Step(_each(_confirm_restored), write=_unlock_row),
     actions.ReclaimRow: Step(_each(_confirm_reclaimed), write=_reclaim_row),
+    actions.TakeRow: Step(_each(_confirm_taken), write=_unlock_row),
     actions.RemoveLock: Step(_each(lambda case: Effects({"plugin_state": "conflict", **NO_LOCK})), write=_unlock_row),
     actions.Merge: Step(_confirm_merges, write=_merge_row),
     actions.TakeEarlierPassword: Step(_confirm_merges, write=_merge_row),

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
 from regsvc.core.errors import UserNotFound, WrongStatus
@@ -63,6 +63,12 @@ TRANSITIONS: Final[dict[str, Transition]] = {
 }
 
 
+PasswordChoice = Literal["keep", "take", "link"]
+"""What an approval does with a row that was registered anew in the game: `keep` the user's password from before,
+`take` the one that it was registered with, or mail the user a `link` to set one, and keep the row locked until then.
+"""
+
+
 @dataclass(frozen=True)
 class DecisionDetails:
     """Details of a decision. `expires_at` is the end of a ban; None: permanent."""
@@ -74,8 +80,15 @@ class DecisionDetails:
     """Whether a user already banned keeps the end of that ban; `expires_at` then applies to new bans only."""
     may_reapply: bool = False
     """Whether a rejected user may apply again at once, and not only after `registration.reapply_after`."""
+    password_choice: PasswordChoice | None = None
+    """The password that counts where the player registered anew in the game; None: there is nothing to choose."""
     is_on_time: bool = False
     """Whether a ban ends at its time, and is not lifted by an operator: the mail differs."""
+
+    @property
+    def sends_link(self) -> bool:
+        """Whether the user is mailed a link to set a password, even by a silent decision."""
+        return self.password_choice == "link"  # noqa: S105 - a choice, not a secret
 
 
 def find_transition(source: str, target: str) -> str | None:
@@ -101,6 +114,11 @@ class _Decision:
         """End of the ban, as the column stores it; None where this is no ban."""
         expires_at = self.details.expires_at if self.name == "ban" else None
         return None if expires_at is None else to_milliseconds(expires_at)
+
+    @property
+    def is_mailed(self) -> bool:
+        """Whether the user is told, if they can be reached."""
+        return not self.details.is_silent or self.details.sends_link
 
     def columns(self, by: Actor, moment: datetime) -> dict[str, Any]:
         """Return the user's columns after the transition, without those that it leaves alone."""
@@ -144,6 +162,8 @@ class _Decision:
             detail["expiresAt"] = epoch_ms(self.details.expires_at)
         if self.details.may_reapply:
             detail["mayReapply"] = True
+        if self.details.password_choice is not None:
+            detail["returned"] = self.details.password_choice
         return TRANSITIONS[self.name].action, self.user.username, detail
 
 
@@ -282,7 +302,7 @@ class Transitions:
         """Write reviews and audit records, and announce the transitions."""
         if not decisions:
             return
-        mailed = [d for d in decisions if not d.details.is_silent and self._mail_queue.can_reach(d.user)]
+        mailed = [d for d in decisions if d.is_mailed and self._mail_queue.can_reach(d.user)]
         review_ids = _write_reviews(decisions, mailed, by, moment)
         self._audit.record_all(by.name, [decision.audit_record() for decision in decisions], by.ip)
         with self._webhook.batched(), self._mail_queue.batched():
@@ -311,8 +331,11 @@ class Transitions:
 
     def _enqueue_mail(self, decision: _Decision, review_id: int) -> None:
         name, user = decision.name, decision.user
-        if name == "approve":
-            self._mail_queue.send_approved(user, review_id, needs_password=needs_password(user))
+        if decision.details.sends_link and decision.before == APPROVED:
+            self._mail_queue.send_password_link(user)
+        elif name == "approve":
+            sends_link = decision.details.sends_link or needs_password(user)
+            self._mail_queue.send_approved(user, review_id, needs_password=sends_link)
         elif name == "reject":
             self._mail_queue.send_rejected(user, review_id)
         elif name == "ban":

@@ -172,21 +172,62 @@ def test_it_goes_by_what_the_list_says(stack: Stack) -> None:
     assert stack.authme.find(bob.name) is None
 
 
-def test_a_foreign_row_is_reclaimed_for_its_owner(stack: Stack) -> None:
-    bob = stack.approved("bob")
+NEW = "the-new-password"
+
+
+def registered_anew(stack: Stack, name: str = "bob") -> Person:
+    """Return an approved player who was unregistered in the game, and registered there again."""
+    bob = stack.approved(name)
     stack.authme.unregister_from_console(bob.name)
     stack.sync()
-    stack.authme.register(bob.name, "a foreign password", email="foreign@example.org")
+    stack.authme.register(bob.name, NEW, email="another@example.org")
     stack.sync()
     assert stack.user(bob)["plugin"] == "returned"
-    assert not stack.authme.login(bob.name, "a foreign password")
+    assert not stack.authme.login(bob.name, NEW)
+    return bob
 
-    stack.decides("approve", bob)
 
-    assert stack.user(bob)["plugin"] == "synced"
-    assert stack.authme.login(bob.name, bob.password)
-    assert not stack.authme.login(bob.name, "a foreign password")
-    assert stack.authme.get(bob.name)["email"] == bob.email
+def test_a_row_registered_anew_is_given_back_with_the_password_that_olivia_chooses(stack: Stack) -> None:
+    bob, carol = registered_anew(stack), registered_anew(stack, "carol")
+    for language in ("en", "zh"):
+        reply = stack.decide("approve", bob, language=language)
+        assert_refused(reply, 409, "password_choice_needed", field="password", language=language)
+    assert stack.user(bob)["plugin"] == "returned"
+    assert_refused(stack.decide("approve", bob, password="both"), 422, "invalid_field", field="password")
+
+    stack.decides("approve", bob, password="keep")
+    stack.decides("approve", carol, password="take")
+
+    for person, right, wrong in ((bob, bob.password, NEW), (carol, NEW, carol.password)):
+        assert stack.user(person)["plugin"] == "synced"
+        assert stack.authme.login(person.name, right)
+        assert stack.login(person, right).status == 200
+        assert not stack.authme.login(person.name, wrong)
+        assert stack.login(person, wrong).status == 401
+        assert stack.authme.get(person.name)["email"] == person.email
+    assert stack.audits(carol, "user.approved")[0]["detail"] == {"statusBefore": "approved", "returned": "take"}
+
+
+def test_a_row_registered_anew_stays_locked_until_the_link_is_used(stack: Stack) -> None:
+    bob = registered_anew(stack)
+    assert stack.decides("approve", bob, password="link", silent=True).json["warnings"] == ["player_locked"]
+    token = find_link_token(stack.smtp.wait_for(bob.email, 3).text)
+    assert not stack.authme.login(bob.name, NEW)
+    assert stack.post("/api/password/reset", {"token": token, "newPassword": "by-the-link"}).status == 200
+    assert stack.authme.login(bob.name, "by-the-link")
+
+
+def test_among_many_each_row_registered_anew_is_asked_about(stack: Stack) -> None:
+    alice, bob = stack.pending("alice"), registered_anew(stack)
+    approved, refused = decide_on_many(stack, "approve", [alice.name, bob.name])
+    assert approved["success"]
+    assert (refused["success"], refused["code"], refused["field"]) == (False, "password_choice_needed", "password")
+    carol = stack.pending("carol")
+    assert all(
+        result["success"] for result in decide_on_many(stack, "approve", [carol.name, bob.name], password="take")
+    )
+    assert stack.authme.login(carol.name, carol.password)
+    assert stack.authme.login(bob.name, NEW)
 
 
 def test_a_foreign_password_set_around_the_review_never_opens_the_account(stack: Stack) -> None:

@@ -148,3 +148,42 @@ def test_an_operators_name_is_marked_before_it_is_approved(stack: Stack, open_pa
     assert not find_serious_faults(olivia.page)
     olivia.go(f"#users?search={otto.name}")
     expect(olivia.page.locator("table .badge", has_text="Operator")).to_be_visible()
+
+
+def test_olivia_says_which_password_counts(stack: Stack, open_page: OpenPage) -> None:
+    """Bob and Carol were unregistered in the game and registered there again; Carol had never been approved."""
+    bob, carol = stack.approved("bob"), stack.newcomer("carol")
+    stack.authme.register(carol.name, carol.password)
+    stack.sync()
+    for person in (bob, carol):
+        stack.authme.unregister_from_console(person.name)
+        stack.authme.register(person.name, "the-new-one")
+    stack.sync()
+    olivia = open_queue(open_page, may_complain=True)
+    page, dialog = olivia.page, olivia.page.get_by_role("dialog")
+    olivia.go(f"#user?name={bob.name}")
+    expect(page.locator(".badges")).to_contain_text("Reappeared")
+    page.keyboard.press("a")
+    expect(dialog.get_by_role("heading")).to_have_text(f"Which password counts for {bob.name}?")
+    assert find_serious_faults(page, ["dialog"]) == []
+    page.keyboard.press("Escape")
+    expect(olivia.pending_bar).to_be_hidden()
+    page.keyboard.press("a")
+    button = dialog.get_by_role("button", name="Keep the old one")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(olivia.pending_bar).to_contain_text(f"Approve {bob.name}")
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
+    expect(page.locator(".badges")).to_contain_text("Synced")
+    assert stack.authme.login(bob.name, bob.password)
+
+    olivia.go(f"#queue?name={carol.name}")
+    expect(olivia.card).to_contain_text(carol.name)
+    olivia.approve()
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
+    olivia.pending_bar.get_by_role("button", name="Choose the password…").click()
+    dialog.get_by_role("button", name="Take the new one").click()
+    expect(olivia.pending_bar).to_contain_text("Take the new one")
+    olivia.pending_bar.get_by_role("button", name="Send now").click()
+    expect(olivia.pending_bar).to_be_hidden()
+    assert stack.authme.login(carol.name, "the-new-one")

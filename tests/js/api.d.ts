@@ -6,6 +6,8 @@ export type ApplicationQuery = { language?: string | null; token?: string | null
 
 export type ApplicationReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; receivedAt: number; place: number | null; waiting: number; usualSeconds: number | null; reason: string | null; reviewedAt: number | null; reapplyAt: number | null; banExpiresAt: number | null; hasPassword: boolean; canCorrectEmail: boolean; answers: Array<GivenAnswerFields> | null; canEditAnswers: boolean; gameAddress: string | null };
 
+export type ApproveRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: "keep" | "link" | "take" | null };
+
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
 export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
@@ -322,7 +324,7 @@ export interface PostRoutes {
   "discord/unlink": { reply: MessageReply; body: UnlinkChatRequest };
   "admin/login": { reply: LoginReply; body: LoginRequest };
   "admin/verify": { reply: ValidTokenReply | InvalidTokenReply; body: VerifyTokenRequest };
-  "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
+  "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ApproveRequest };
   "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: RejectRequest };
   "admin/user/ban": { reply: DecisionReply | BulkDecisionReply; body: BanRequest };
   "admin/user/unban": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };

@@ -6,7 +6,8 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,9 @@ from regsvc.config.loader import load_config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.database.audit import Actor
-from regsvc.database.models import AuditEntry, OutboxEntry, Player, Session, User
+from regsvc.database.models import AuditEntry, Link, OutboxEntry, Player, Session, User
+from regsvc.notifications.mail.renderer import NothingToSend
+from regsvc.notifications.mail.transport import MailStore
 from regsvc.registration.steps import Application
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
@@ -147,6 +150,20 @@ class ServiceHarness:
         query = OutboxEntry.select().where(OutboxEntry.recipient_key == key).order_by(OutboxEntry.id)
         return [entry.template for entry in query if entry.template != "received"]
 
+    def find_mailed_link(self) -> str | None:
+        """Deliver the mails that are due, and return the token of the newest link, or None if there is none."""
+        parts = self.app.mail_parts
+        store = MailStore(self.app.context.location.database, parts.outbox, parts.codes, parts.renderer)
+        for mail in iter(lambda: store.claim_due(1), []):
+            try:
+                store.render(mail[0])
+            except NothingToSend as reason:
+                store.drop(mail[0], str(reason))
+            else:
+                store.record_sent(mail[0])
+        link = Link.select().order_by(Link.id.desc()).first()
+        return parts.links.token_of(link) if link else None
+
     def sessions(self, name: str) -> int:
         """Return the number of the user's active sessions."""
         user = self.user(name)
@@ -225,3 +242,14 @@ class Away:
     def __exit__(self, *exc_info: object) -> None:
         self._connection.execute("ROLLBACK")
         self._connection.close()
+
+
+@contextmanager
+def authme_away(services: ServiceHarness) -> Iterator[None]:
+    """Rename the table for the duration."""
+    table = services.table
+    table.database.execute(f"ALTER TABLE {table.name} RENAME TO elsewhere")
+    try:
+        yield
+    finally:
+        table.database.execute(f"ALTER TABLE elsewhere RENAME TO {table.name}")

@@ -1,25 +1,13 @@
 """AuthMe's table is unavailable: what needs no row goes on, and the row follows later."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import pytest
 
 from regsvc.core import errors
 from regsvc.database.models import User
 from regsvc.users.transitions import Transitions
-from tests.support.services import PASSWORD, ServiceHarness
-
-
-@contextmanager
-def authme_away(services: ServiceHarness) -> Iterator[None]:
-    """Rename the table for the duration."""
-    table = services.table
-    table.database.execute(f"ALTER TABLE {table.name} RENAME TO elsewhere")
-    try:
-        yield
-    finally:
-        table.database.execute(f"ALTER TABLE elsewhere RENAME TO {table.name}")
+from tests.support.services import PASSWORD, ServiceHarness, authme_away
 
 
 def edit_status(services: ServiceHarness, name: str, status: str) -> None:

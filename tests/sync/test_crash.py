@@ -54,6 +54,14 @@ def with_locked_foreign_row(services: ServiceHarness) -> None:
     services.sync()
 
 
+def registered_anew(services: ServiceHarness) -> None:
+    approved(services)
+    services.authme.unregister_from_console("Alice")
+    services.clock.advance(hours=1)
+    services.authme.register("Alice", "new-password")
+    services.sync()
+
+
 def without_email(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.authme.set_email("Alice", "your@email.com")
@@ -91,6 +99,11 @@ STORIES = {
         with_foreign_row,
     ),
     "reclaim a row": Story(lambda services: services.decide("approve", "Alice"), plays, with_locked_foreign_row),
+    "take a row": Story(
+        lambda services: services.decide("approve", "Alice", password_choice="take"),
+        lambda services: plays(services, "new-password") and services.user("Alice").password_hash is None,
+        registered_anew,
+    ),
     "write an e-mail": Story(
         lambda services: services.sync(),
         lambda services: plays(services) and services.row("alice")["email"] == "alice@example.org",

@@ -98,7 +98,7 @@ def test_a_lock_that_the_sync_writes_ends_the_session(stack: Stack) -> None:
 
 
 def approve(stack: Stack, bob: Person) -> None:
-    stack.decides("approve", bob)
+    stack.decides("approve", bob, password="keep")
 
 
 def log_in(stack: Stack, bob: Person) -> None:

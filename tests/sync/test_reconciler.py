@@ -167,7 +167,7 @@ def test_an_operators_approval_opens_a_row_that_came_back(services: ServiceHarne
     services.sync()
     services.authme.register("Alice", "foreign-password")
     services.sync()
-    services.decide("approve", "Alice")
+    services.decide("approve", "Alice", password_choice="keep")
     assert services.authme.login("Alice", PASSWORD)
 
 
@@ -189,7 +189,7 @@ def test_an_adopted_player_who_came_back_gets_the_last_synced_password(services:
     services.clock.advance(hours=1)
     services.authme.register("Alice", "foreign-password")
     services.sync()
-    services.decide("approve", "Alice")
+    services.decide("approve", "Alice", password_choice="keep")
     assert services.authme.login("Alice", "her-first-password")
 
 

@@ -16,6 +16,7 @@ from regsvc.api.base import ApiHandler, WordReason
 from regsvc.api.endpoint import endpoint
 from regsvc.api.replies import to_reply
 from regsvc.api.types.admin import (
+    ApproveRequest,
     AuditFields,
     AuditsQuery,
     AuditsReply,
@@ -175,9 +176,18 @@ class DecisionHandler(ApiHandler):
 
 
 class ApproveHandler(DecisionHandler):
-    @endpoint(*DECISION_REFUSALS, errors.PlayerReplaced, errors.AuthMeUnavailable)
-    async def post(self, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
-        """Approve a pending or rejected registration, so that the player may join."""
+    @endpoint(
+        *DECISION_REFUSALS,
+        errors.PlayerReplaced,
+        errors.PasswordChoiceNeeded,
+        errors.AuthMeUnavailable,
+        errors.MailUnavailable,
+    )
+    async def post(self, request: ApproveRequest) -> DecisionReply | BulkDecisionReply:
+        """Approve a pending or rejected registration, so that the player may join.
+
+        A player who is approved already, but was removed from the game or registered there anew, is let in again.
+        """
         return await self.change_status(request, "approve", "approved")
 
 
@@ -266,6 +276,8 @@ def _pagination_of(page: UserPage) -> Pagination:
 
 def _details_of(request: ReviewRequest) -> DecisionDetails:
     details = DecisionDetails((request.reason or "").strip() or None, is_silent=request.silent)
+    if isinstance(request, ApproveRequest):
+        return replace(details, password_choice=request.password)
     if isinstance(request, RejectRequest):
         return replace(details, may_reapply=request.may_reapply)
     if isinstance(request, BanRequest):

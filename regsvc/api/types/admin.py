@@ -26,7 +26,7 @@ from regsvc.api.types.messages import (
 from regsvc.api.types.registration import Platform, Status
 from regsvc.core.errors import InvalidField
 from regsvc.database.audit import ACTIONS
-from regsvc.users.transitions import BUILT_IN_REASONS
+from regsvc.users.transitions import BUILT_IN_REASONS, PasswordChoice
 
 MAX_BATCH = 100
 
@@ -162,6 +162,24 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
         if username is not None:
             return [username]
         raise InvalidField("username")
+
+
+class ApproveRequest(ReviewRequest, frozen=True, kw_only=True):
+    """An approval, of a batch with one choice of the password for all."""
+
+    password: (
+        Annotated[
+            PasswordChoice,
+            Meta(
+                description="The password that counts where an approved user's name was registered anew in the game "
+                "(`plugin` is `returned`); without it that approval is refused (`password_choice_needed`). `keep` the "
+                "one from before, `take` the one it was registered with, or mail the user a `link` to set one, until "
+                "when the row stays locked. Where the player is merely gone (`absent`), `link` keeps the password from "
+                "before from coming back. Ignored for registrations under review, whose own password counts.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class RejectRequest(ReviewRequest, frozen=True, kw_only=True):

@@ -75,7 +75,7 @@ CREATE TABLE regsvc_player (
   base_realname     {text:255} NULL, -- last synced: name as written
   base_regdate      BIGINT NULL, -- last synced: registration in the game, ms since 1970; identifies the row
   wish              {text:16} NULL CHECK (wish IN ('provision', 'password', 'open')), -- intent: the pending write to AuthMe's row
-  wish_hash         {text:255} NULL, -- of the row being created
+  wish_hash         {text:255} NULL, -- of the row being created, or of the one taken over with open
   wish_salt         {text:255} NULL, -- of the row being created
   wish_regdate      BIGINT NULL, -- of the row being created
   lock_reason       {text:16} NULL, -- why the row is locked

@@ -1,12 +1,17 @@
 // Decisions about users: to which of them a decision applies, and how it is confirmed.
 
+import { config } from "../../shared/config.js";
+import { choose } from "../../shared/dialog.js";
 import { button } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { formatNumber } from "../phrases.js";
+import { countNames, formatNumber } from "../phrases.js";
 import { applies, DECISION_KEYS } from "./transitions.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
+
+/** @type {PasswordChoice[]} */
+const PASSWORD_CHOICES = ["keep", "take", "link"];
 
 /**
  * Decide about the users to whom the decision applies, and report the others; all decisions but an approval need
@@ -28,14 +33,34 @@ export async function decideFor(context, decision, users) {
     notice.show(t(`fits_nobody_${decision}`), "bad");
     return null;
   }
+  const anew = fitting.filter(({ status, plugin }) => status === "approved" && plugin === "returned");
+  const asksPassword = decision === "approve" && anew.length > 0;
+  const password = asksPassword ? await askPassword(anew.map(({ username }) => username)) : undefined;
+  if (password === null) {
+    return null;
+  }
   const decided =
     decision === "approve"
-      ? context.decide({ decision, usernames, applicants })
+      ? context.decide({ decision, usernames, applicants, password })
       : await context.askAndDecide(decision, usernames, { key: confirmingKey(decision), applicants });
   if (decided !== null && usernames.length < users.length) {
     notice.show(t("some_left_out", { count: users.length - usernames.length }));
   }
   return decided;
+}
+
+/**
+ * Ask which password counts for users who registered anew in the game; resolves to null if the dialog was cancelled.
+ *
+ * @param {string[]} usernames
+ */
+export function askPassword(usernames) {
+  const choices = PASSWORD_CHOICES.filter((value) => value !== "link" || config.registration.passwordReset === "mail");
+  return choose(
+    t("ask_password", { names: countNames(usernames) }),
+    t("ask_password_why"),
+    choices.map((value) => ({ value, text: t(`choice_${value}`), hint: t(`choice_about_${value}`), kind: "quiet" })),
+  );
 }
 
 /**

@@ -4,6 +4,7 @@
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { effect, Signal } from "../../shared/signal.js";
+import { askPassword } from "../decisions/actions.js";
 import { wordReason } from "../decisions/saved-reasons.js";
 import { describeDecision, formatNumber, listNames, statusName } from "../phrases.js";
 
@@ -162,13 +163,34 @@ class Row {
     );
     const why = others.length ? make("ul", {}, lines) : make("span", { class: "why" }, refusalText(first));
     const dismiss = button(t("understood"), () => this.pending.dismiss(entry), "plain");
-    return [make("div", { class: "what" }, what, why), dismiss];
+    const isOpen = entry.refusals.some(({ code }) => code === "password_choice_needed");
+    return [
+      make("div", { class: "what" }, what, why),
+      isOpen && button(t("choose_password"), () => this.choosePassword(), "plain"),
+      dismiss,
+    ];
+  }
+
+  /** Decide again about those of whom it has to be said which password counts. */
+  async choosePassword() {
+    const open = this.entry.refusals.filter(({ code }) => code === "password_choice_needed");
+    const usernames = open.map(({ username }) => username);
+    const password = await askPassword(usernames);
+    if (password !== null) {
+      this.pending.dismiss(this.entry);
+      this.pending.add({ ...this.entry, usernames, password });
+    }
   }
 
   /** @param {Child[]} children */
   description(...children) {
     const { entry } = this;
-    const reason = [wordReason(entry.reason), entry.mayReapply && t("may_reapply"), entry.silent && t("silently")]
+    const reason = [
+      wordReason(entry.reason),
+      entry.password && t(`choice_${entry.password}`),
+      entry.mayReapply && t("may_reapply"),
+      entry.silent && t("silently"),
+    ]
       .filter(Boolean)
       .join(" · ");
     return make(
