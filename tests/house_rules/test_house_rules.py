@@ -13,7 +13,7 @@ import pytest
 from tests.house_rules.sources import PRODUCT, ROOT, TESTS, name_of, nodes_of, text_of
 
 LONGEST_FUNCTION = 60
-LONGEST_FILE = 450
+LONGEST_FILE = 600  # a reader opens few files
 
 # A module imports from its own package or from one of a later entry; packages of one entry do not know each other.
 LAYERS = [
@@ -41,7 +41,7 @@ FORBIDDEN = [
     ("regsvc/api", {"peewee", "playhouse", "pymysql", "regsvc.database.models", "regsvc.database.engine"}),
     ("regsvc/web", {"peewee", "playhouse", "pymysql", "regsvc.database.models", "regsvc.database.engine"}),
 ]
-LARGEST_FOLDER = 25
+LARGEST_FOLDER = 30
 
 
 def imports_of(file: Path) -> Iterator[str]:
