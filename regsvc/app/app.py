@@ -132,6 +132,7 @@ class App:
             has_held_back_changes=is_braked,
             restart_needed=restart_needed,
             is_state_lost=self.installation.is_lost,
+            seconds_since_sync=self.sync.seconds_since_run,
         )
         return Facts(config, Host(now=self.context.now), running_daemon)
 

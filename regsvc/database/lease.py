@@ -60,12 +60,14 @@ class TaskLease:
     def acquire(self) -> bool:
         """Try to take the lease, or to extend it, and return whether it is ours.
 
-        A dead predecessor's lease is taken over at once, another process's only after it has expired.
+        A dead predecessor's lease is taken over at once, another process's only after it has expired. One that ends
+        later than any could is from before the database's clock was set back, and counts as expired.
         """
         lease = Lease.get_or_none(Lease.name == self._name)
         if lease is None:
             Lease.insert(name=self._name, holder=self._holder, expires_at=self._in(0)).on_conflict_ignore().execute()
-        is_free = (Lease.expires_at <= self._in(0)) | (Lease.holder == self._holder)
+        is_impossible = Lease.expires_at > self._in(2 * self._period.seconds)  # the clocks of a cluster's nodes differ
+        is_free = (Lease.expires_at <= self._in(0)) | is_impossible | (Lease.holder == self._holder)
         if lease is not None and self._is_dead(lease.holder):
             is_free = is_free | (Lease.holder == lease.holder)
         query = Lease.update(holder=self._holder, expires_at=self._in(self._period.seconds))

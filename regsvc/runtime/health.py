@@ -50,6 +50,7 @@ class HealthStatus:
     waiting_mails: int | None
     oldest_mail_age: timedelta | None
     restart_needed: tuple[str, ...]
+    seconds_since_sync: float
 
     @property
     def is_ready(self) -> bool:
@@ -111,6 +112,7 @@ class Health:
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if backlog is None else self._age(backlog),
             restart_needed=self.restart_needed,
+            seconds_since_sync=self._sync.seconds_since_run,
         )
 
     def _bridge(self) -> BridgeState:

@@ -42,13 +42,17 @@ class SyncLease(TaskLease):
         holder = self._instance + _DONE if is_done else self._holder
         Lease.update(holder=holder, expires_at=self._in(0)).where(ours).execute()
 
+    def _is_dead(self, holder: str) -> bool:
+        return holder.endswith(_DONE) or super()._is_dead(holder)
+
     def may_skip(self, period: timedelta) -> bool:
         """Return whether another daemon completed the last run within this period.
 
         If so, it is recorded that this daemon works as well: moving the database requires that all others have stopped.
         """
         is_recent = Lease.expires_at > self._in(-round(period.total_seconds()))
-        lease = Lease.get_or_none((Lease.name == _NAME) & is_recent)
+        is_over = Lease.expires_at <= self._in(RENEW.seconds)  # else the clock was set back since
+        lease = Lease.get_or_none((Lease.name == _NAME) & is_recent & is_over)
         if lease is None or not lease.holder.endswith(_DONE) or lease.holder == self._instance + _DONE:
             return False
         values = {"name": _SKIPPED, "holder": self._holder, "expires_at": self._in(0)}

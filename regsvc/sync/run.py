@@ -118,7 +118,7 @@ class Sync:
         """Go over all candidates, and store the new digest only if none was left out."""
         last, inputs = LastRun.find(), self._inputs()
         is_full = run.is_full or last is None or last.inputs.policy != inputs.policy
-        is_full = is_full or last is None or self._now() - last.compared_at >= FULL_EVERY
+        is_full = is_full or last is None or abs(self._now() - last.compared_at) >= FULL_EVERY
         is_full = is_full or (self._digest.is_empty() and not self._players.is_empty())  # the first players
         changes = self._digest.compare(is_full=is_full)
         run.report.scanned = changes.total

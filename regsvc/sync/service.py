@@ -37,9 +37,15 @@ class SyncService:
         self.on_finished: Callable[[SyncReport], None] = lambda report: None
         self.last_report: SyncReport | None = None
         self._skipped = 0
+        self._ran_at = time.monotonic()
         self._is_stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._resumed_at = 0.0
+
+    @property
+    def seconds_since_run(self) -> float:
+        """Seconds since the last run ended, here or on another daemon, or since the start; no clock change counts."""
+        return time.monotonic() - self._ran_at
 
     async def run(self) -> SyncReport:
         """Wait for a run in progress, then share one that began after this call. Raises `SyncRunning`."""
@@ -52,6 +58,7 @@ class SyncService:
         may_skip = self.last_report is not None and self._skipped < _MAX_SKIPPED
         if may_skip and await self._worker.run(self._lease.may_skip, every):
             self._skipped += 1
+            self._ran_at = time.monotonic()
             return None
         self._skipped = 0
         return await self.run()
@@ -105,6 +112,7 @@ class SyncService:
             await asyncio.sleep(0.5)
         report = await self._worker.run(self.run_here)
         self.last_report = report
+        self._ran_at = time.monotonic()
         self.on_finished(report)
         return report
 

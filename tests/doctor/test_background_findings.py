@@ -29,9 +29,9 @@ def started(doctor_case: DoctorCase) -> None:
     doctor_case.start_once()
 
 
-def serve_status(doctor_case: DoctorCase, *, braked: bool) -> None:
+def serve_status(doctor_case: DoctorCase, *, braked: bool, **more: object) -> None:
     """A running companion that reports this."""
-    told = json.dumps({"success": True, "braked": braked}).encode()
+    told = json.dumps({"success": True, "braked": braked, **more}).encode()
     doctor_case.change_host(fetch=lambda url: told)
 
 
@@ -66,6 +66,13 @@ def test_many_players_wait(doctor_case: DoctorCase) -> None:
     for number in range(5):
         doctor_case.our_database.execute(CONFLICT, (f"p{number}", "conflict"))
     assert doctor_case.only_finding("sync.conflicts").title == "5 players wait: p0, p1, p2, …"
+
+
+def test_the_sync_stands_still(doctor_case: DoctorCase) -> None:
+    serve_status(doctor_case, braked=False, syncSeconds=899)
+    assert doctor_case.findings() == []
+    serve_status(doctor_case, braked=False, syncSeconds=7200)
+    assert doctor_case.only_finding("sync.stale").title == "The sync has not run for 120 minutes."
 
 
 def test_messages_failed(doctor_case: DoctorCase) -> None:

@@ -35,6 +35,20 @@ def test_one_process_at_a_time_has_the_lease(services: ServiceHarness) -> None:
     assert mine.acquire()
 
 
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_clock_that_was_set_back_stops_no_run(services: ServiceHarness, *, is_done: bool) -> None:
+    """Whether the other daemon completed its run two hours ahead of now, or died in it."""
+    database = services.app.context.location.database
+    other, mine = SyncLease(database, "elsewhere", 1), SyncLease(database, "here", 1)
+    assert other.acquire()
+    if is_done:
+        other.release(is_done=True)
+    pass_lease_time(services, -7200)
+    assert not mine.may_skip(timedelta(seconds=30))
+    assert mine.acquire()
+    assert Lease.get_by_id("sync").expires_at - datetime.now(UTC) < timedelta(seconds=40)
+
+
 def test_the_lease_goes_by_the_clock_of_the_database(services: ServiceHarness) -> None:
     """The clocks of two machines may differ, and that of this one is years ahead."""
     lease = SyncLease(services.app.context.location.database, "here", 1)

@@ -17,13 +17,17 @@ class AliveReply(Reply, frozen=True, kw_only=True):
 
 
 class ReadyReply(Reply, frozen=True, kw_only=True):
-    """`bridge` is the state of AuthMe's table, `restart_needed` the keys that take effect at the next start."""
+    """`bridge` is the state of AuthMe's table, `restart_needed` the keys that take effect at the next start.
+
+    `sync_seconds`: since the sync last ran, or since the start.
+    """
 
     status: str = "ready"
     bridge: str
     braked: bool
     oldest_mail_seconds: int | None
     restart_needed: tuple[str, ...]
+    sync_seconds: int
 
 
 class ProbeHandler(ApiHandler):
@@ -68,6 +72,7 @@ class ReadyHandler(ProbeHandler):
                 braked=status.has_held_back_changes,
                 oldest_mail_seconds=None if age is None else round(age.total_seconds()),
                 restart_needed=status.restart_needed,
+                sync_seconds=round(status.seconds_since_sync),
             )
         )
 

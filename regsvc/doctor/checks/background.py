@@ -11,6 +11,7 @@ from regsvc.doctor.finding import Check, Severity, Symptom, check
 from regsvc.sync.report import HeldBack
 from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
 
+_STALE_AFTER: Final = timedelta(minutes=15)
 _STUCK_AFTER: Final = timedelta(minutes=15)
 _FIX_CAUSE: Final = Sentence("Fix the cause (see last_error). These are not sent again, but later ones are.")
 
@@ -37,6 +38,21 @@ def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
             Sentence("The sync holds back {changes}: too many at once.", changes=describe_held_back(held_back)),
             do=Sentence("{advice} companion sync --plan names them.", advice=advice),
         )
+
+
+@check(
+    "sync.stale",
+    Severity.BROKEN,
+    means="The companion is running, but its sync is not.",
+    why="Registrations in the game, edits in SQL, and the ends of bans wait for it, and no row is locked again.",
+    do="Look into the companion's log. If another process holds the lease (table regsvc_lease), stop that process.",
+    where=FixLocation(Source.MACHINE, "journalctl -u companion"),
+)
+def sync_stands_still(facts: Facts) -> Iterator[Sentence]:
+    daemon = facts.running_daemon
+    seconds = None if daemon is None or daemon.is_other else daemon.seconds_since_sync
+    if seconds is not None and seconds > max(_STALE_AFTER, 10 * facts.config.sync.every).total_seconds():
+        yield Sentence("The sync has not run for {minutes} minutes.", minutes=round(seconds / 60))
 
 
 @check(
@@ -111,7 +127,14 @@ def messages_are_stuck(facts: Facts) -> Iterator[Sentence]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *(changes_are_held_back, conflicts_wait, players_are_disputed, messages_failed, messages_are_stuck),
+    *(
+        changes_are_held_back,
+        sync_stands_still,
+        conflicts_wait,
+        players_are_disputed,
+        messages_failed,
+        messages_are_stuck,
+    ),
 )
 
 

@@ -18,7 +18,7 @@ class RunningDaemon:
 
     `is_other`: a companion of another installation than the one in our state directory, where there may be none.
     `has_held_back_changes`: reported by its sync. `restart_needed`: keys that have changed since its start and are not
-    in effect.
+    in effect. `seconds_since_sync`: since its last sync run ended; None: it does not say.
     """
 
     address: str
@@ -27,6 +27,7 @@ class RunningDaemon:
     has_held_back_changes: bool = False
     restart_needed: tuple[str, ...] = ()
     is_state_lost: bool = False
+    seconds_since_sync: float | None = None
 
 
 def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
@@ -46,12 +47,14 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
         return RunningDaemon(address, is_companion=True, is_other=True)
     keys = status.get("restartNeeded")
     restart_needed = tuple(map(str, keys)) if isinstance(keys, list) else ()
+    seconds = status.get("syncSeconds")
     return RunningDaemon(
         address,
         is_companion=True,
         has_held_back_changes=status.get("braked") is True,
         restart_needed=restart_needed,
         is_state_lost=is_state_lost,
+        seconds_since_sync=seconds if isinstance(seconds, int) else None,
     )
 
 
