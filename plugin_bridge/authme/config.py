@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from plugin_bridge.authme.config_document import ConfigDocument, IgnoredValue
 from plugin_bridge.authme.rules import (
     ANYTHING,
     DEFAULT_NAME_RULE,
@@ -31,6 +30,93 @@ from plugin_bridge.authme.rules import (
 from plugin_bridge.hashers import HASHERS, UNSUPPORTED, HashingConfig, find_hasher
 from plugin_bridge.regular_files import require_regular_file
 from plugin_bridge.server.versions import REMOVED_ALGORITHMS, is_known_to_authme
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredValue:
+    """A value that AuthMe silently replaces. `written` is the name of a deprecated algorithm, never a secret."""
+
+    key: str
+    written: str = ""
+
+
+class ConfigDocument:
+    """Values by path, each converted to AuthMe's type or replaced by the default; `ignored` lists what AuthMe ignores.
+
+    `root` is the object that the YAML parser returned.
+    """
+
+    def __init__(self, root: object) -> None:
+        self._root = root
+        self.ignored: list[IgnoredValue] = []
+
+    def ignore(self, path: str, written: str = "") -> None:
+        """Record that AuthMe does not use the value at this path, if there is one."""
+        if self.find(path) is not None:
+            self.ignored.append(IgnoredValue(path, written))
+
+    def find(self, path: str) -> object:
+        """Return the raw value, or None if there is none."""
+        value = self._root
+        for part in path.split("."):
+            if not isinstance(value, dict):
+                return None
+            value = value.get(part)
+        return value
+
+    def text(self, path: str, default: str) -> str:
+        value = _as_text(self.find(path))
+        if value is None:
+            self.ignore(path)
+            return default
+        return value
+
+    def number(self, path: str, default: int) -> int:
+        value = self.find(path)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf"):
+            return int(value)  # neither .inf nor .nan
+        self.ignore(path)
+        return default
+
+    def flag(self, path: str, default: bool) -> bool:
+        value = self.find(path)
+        if isinstance(value, bool):
+            return value
+        self.ignore(path)
+        return default
+
+    def texts(self, path: str, default: Iterable[str]) -> list[str]:
+        value = self.find(path)
+        if not isinstance(value, list):
+            self.ignore(path)
+            return list(default)
+        return [text for text in map(_as_text, value) if text is not None]
+
+    def values_of(self, record: type[DataclassInstance]) -> dict[str, Any]:
+        """Return the fields of `record` that have a path, each read as the type of its default."""
+        return {
+            part.name: self._read_like(part.metadata["key"], part.default)
+            for part in fields(record)
+            if "key" in part.metadata
+        }
+
+    def _read_like(self, path: str, default: Any) -> object:
+        if isinstance(default, bool):
+            return self.flag(path, default)
+        if isinstance(default, int):
+            return self.number(path, default)
+        return self.text(path, default)
+
+
+def _as_text(value: object) -> str | None:
+    """Return a string, number or boolean as Java writes it; None for everything else."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (str, int, float)) else None
+
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
@@ -189,8 +275,8 @@ class AuthMeConfig:
     @property
     def ssl_mode(self) -> str:
         """TLS of AuthMe's connection, as MariaDB names it: disable, trust, verify-ca or verify-full."""
-        if self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None:
-            return _SSL_MODES[self.mariadb_ssl_mode.lower()]
+        if self._has_ssl_mode:
+            return _SSL_MODES[str(self.mariadb_ssl_mode).lower()]
         if not self.use_ssl:
             return "disable"
         return "verify-ca" if self.check_server_certificate else "trust"
@@ -198,8 +284,13 @@ class AuthMeConfig:
     @property
     def ssl_key(self) -> str:
         """The key of config.yml that switches TLS on."""
-        has_mode = self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None
-        return _KEYS["mariadb_ssl_mode" if has_mode else "use_ssl"]
+        return _KEYS["mariadb_ssl_mode" if self._has_ssl_mode else "use_ssl"]
+
+    @property
+    def _has_ssl_mode(self) -> bool:
+        """Whether the key of the fork AuthMeReReloaded counts, which AuthMe itself ignores."""
+        is_fork = self.version is None or "FORK" in self.version.upper()
+        return self.backend == Backend.MARIADB and self.mariadb_ssl_mode is not None and is_fork
 
     @property
     def unverified_minutes(self) -> int:
@@ -373,7 +464,7 @@ def _read_algorithms(document: ConfigDocument) -> tuple[str, tuple[str, ...]]:
 
 def _normalize_algorithms(configured: str, legacy: Iterable[str]) -> tuple[str, tuple[str, ...]]:
     """Normalize the two algorithm keys as AuthMe does: upper case, no duplicates, deprecated ones only as legacy."""
-    names = [name.upper() for name in legacy]
+    names = [name.upper() for name in legacy if name.strip()]
     configured = configured.upper()
     if configured in DEPRECATED_ALGORITHMS:
         names.append(configured)
@@ -448,7 +539,7 @@ def _check_names(config: AuthMeConfig, key_of: Callable[[str], str]) -> None:
     """Reject values that no connection or statement can be made of; `key_of` returns where a field was written."""
     if not 0 < config.port <= 65535:
         raise AuthMeConfigError(f"{key_of('port')} is {config.port}; it must be between 1 and 65535.")
-    if config.backend == Backend.MARIADB and (config.mariadb_ssl_mode or "").lower() not in _SSL_MODES:
+    if config._has_ssl_mode and str(config.mariadb_ssl_mode).lower() not in _SSL_MODES:
         raise AuthMeConfigError(
             f"{key_of('mariadb_ssl_mode')} is {config.mariadb_ssl_mode!r}; it must be disable, trust, verify-ca or "
             "verify-full."
@@ -462,6 +553,8 @@ def _check_names(config: AuthMeConfig, key_of: Callable[[str], str]) -> None:
         key = key_of(f"columns.{part.name}")
         if not column and part.name in _OPTIONAL_COLUMNS:
             continue
+        if part.name == "group" and config.backend not in (Backend.MYSQL, Backend.MARIADB):
+            continue  # AuthMe reads none there, and we do not use it
         _check_identifier(column, key)
         other = taken.setdefault(column.lower(), key)
         if other != key:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, load_yaml
-from plugin_bridge.authme.config_document import ConfigDocument
+from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, ConfigDocument, load_yaml
 
 KICKED: Final = "registration.reg_only"
 """Shown when AuthMe refuses players without an account (`kickNonRegistered`)."""

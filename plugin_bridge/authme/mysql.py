@@ -1,15 +1,15 @@
 """AuthMe's table on MySQL or MariaDB, over our own connection."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from peewee import OperationalError
+from peewee import Database, DatabaseError, OperationalError
 
 from plugin_bridge.authme.config import IDENTIFIER
-from plugin_bridge.authme.mysql_writes import NOT_IN_CHARSET, MySqlWriter
-from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable, WriteResult
-from plugin_bridge.authme.row_writes import PlannedWrite, write_alone
+from plugin_bridge.authme.players import PlayerExists, PlayerRefused, PlayerRow, PlayersUnavailable, WriteResult
+from plugin_bridge.authme.row_writes import NUMBERS, PlannedWrite, TableLayout, Value, player_rows, refusal, write_alone
 from plugin_bridge.authme.table import AuthMePlayers
 from plugin_bridge.authme.table_checksums import (
     EMPTY,
@@ -22,7 +22,171 @@ from plugin_bridge.authme.table_checksums import (
     StoredChecksums,
     TableKeys,
 )
-from plugin_bridge.authme.table_layout import TableLayout
+
+NOT_IN_CHARSET: Final = {1267, 1271}
+_WRITES_PER_STATEMENT: Final = 500
+_MARIADB_DOES_NOT_WAIT: Final = "/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */"
+"""A comment to MySQL, where the shortest time-out is a second."""
+_WRITTEN: Final = WriteResult(is_written=True)
+
+
+class MySqlWriter:
+    """Executor of writes inside the caller's transaction, for one call of `write_many`."""
+
+    def __init__(self, database: Database, layout: TableLayout, find_shared: Callable[[], SharedTable]) -> None:
+        self._database = database
+        self._layout = layout
+        self._find_shared = find_shared
+        self.had_warnings = False
+        """Whether the server warned of anything, such as a value that it changed to fit the column."""
+        self.inserted: dict[str, PlayerRow] = {}
+        """The rows that were inserted, by name."""
+
+    def write_together(self, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
+        """Execute writes to rows of different names, which can be rolled back, in as few statements as possible."""
+        by_shape = defaultdict(list)
+        for number, write in enumerate(writes):
+            by_shape[write.shape].append(number)
+        results: dict[int, WriteResult] = {}
+        for numbers in by_shape.values():
+            numbers.sort(key=lambda number: writes[number].username)  # of two processes that write, neither blocks both
+            for start in range(0, len(numbers), _WRITES_PER_STATEMENT):
+                some = numbers[start : start + _WRITES_PER_STATEMENT]
+                results |= zip(some, self._write_some([writes[number] for number in some]), strict=True)
+        return [results[number] for number in range(len(writes))]
+
+    def _write_some(self, writes: list[PlannedWrite]) -> list[WriteResult]:
+        """Execute writes of one shape. Those that some row or value prevents are isolated by halving."""
+        if len(writes) == 1:
+            return [write_alone(self.execute, writes[0])]
+        if self._is_done(writes):
+            return [_WRITTEN] * len(writes)
+        middle = len(writes) // 2
+        return self._write_some(writes[:middle]) + self._write_some(writes[middle:])
+
+    def _is_done(self, writes: list[PlannedWrite]) -> bool:
+        try:
+            with self._database.atomic() as savepoint:
+                if self._run(writes) == len(writes):
+                    return True
+                savepoint.rollback()
+        except (PlayerRefused, PlayerExists):
+            pass
+        return False
+
+    def execute(self, write: PlannedWrite) -> bool:
+        """Execute one write. Returns whether a row was written; raises `PlayerRefused` or `PlayerExists`."""
+        return self._run([write]) > 0
+
+    def _run(self, writes: Sequence[PlannedWrite]) -> int:
+        """Execute writes of one shape in one statement. Returns how many rows it inserted, deleted or matched."""
+        if writes[0].is_insert:
+            self._execute(*_insertion(self._layout, writes))
+            return self._count_inserted(writes)
+        shared = self._find_shared() if len(writes) > 1 else None
+        return self._execute(*_change(self._layout, shared, writes))
+
+    def _count_inserted(self, writes: Sequence[PlannedWrite]) -> int:
+        """Return how many of the rows are the ones just inserted: the statement counts those that it left alone too."""
+        select, name = self._layout.select, self._layout.columns["username"]
+        marks = ", ".join(["%s"] * len(writes))
+        cursor = self._database.execute_sql(f"{select} WHERE {name} IN ({marks})", [write.username for write in writes])
+        rows = {row.username: row for row in player_rows(cursor.fetchall(), self._layout.lock_group)}
+        ours = [write.username for write in writes if _is_inserted(write, rows.get(write.username))]
+        self.inserted |= {name: rows[name] for name in ours}
+        return len(ours)
+
+    def _execute(self, sql: str, values: Sequence[Value]) -> int:
+        try:
+            cursor: Any = self._database.execute_sql(sql, values)
+        except DatabaseError as error:
+            if isinstance(error, OperationalError) and error.args[0] in NOT_IN_CHARSET:
+                return 0  # a name that the column's charset cannot write is not in it
+            refused = refusal(error)
+            if refused is None:
+                raise
+            raise refused from None
+        self.had_warnings |= cursor.warning_count > 0
+        return int(cursor.rowcount)
+
+
+def _is_inserted(write: PlannedWrite, row: PlayerRow | None) -> bool:
+    """Return whether the row of this name is the one that the write inserts; salts make every hash unique."""
+    is_same_time = "regdate" not in write.new or row is None or row.regdate == write.new["regdate"]
+    return row is not None and row.hash == write.new["hash"] and is_same_time
+
+
+def _insertion(layout: TableLayout, writes: Sequence[PlannedWrite]) -> tuple[str, list[Value]]:
+    """Return the INSERT, which changes nothing where the name is taken.
+
+    A plain INSERT that fails on a duplicate leaves a shared lock on that row: our next write to it and one of AuthMe's
+    would then wait for each other, and the server would roll AuthMe's back. This one leaves the lock of a write. Where
+    a row of this name was deleted a moment ago, even a single INSERT locks twice, and could wait in between: on MariaDB
+    it does not wait at all, but is repeated.
+    """
+    fields = list(writes[0].new)
+    columns = ", ".join(layout.columns[field] for field in fields)
+    marks = f"({', '.join(['%s'] * len(fields))})"
+    name = layout.columns["username"]
+    rows = ", ".join([marks] * len(writes))
+    sql = f"INSERT INTO {layout.table} ({columns}) VALUES {rows} ON DUPLICATE KEY UPDATE {name} = {name}"  # noqa: S608
+    return f"{_MARIADB_DOES_NOT_WAIT} {sql}", [write.new[field] for write in writes for field in fields]
+
+
+def _change(layout: TableLayout, shared: SharedTable | None, writes: Sequence[PlannedWrite]) -> tuple[str, list[Value]]:
+    """Return the UPDATE or DELETE of one row, or of several by a join; `shared` is needed for several."""
+    new, seen = _Values([write.new for write in writes], "n"), _Values([write.seen for write in writes], "s")
+    changes = [f"a.{layout.columns[field]} = {new.expressions[field]}" for field in new.expressions]
+    conditions = [_is_exactly(field, layout, expression) for field, expression in seen.expressions.items()]
+    values: list[Value] = []
+    if shared is None:
+        rows = f"{layout.table} a"
+        conditions.insert(0, f"a.{layout.columns['username']} = %s")
+        last = [*new.constants, writes[0].username, *seen.constants]
+    else:
+        varying = [f"%s AS {column}" for column in (*new.columns, *seen.columns)]
+        others = f" UNION ALL SELECT {', '.join(['%s'] * len(varying))}" * (len(writes) - 1)
+        by_name = f"a.{layout.columns['username']} = {shared.as_username('w.' + seen.column('username'))}"
+        rows = f"(SELECT {', '.join(varying)}{others}) w STRAIGHT_JOIN {shared.by_name} ON {by_name}"
+        values = [value for row in zip(*new.columns.values(), *seen.columns.values(), strict=True) for value in row]
+        last = [*new.constants, *seen.constants]
+    where = " AND ".join(conditions)
+    if changes:
+        return f"UPDATE {rows} SET {', '.join(changes)} WHERE {where}", values + last  # noqa: S608
+    return f"DELETE a FROM {rows} WHERE {where}", values + last
+
+
+class _Values:
+    """The values of some rows: a parameter for a field that is the same in all, a column of `w` for one that varies."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Value]], prefix: str) -> None:
+        self.expressions: dict[str, str] = {}
+        self.constants: list[Value] = []
+        self.columns: dict[str, list[Value]] = {}
+        self._column_of: dict[str, str] = {}
+        for number, field in enumerate(rows[0]):
+            values = [row[field] for row in rows]
+            if values.count(values[0]) == len(values):
+                self.constants.append(values[0])
+                self.expressions[field] = "%s"
+            else:
+                column = f"{prefix}{number}"
+                self._column_of[field] = column
+                self.columns[column] = values
+                self.expressions[field] = f"w.{column}"
+
+    def column(self, field: str) -> str:
+        """Return the column of a field that varies."""
+        return self._column_of[field]
+
+
+def _is_exactly(field: str, layout: TableLayout, expression: str) -> str:
+    """Return a byte-for-byte comparison, NULL included, for every charset and collation of the column."""
+    column = f"a.{layout.columns[field]}"
+    if field in NUMBERS:
+        return f"{column} <=> {expression}"
+    return f"BINARY CONVERT({column} USING utf8mb4) <=> BINARY {expression}"
+
 
 _NAMES_PER_STATEMENT: Final = 500
 _NO_TABLE: Final = {1146, 1049}

@@ -24,8 +24,17 @@ from plugin_bridge.authme.players import (
     RowWrite,
     WriteResult,
 )
-from plugin_bridge.authme.row_writes import PlannedWrite, Value, loses_email, plan_write
-from plugin_bridge.authme.table_layout import TableLayout, column_of, find_layout, player_rows, text_of
+from plugin_bridge.authme.row_writes import (
+    PlannedWrite,
+    TableLayout,
+    Value,
+    column_of,
+    find_layout,
+    loses_email,
+    plan_write,
+    player_rows,
+    text_of,
+)
 
 _REQUIRED: Final = ("username", "realname", "hash")
 

@@ -3,20 +3,31 @@
 from plugin_bridge.hashers.argon2i import Argon2
 from plugin_bridge.hashers.bcrypts import Bcrypt, Bcrypt2y, Ipb4, Wbb4, XfBcrypt
 from plugin_bridge.hashers.hasher import Hasher
-from plugin_bridge.hashers.inline_salts import Joomla, Md5Vb, Sha256, XAuth
 from plugin_bridge.hashers.pbkdf2 import Pbkdf2, Pbkdf2Base64, Pbkdf2Django
 from plugin_bridge.hashers.phpass import PhpBb, WordPress
-from plugin_bridge.hashers.separate_salts import (
+from plugin_bridge.hashers.unsalted import (
+    Cmw,
+    CrazyCrypt1,
+    DoubleMd5,
     DoubleSha512,
     Ipb3,
+    Joomla,
+    Md5,
+    Md5Vb,
     MyBb,
     PhpFusion,
+    RoyalAuth,
     Salted2Md5,
     SaltedSha256,
     SaltedSha512,
+    Sha1,
+    Sha256,
+    Sha512,
+    Smf,
     Wbb3,
+    Whirlpool,
+    XAuth,
 )
-from plugin_bridge.hashers.unsalted import Cmw, CrazyCrypt1, DoubleMd5, Md5, RoyalAuth, Sha1, Sha512, Smf, Whirlpool
 
 # With AuthMe's default parameters: enough to verify any hash, since costs are read from the stored one.
 HASHERS: dict[str, Hasher] = {

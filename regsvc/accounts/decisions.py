@@ -3,8 +3,7 @@
 from dataclasses import dataclass, replace
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
-from regsvc.accounts.player_warnings import PlayerWarnings
+from regsvc.accounts.access import AccountAccess, LockedAccount, PlayerWarnings, Principal
 from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.names import name_key

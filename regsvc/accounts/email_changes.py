@@ -6,8 +6,7 @@ from peewee import IntegrityError
 
 from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.email_verification import EmailVerification
-from regsvc.accounts.login_lookup import LoginIdentity, require_account_owner
-from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.core import errors

@@ -11,8 +11,7 @@ from peewee import Database
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.accounts.login_lookup import LoginIdentity
-from regsvc.accounts.password_checker import FAILURES_TOGETHER, PasswordChecker
+from regsvc.accounts.password_checker import FAILURES_TOGETHER, LoginIdentity, PasswordChecker
 from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.config.live import LiveConfig

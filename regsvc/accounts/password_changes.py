@@ -1,21 +1,29 @@
 """Changes of passwords: by the owner, by an admin, and through a link. Hashing stays between transactions."""
 
 from dataclasses import dataclass
+from datetime import datetime
+
+from peewee import Database
 
 from regsvc.accounts.access import Principal
+from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.password_store import PasswordOwner, PasswordStore
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.password_links import PasswordLinks, proves_address
+from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
 from regsvc.auth.sessions import KnownClients
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.names import name_key
-from regsvc.database.audit import Actor
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
+from regsvc.notifications.mail.limits import MailLimits
+from regsvc.notifications.mail.queue import MailQueue
 from regsvc.users.credential_rules import CredentialRules
+from regsvc.users.email_owners import find_holder
 
 
 @dataclass(frozen=True)
@@ -91,3 +99,93 @@ class PasswordChanges:
                 user.is_email_verified = True
 
         return self.store.set(owner, stored, Actor(owner.username, caller.address), first=redeem)
+
+
+@dataclass(frozen=True)
+class HandedOverLink:
+    """A link that sets this user's password once; only the operator who made it has seen it."""
+
+    username: str
+    status: str
+    expires_at: datetime
+    link: str
+
+
+@dataclass(frozen=True)
+class PasswordHandover:
+    """Creation of links for operators. Blocking: for a worker thread. `base_url` has no trailing slash."""
+
+    database: Database
+    store: PasswordStore
+    links: PasswordLinks
+    audit: Audit
+    base_url: str
+
+    def create_link(self, username: str, by: Principal) -> HandedOverLink:
+        """Create a link; the user's earlier one of this kind ends. Raises `UserNotFound` and `ProtectedOperator`."""
+        owner = self.store.get_owner(username, by)
+        with self.database.atomic():
+            user = User.get_by_id(owner.user_id)
+            link = self.links.issue_for_handover(user.id)
+            self.audit.record("user.password_link_created", by.actor.name, user.username, ip=by.actor.ip)
+        address = link_address(self.base_url, self.links.token_of(link))
+        return HandedOverLink(user.username, user.status, link.expires_at, address)
+
+
+@dataclass(frozen=True)
+class PasswordMails:
+    """Mailing of password links."""
+
+    database: Database
+    worker: Worker
+    mail_queue: MailQueue
+    mail_limits: MailLimits
+    store: PasswordStore
+    rules: CredentialRules
+    captchas: Captchas
+
+    async def mail_link(self, username: str, by: Principal) -> DecisionResult:
+        """Mail a user a link to choose a password, for an admin.
+
+        Raises `MailUnavailable`, `UserNotFound`, `ProtectedOperator`, and `PasswordRequired` for a user without an
+        e-mail address.
+        """
+        self.mail_queue.require_available()
+        result = await self.worker.run(self._mail_link, username, by)
+        self.mail_queue.wake()
+        return result
+
+    async def forgot(self, email: str, caller: Caller, captcha: CaptchaProof = NO_PROOF) -> None:
+        """Mail a link to the user with this address, if there is one; the reply does not tell.
+
+        Raises `MailUnavailable`, `InvalidEmail`, `RateLimited` and the captcha's refusals.
+        """
+        self.mail_queue.require_available()
+        address = parse_email(email)
+        with self.captchas.guard("forgot", captcha, caller):
+            await self.worker.run(self._forgot, address, caller)
+        self.mail_queue.wake()
+
+    def _mail_link(self, username: str, by: Principal) -> DecisionResult:
+        owner = self.store.get_owner(username, by)
+        with self.database.atomic():
+            user = User.get_by_id(owner.user_id)
+            if user.email_key is None:
+                raise errors.PasswordRequired
+            self.mail_queue.send_password_link(user)
+        return DecisionResult(user.username, user.status)
+
+    def _forgot(self, address: EmailAddress, caller: Caller) -> None:
+        with self.database.atomic():
+            user = find_holder(address)
+            # to the mailbox on record: one that differs in case may be another person's
+            to = EmailAddress(str(user.email), address.key) if user else address
+            is_known = user is not None and not self._is_unproven_operator(user)
+            may_mail = self.mail_limits.may_mail(address.mailbox, caller, is_known=is_known)
+            self.mail_queue.send_reset_password(to, caller.language, user.id if user and may_mail else None)
+
+    def _is_unproven_operator(self, user: User) -> bool:
+        """Whether an operator's address is unverified: an address in AuthMe's table proves nothing, and an operator's
+        account is worth stealing.
+        """
+        return not user.is_email_verified and self.rules.is_operator(user.username)

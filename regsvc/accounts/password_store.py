@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
+from regsvc.accounts.access import AccountAccess, LockedAccount, PlayerWarnings, Principal
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.player_warnings import PlayerWarnings
 from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.sessions import Sessions

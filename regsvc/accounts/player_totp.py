@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 
 from plugin_bridge.authme.players import PlayerRefused, Players, PlayersUnavailable
-from regsvc.accounts.login_lookup import find_players_totp
+from regsvc.accounts.password_checker import find_players_totp
 from regsvc.core import errors
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from regsvc.accounts.access import AccountAccess, LockedAccount
 from regsvc.accounts.decisions import Accounts, DecisionResult
-from regsvc.accounts.login_lookup import LoginIdentity, require_account_owner
-from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession

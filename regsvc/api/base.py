@@ -20,10 +20,11 @@ import random
 import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -34,7 +35,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 from regsvc.api.in_flight import InFlight
 from regsvc.api.json_body import convert, convert_query, parse_object
 from regsvc.api.services import Services
-from regsvc.api.types.messages import Reply, Request
+from regsvc.api.types.messages import Output, Reply, Request, milliseconds_of
 from regsvc.core.addresses import limit_key
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import (
@@ -431,3 +432,25 @@ class ApiHandler(BaseHandler):
         with contextlib.suppress(Refusal):
             return self._query.get("language", [None])[0]
         return None
+
+
+Plain = TypeVar("Plain", bound=Output)
+
+
+_ENVELOPE: Final = frozenset(Reply.__struct_fields__)
+
+
+def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
+    """Return a reply type filled from the record's attributes; times become epoch milliseconds, tuples lists.
+
+    `overrides` has the fields that the record lacks, or that differ in the reply. `success` and `message` never come
+    from the record.
+    """
+    names = (name for name in kind.__struct_fields__ if name not in overrides and name not in _ENVELOPE)
+    return kind(**overrides, **{name: _plain(getattr(record, name)) for name in names})
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return milliseconds_of(value)
+    return list(value) if isinstance(value, tuple) else value

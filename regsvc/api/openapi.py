@@ -5,9 +5,14 @@ Operations and schemas are never written by hand, so they cannot be out of date.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, Literal, Protocol
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Final, Literal, Protocol, get_args, get_type_hints
+
+import msgspec
+from msgspec import UnsetType
 
 from regsvc import __version__
 from regsvc.api.base import PUBLIC_ACCESS, Access, ApiHandler
@@ -18,17 +23,107 @@ from regsvc.api.endpoint import (
     LINK_COOKIE,
     LINK_TOKEN,
     Contract,
+    endpoint,
     find_contract,
 )
 from regsvc.api.handlers.applications import APPLICATION_TOKEN_HEADER
 from regsvc.api.handlers.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
 from regsvc.api.handlers.registration import PROOF_HEADER
-from regsvc.api.schemas import Schema, example_of, make_schemas, reference
-from regsvc.api.types.messages import Request
+from regsvc.api.types.messages import Output, Request
 from regsvc.core import errors
 from regsvc.core.errors import Category, Refusal
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.translations import Translations
+
+Schema = dict[str, Any]
+
+_REF_PREFIX: Final = "#/components/schemas/"
+_PLACEHOLDERS: Final = {"string": "text", "integer": 1, "number": 1, "boolean": True, "array": [], "null": None}
+
+
+def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
+    """Return the schemas of struct types and of all structs nested in them, by name.
+
+    Fields of replies are marked as required even if they have a default: replies are only written, never read, and
+    always contain them.
+    """
+    wanted = list(types)
+    schemas: dict[str, Schema] = msgspec.json.schema_components(wanted, ref_template=_REF_PREFIX + "{name}")[1]
+    outputs = {kind.__name__: kind for kind in _all_structs(wanted) if issubclass(kind, Output)}
+    for name, schema in schemas.items():
+        if "description" in schema:
+            schema["description"] = inspect.cleandoc(schema["description"])
+        if name in outputs:
+            schema["required"] = list(_required_fields(outputs[name]))
+    return schemas
+
+
+def reference(kind: type) -> Schema:
+    """Return a `$ref` schema for this type."""
+    return {"$ref": _REF_PREFIX + kind.__name__}
+
+
+def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> Any:
+    """Return a value that fits the schema: the declared examples, and placeholders for fields without one."""
+    if "$ref" in schema:
+        return example_of(schemas[schema["$ref"].removeprefix(_REF_PREFIX)], schemas)
+    for key in ("examples", "enum"):
+        if key in schema:
+            return schema[key][0]
+    if "const" in schema:
+        return schema["const"]
+    if "anyOf" in schema:
+        return example_of(_preferred(schema["anyOf"], schemas), schemas)
+    if schema.get("type") == "object":
+        return _example_object(schema, schemas)
+    if schema.get("type") == "array" and schema.get("minItems", 0 if "$ref" not in schema.get("items", {}) else 1):
+        return [example_of(schema["items"], schemas)]
+    return schema.get("default", _PLACEHOLDERS.get(schema.get("type", "null")))
+
+
+def _example_object(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """Return an object with the required fields and the optional ones that have an example."""
+    required = schema.get("required", ())
+    return {
+        name: example_of(field, schemas)
+        for name, field in schema.get("properties", {}).items()
+        if name in required or _has_example(field, schemas)
+    }
+
+
+def _preferred(alternatives: list[Schema], schemas: Mapping[str, Schema]) -> Schema:
+    return next((schema for schema in alternatives if _has_example(schema, schemas)), alternatives[-1])
+
+
+def _has_example(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> bool:
+    if "$ref" in schema:
+        return _has_example(schemas[schema["$ref"].removeprefix(_REF_PREFIX)], schemas)
+    if any(_has_example(part, schemas) for part in schema.get("anyOf", ())):
+        return True
+    return "examples" in schema or "const" in schema or "properties" in schema
+
+
+def _required_fields(kind: type[Output]) -> Iterator[str]:
+    hints = get_type_hints(kind)
+    for field in msgspec.structs.fields(kind):
+        if UnsetType not in get_args(hints[field.name]):
+            yield field.encode_name
+
+
+def _all_structs(types: Iterable[Any]) -> Iterator[type]:
+    """Yield each struct type among the types or nested in their fields once."""
+    seen: set[Any] = set()
+    waiting = list(types)
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            if kind not in seen:
+                seen.add(kind)
+                waiting.extend(get_type_hints(kind).values())
+                yield kind
+        else:
+            waiting.extend(get_args(kind))
+
 
 GENERAL: Final[tuple[type[Refusal], ...]] = (
     errors.MalformedRequest,
@@ -330,3 +425,34 @@ def _operation_id(method: str, path: str) -> str:
 
 def _group_of(path: str) -> str:
     return path.removeprefix("/api").split("/")[1].removesuffix(".json")
+
+
+_Contents = tuple[tuple[DescribedRoute, ...], Translations, str, bool]
+
+
+class OpenApiHandler(ApiHandler):
+    _built: ClassVar[tuple[_Contents, bytes] | None] = None
+    """The document that was built last, and what from."""
+    _lock: ClassVar = threading.Lock()
+
+    @endpoint()
+    async def get(self) -> None:
+        """Show this document."""
+        config = self.services.config
+        server_url = config.server.base_url or "/"
+        contents = (self.application.routes, self.services.translations, server_url, config.http.legacy_status)
+        built = self._built
+        if built is None or built[0] != contents:
+            # slow enough to block the event loop noticeably
+            built = await asyncio.to_thread(self._build, contents)
+        self.finish_with(built[1])
+
+    @classmethod
+    def _build(cls, contents: _Contents) -> tuple[_Contents, bytes]:
+        """Build the document unless another thread has built it meanwhile."""
+        with cls._lock:
+            if cls._built is None or cls._built[0] != contents:
+                routes, translations, server_url, is_legacy = contents
+                builder = OpenApiBuilder(routes, translations, server_url=server_url, is_legacy=is_legacy)
+                cls._built = (contents, msgspec.json.encode(builder.build()))
+            return cls._built

@@ -22,7 +22,7 @@ from regsvc.api.handlers.admin import (
     UnbanHandler,
     UsersHandler,
 )
-from regsvc.api.handlers.admin_users import UserHandler
+from regsvc.api.handlers.admin_users import EndUserSessionHandler, UserHandler
 from regsvc.api.handlers.applications import (
     ApplicationEventsHandler,
     ApplicationHandler,
@@ -32,9 +32,8 @@ from regsvc.api.handlers.applications import (
 from regsvc.api.handlers.captcha import CaptchaHandler, CaptchaWorkHandler
 from regsvc.api.handlers.chat import BeginChatLinkHandler, ChatCallbackHandler, ChatStatusHandler, UnlinkChatHandler
 from regsvc.api.handlers.config import ConfigHandler
-from regsvc.api.handlers.docs import OpenApiHandler
-from regsvc.api.handlers.doctor import DoctorHandler
 from regsvc.api.handlers.events import EventsHandler
+from regsvc.api.handlers.health import DoctorHandler
 from regsvc.api.handlers.login import AdminLoginHandler, AdminVerifyHandler, LoginHandler, LogoutHandler
 from regsvc.api.handlers.mails import MailsHandler, ResendHandler
 from regsvc.api.handlers.passwords import ChangePasswordHandler, ForgotPasswordHandler, ResetPasswordHandler
@@ -54,8 +53,14 @@ from regsvc.api.handlers.second_factor import (
     SwitchOffSecondFactorHandler,
 )
 from regsvc.api.handlers.server import DownloadsHandler, JoinHelpHandler, ServerStatusHandler, VersionHandler
-from regsvc.api.handlers.sessions import EndSessionHandler, EndUserSessionHandler, SessionsHandler
-from regsvc.api.handlers.users import DeleteUserHandler, ExportUserHandler, UpdateUserHandler
+from regsvc.api.handlers.users import (
+    DeleteUserHandler,
+    EndSessionHandler,
+    ExportUserHandler,
+    SessionsHandler,
+    UpdateUserHandler,
+)
+from regsvc.api.openapi import OpenApiHandler
 
 SMALL_BODY: Final = 8 * 1024
 """Largest body in bytes where a few short fields are sent."""

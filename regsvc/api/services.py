@@ -11,9 +11,7 @@ from regsvc.accounts.captcha.captcha import Captchas
 from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
-from regsvc.accounts.password_changes import PasswordChanges
-from regsvc.accounts.password_handover import PasswordHandover
-from regsvc.accounts.password_mails import PasswordMails
+from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
 from regsvc.accounts.self_service import SelfService
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.auth.rate_limits import StatusRateLimits

@@ -2,17 +2,13 @@
 
 from dataclasses import dataclass
 
-from regsvc.accounts.access import AccountAccess
+from regsvc.accounts.access import AccountAccess, PlayerWarnings
 from regsvc.accounts.captcha.captcha import Captchas
 from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.login import Logins, LoginSessions
-from regsvc.accounts.login_lookup import LoginLookup
-from regsvc.accounts.password_changes import PasswordChanges
-from regsvc.accounts.password_checker import PasswordChecker
-from regsvc.accounts.password_handover import PasswordHandover
-from regsvc.accounts.password_mails import PasswordMails
+from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
+from regsvc.accounts.password_checker import LoginLookup, PasswordChecker
 from regsvc.accounts.password_store import PasswordStore
-from regsvc.accounts.player_warnings import PlayerWarnings
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from regsvc.accounts.captcha.captcha import CaptchaPolicy, Captchas, Use
+from regsvc.accounts.captcha.captcha import CaptchaPolicy, Captchas, ChallengeStore, Use
 from regsvc.accounts.captcha.pictures import puzzle_maker
-from regsvc.accounts.captcha.store import ChallengeStore
 from regsvc.app.context import AppContext
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.bounded_pool import BoundedPool

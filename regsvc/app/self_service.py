@@ -3,9 +3,7 @@
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.player_totp import PlayerTotp
-from regsvc.accounts.second_factor_notices import SecondFactorNotices
-from regsvc.accounts.second_factor_setup import SecondFactorSetup
-from regsvc.accounts.second_factor_store import SecondFactorStore
+from regsvc.accounts.second_factor_setup import SecondFactorNotices, SecondFactorSetup, SecondFactorStore
 from regsvc.accounts.self_deletion import SelfDeletion
 from regsvc.accounts.self_service import SelfService
 from regsvc.accounts.session_ending import SessionEnding

@@ -16,8 +16,7 @@ from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
 
 from regsvc.api.application import make_application
-from regsvc.api.handlers.health import HEALTH
-from regsvc.api.handlers.metrics import METRICS
+from regsvc.api.handlers.health import HEALTH, METRICS
 from regsvc.api.server import make_server
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable

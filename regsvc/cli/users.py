@@ -9,9 +9,8 @@ from dataclasses import asdict, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
-from regsvc.accounts.access import Principal
+from regsvc.accounts.access import MEANINGS, Principal
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.accounts.player_warnings import MEANINGS
 from regsvc.app.app import App
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
 from regsvc.core.names import clean_name

@@ -319,7 +319,7 @@ class PlayerReplaced(Refusal, code="player_replaced", category=Category.CONFLICT
     """The operator to be approved is not the player who has the name in the game now."""
 
 
-class PasswordChoiceNeeded(Refusal, code="password_choice_needed", category=Category.CONFLICT, field="password"):
+class PasswordChoiceNeeded(Refusal, code="password_choice_needed", category=Category.CONFLICT, field="passwordChoice"):
     """The player registered anew in the game: the approval has to say which password counts.
 
     `fault`: why a choice is not possible: "nothing_to_keep", "nothing_to_take", or "no_address" for the link.

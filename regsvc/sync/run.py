@@ -45,6 +45,8 @@ _ROWS = 2_000
 """Rows of AuthMe's table read at once in a full run, which locks an SQLite file for twenty milliseconds."""
 _TRIES = 3
 """How often a page that loses a deadlock is tried in one run."""
+_PAUSE = 0.1
+"""Seconds before a page is tried again, and again as many."""
 _QUIET_FOR = 2.0
 """Seconds before a run shows its progress."""
 _MAX_BUCKETS = 8_192
@@ -276,12 +278,13 @@ class Sync:
         return {account.key for account in accounts} - results.keys()
 
     def _reconcile_with_retry(self, accounts: Sequence[Account], scope: Scope) -> dict[str, ReconcileResult]:
-        for _try in range(_TRIES - 1):
+        for attempt in range(1, _TRIES):
             try:
                 return self._reconciler.reconcile_many(accounts, scope)
             except PeeweeException as error:
                 if not is_retryable(error):
                     raise
+                time.sleep(_PAUSE * attempt)  # AuthMe is writing one of the rows, for which we do not wait
         return self._reconciler.reconcile_many(accounts, scope)
 
     def _finish(self, run: RunState, allow_mass_changes: bool) -> bool:

@@ -110,7 +110,6 @@ def _promise_lock(case: Case[actions.Lock]) -> Effects:
         "locked_at": case.account.now,
         "kept_hash": player.hash,
         "kept_origin": action.origin,
-        "kicked_login": player.last_login or 0,
     }
     changes |= _kept_login(known, player)
     # the row was locked before, so the game has replaced our lock with another hash
@@ -131,9 +130,11 @@ def _lock_row(context: StepContext, case: Case[actions.Lock]) -> RowUpdate:
 def _kept_login(known: SyncRecord | None, player: PlayerRow) -> dict[str, Any]:
     """Return the columns that keep for the unlock what a locked row loses."""
     kept: dict[str, Any] = {"kept_premium_uuid": player.premium_uuid} if player.premium_uuid else {}
-    was_locked = known is not None and known.locked_at is not None
-    if player.lock_group is not None and not (was_locked and player.group == player.lock_group):
-        kept["kept_group"] = player.group
+    # of a row that was locked into this group before we kept groups, nobody knows the one before
+    is_unknown = known is not None and known.locked_at is not None and player.group == player.lock_group
+    is_kept = known is not None and known.kept_group is not None
+    if player.lock_group is not None and not is_kept and not is_unknown:
+        kept["kept_group"] = player.group or 0  # as which AuthMe reads NULL
     return kept
 
 
@@ -144,8 +145,7 @@ def _without_passwordless_login(player: PlayerRow) -> dict[str, str | int | None
 
 
 def _promise_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
-    player = case.action.player
-    return Effects({**_kept_login(case.account.sync_record, player), "kicked_login": player.last_login or 0})
+    return Effects(_kept_login(case.account.sync_record, case.action.player))
 
 
 def _end_passwordless_login(context: StepContext, case: Case[actions.EndPasswordlessLogin]) -> RowUpdate | None:
@@ -154,11 +154,18 @@ def _end_passwordless_login(context: StepContext, case: Case[actions.EndPassword
 
 
 def _confirm_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
-    return Effects(kick="banned" if case.user.status == BANNED else "locked")
+    kick: Cause = "banned" if case.user.status == BANNED else "locked"
+    return _kicked_login(case.action.player) | Effects(kick=kick)
 
 
 def _confirm_lock(case: Case[actions.Lock]) -> Effects:
-    return state_effects(case.account, case.action.state) | _lock_effects(case.account, case.action.reason)
+    state = state_effects(case.account, case.action.state) | _kicked_login(case.action.player)
+    return state | _lock_effects(case.account, case.action.reason)
+
+
+def _kicked_login(player: PlayerRow) -> Effects:
+    """Record, with the kick itself, for which login the player is kicked."""
+    return Effects({"kicked_login": player.last_login or 0})
 
 
 def _lock_effects(account: Account, reason: str | None) -> Effects:
@@ -188,13 +195,13 @@ def _unlock_row(
 
 
 def kept_group(known: SyncRecord | Player | None, player: PlayerRow) -> dict[str, str | int | None]:
-    """Return the group that the player of a locked row had before; nothing where the lock does not use groups.
+    """Return the group that the player of a locked row had before; nothing where the lock changed none.
 
-    Where nothing is known of the lock, that is 0, as which AuthMe reads NULL.
+    Where nothing is known of the lock at all, that is 0, as which AuthMe reads NULL.
     """
-    if player.lock_group is None or not player.is_locked or player.group != player.lock_group:
-        return {}
-    return {"group": known.kept_group if known is not None and known.locked_at is not None else 0}
+    if known is not None:
+        return {} if known.kept_group is None else {"group": known.kept_group}
+    return {"group": 0} if player.is_locked and player.group == player.lock_group is not None else {}
 
 
 def _confirm_restored(case: Case[actions.RestorePassword]) -> Effects:

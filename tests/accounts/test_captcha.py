@@ -8,9 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaPolicy, CaptchaProof, Captchas, Use
+from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaPolicy, CaptchaProof, Captchas, ChallengeStore, Use
 from regsvc.accounts.captcha.pictures import Puzzle, make_text, render
-from regsvc.accounts.captcha.store import ChallengeStore
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool

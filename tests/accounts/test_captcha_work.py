@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from regsvc.accounts.captcha.work import MAX_NUMBER, Work, make_work
+from regsvc.accounts.captcha.captcha import MAX_NUMBER, Work, make_work
 
 
 def test_the_hash_is_of_the_salt_and_four_bytes() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.authme.authme_tables import dump_table
 from tests.support.crash.brief_outage import table_missing
 from tests.support.operators import create_olivia
-from tests.support.our_tables import TABLES, count_rows, our_database
+from tests.support.our_tables import TABLES, ago, count_rows, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
@@ -186,7 +186,7 @@ def test_another_processs_run_is_waited_for(make_stack: MakeStack) -> None:
     stack.sync()
     ours = our_database(stack)
     ours.execute(
-        "UPDATE regsvc_lease SET holder = 'elsewhere:1', expires_at = '2100-01-01 00:00:00.000' WHERE name = 'sync'"
+        "UPDATE regsvc_lease SET holder = 'elsewhere:1', expires_at = ? WHERE name = 'sync'", (ago(seconds=-25),)
     )
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(ask, stack)

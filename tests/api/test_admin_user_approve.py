@@ -191,12 +191,12 @@ def test_a_row_registered_anew_is_given_back_with_the_password_that_olivia_choos
     bob, carol = registered_anew(stack), registered_anew(stack, "carol")
     for language in ("en", "zh"):
         reply = stack.decide("approve", bob, language=language)
-        assert_refused(reply, 409, "password_choice_needed", field="password", language=language)
+        assert_refused(reply, 409, "password_choice_needed", field="passwordChoice", language=language)
     assert stack.user(bob)["plugin"] == "returned"
-    assert_refused(stack.decide("approve", bob, password="both"), 422, "invalid_field", field="password")
+    assert_refused(stack.decide("approve", bob, passwordChoice="both"), 422, "invalid_field", field="passwordChoice")
 
-    stack.decides("approve", bob, password="keep")
-    stack.decides("approve", carol, password="take")
+    stack.decides("approve", bob, passwordChoice="keep")
+    stack.decides("approve", carol, passwordChoice="take")
 
     for person, right, wrong in ((bob, bob.password, NEW), (carol, NEW, carol.password)):
         assert stack.user(person)["plugin"] == "synced"
@@ -210,7 +210,7 @@ def test_a_row_registered_anew_is_given_back_with_the_password_that_olivia_choos
 
 def test_a_row_registered_anew_stays_locked_until_the_link_is_used(stack: Stack) -> None:
     bob = registered_anew(stack)
-    assert stack.decides("approve", bob, password="link", silent=True).json["warnings"] == ["player_locked"]
+    assert stack.decides("approve", bob, passwordChoice="link", silent=True).json["warnings"] == ["player_locked"]
     token = find_link_token(stack.smtp.wait_for(bob.email, 3).text)
     assert not stack.authme.login(bob.name, NEW)
     assert stack.post("/api/password/reset", {"token": token, "newPassword": "by-the-link"}).status == 200
@@ -221,10 +221,11 @@ def test_among_many_each_row_registered_anew_is_asked_about(stack: Stack) -> Non
     alice, bob = stack.pending("alice"), registered_anew(stack)
     approved, refused = decide_on_many(stack, "approve", [alice.name, bob.name])
     assert approved["success"]
-    assert (refused["success"], refused["code"], refused["field"]) == (False, "password_choice_needed", "password")
+    assert (refused["code"], refused["field"]) == ("password_choice_needed", "passwordChoice")
+    assert not refused["success"]
     carol = stack.pending("carol")
     assert all(
-        result["success"] for result in decide_on_many(stack, "approve", [carol.name, bob.name], password="take")
+        result["success"] for result in decide_on_many(stack, "approve", [carol.name, bob.name], passwordChoice="take")
     )
     assert stack.authme.login(carol.name, carol.password)
     assert stack.authme.login(bob.name, NEW)

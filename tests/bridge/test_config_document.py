@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from plugin_bridge.authme.config import LEGACY_HASHES_KEY, PASSWORD_HASH_KEY, AuthMeConfig, read_authme_config
-from plugin_bridge.authme.config_document import ConfigDocument, IgnoredValue
+from plugin_bridge.authme.config import (
+    LEGACY_HASHES_KEY,
+    PASSWORD_HASH_KEY,
+    AuthMeConfig,
+    ConfigDocument,
+    IgnoredValue,
+    read_authme_config,
+)
 
 
 def ignored(folder: Path, text: str) -> tuple[IgnoredValue, ...]:

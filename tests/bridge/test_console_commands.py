@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin_bridge.server.console_commands import UnsafeName, ban, is_surely_offline, kick, pardon, plain
-from plugin_bridge.server.rcon import MAX_COMMAND_BYTES
+from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, UnsafeName, ban, is_surely_offline, kick, pardon, plain
 
 
 @pytest.mark.parametrize("name", ["Bob", "x", "_", ".Steve_1", "-Steve", "+Steve", "a" * 32, "Bob_2.0"])

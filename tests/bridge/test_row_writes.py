@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugin_bridge.authme import sqlite_writes
+from plugin_bridge.authme import sqlite as sqlite_writes
 from plugin_bridge.authme.players import (
     NewPlayer,
     NoPlayers,

@@ -161,7 +161,9 @@ def test_bedrock_players_need_no_password(doctor_case: DoctorCase) -> None:
 
 def test_the_group_of_inactive_players_has_no_effect_on_sqlite(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({GROUP_COLUMN: "group_id", INACTIVE_GROUP: 3})
-    assert "ignores on SQLite" in doctor_case.only_finding("authme.group").title
+    assert "does not read on SQLite" in doctor_case.only_finding("authme.group").title
+    doctor_case.game.change_authme({GROUP_COLUMN: "group_id", INACTIVE_GROUP: -1})
+    assert "lets nobody log in" in doctor_case.only_finding("authme.group").title
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])

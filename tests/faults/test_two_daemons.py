@@ -40,12 +40,12 @@ def second(stack: Stack, tmp_path: Path) -> Iterator[Daemon]:
 
 @contextmanager
 def row_held(stack: Stack, person: Person) -> Iterator[None]:
-    """Lock the player's row in another transaction, so that writes to it wait."""
+    """Lock the user's row in another transaction, so that a run waits for it."""
     place = stack.table.database
     assert isinstance(place, MariaDBSchema)
     with closing(place.database.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("BEGIN")
-        cursor.execute(f"SELECT username FROM {stack.table.name} WHERE username = %s FOR UPDATE", (person.key,))
+        cursor.execute("SELECT username FROM regsvc_user WHERE username_key = %s FOR UPDATE", (person.key,))
         yield
         cursor.execute("ROLLBACK")
 

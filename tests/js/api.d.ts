@@ -6,7 +6,7 @@ export type ApplicationQuery = { language?: string | null; token?: string | null
 
 export type ApplicationReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; receivedAt: number; place: number | null; waiting: number; usualSeconds: number | null; reason: string | null; reviewedAt: number | null; reapplyAt: number | null; banExpiresAt: number | null; hasPassword: boolean; canCorrectEmail: boolean; answers: Array<GivenAnswerFields> | null; canEditAnswers: boolean; gameAddress: string | null };
 
-export type ApproveRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: "keep" | "link" | "take" | null };
+export type ApproveRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; passwordChoice?: "keep" | "link" | "take" | null };
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 

@@ -33,7 +33,7 @@ declare global {
   type SyncReport = PostReply<"admin/sync">["report"];
   type DecisionOutcome = Extract<PostReply<"admin/user/approve">, { results: unknown }>["results"][number];
 
-  type PasswordChoice = NonNullable<PostBody<"admin/user/approve">["password"]>;
+  type PasswordChoice = NonNullable<PostBody<"admin/user/approve">["passwordChoice"]>;
 
   type DecisionName = "approve" | "reject" | "ban" | "unban" | "delete";
   type Status = ListedUser["status"];

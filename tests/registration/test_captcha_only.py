@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from regsvc.accounts.password_handover import HandedOverLink
+from regsvc.accounts.password_changes import HandedOverLink
 from regsvc.core import errors
 from regsvc.database.models import OutboxEntry, User
 from tests.support.captchas import answer_to

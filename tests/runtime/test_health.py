@@ -45,6 +45,7 @@ class NoSync:
     """A sync that has not run yet."""
 
     last_report = None
+    seconds_since_run = 0.0
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tornado.netutil import bind_unix_socket
 
 from regsvc import __version__
 from regsvc.api.application import make_application
-from regsvc.api.handlers.metrics import METRICS
+from regsvc.api.handlers.health import METRICS
 from regsvc.api.server import make_server
 from regsvc.config.sections import Config
 from tests.support.daemon import Reply

@@ -10,9 +10,9 @@ from typing import Any
 
 from regsvc.api.base import Access, ApiHandler
 from regsvc.api.endpoint import endpoint
+from regsvc.api.handlers.login import LoginRequest
 from regsvc.api.routes import Route
 from regsvc.api.types.admin import ReviewRequest, UsersQuery
-from regsvc.api.types.login import LoginRequest
 from regsvc.api.types.messages import Reply as ReplyType
 from regsvc.config.sections import Config, HttpSection
 from regsvc.core import errors

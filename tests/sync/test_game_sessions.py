@@ -1,10 +1,11 @@
 """AuthMe's session ends with every password that we write, so that a player who joins again has to log in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
 from tests.support.crash.brief_outage import table_missing
+from tests.support.services import ServiceHarness
 from tests.support.stack import Person, Stack, find_link_token
 
 NEW = "a-new-secret-1"
@@ -98,7 +99,7 @@ def test_a_lock_that_the_sync_writes_ends_the_session(stack: Stack) -> None:
 
 
 def approve(stack: Stack, bob: Person) -> None:
-    stack.decides("approve", bob, password="keep")
+    stack.decides("approve", bob, passwordChoice="keep")
 
 
 def log_in(stack: Stack, bob: Person) -> None:
@@ -123,3 +124,31 @@ def test_a_row_that_came_back_is_locked_and_reclaimed_without_a_session(
     assert_ended(stack, bob, locked)
     assert stack.authme.login(bob.name, bob.password)
     assert not stack.authme.login(bob.name, FOREIGN)
+
+
+@pytest.mark.parametrize(("column", "value"), [("hasSession", 1), ("premiumUUID", "b50ad385-829d-3141-a216-7e7d75")])
+def test_what_opens_a_row_while_it_is_given_back_does_not_stay(
+    services: ServiceHarness, monkeypatch: pytest.MonkeyPatch, column: str, value: object
+) -> None:
+    """The other player gets a session, or confirms `/premium`, after the row was read and before it is written."""
+    services.approved("Alice")
+    services.authme.unregister_from_console("Alice")
+    services.sync(allow_mass_changes=True)
+    services.authme.register("Alice", FOREIGN)
+    services.sync(allow_mass_changes=True)
+    players = services.app.context.location.players
+    lock, done = players.lock, list[bool]()
+
+    def open_first(keys: Collection[str]) -> None:
+        if not done:
+            done.append(True)
+            services.table.database.execute(
+                f"UPDATE {services.table.name} SET {column} = ? WHERE username = 'alice'", (value,)
+            )
+        lock(keys)
+
+    monkeypatch.setattr(players, "lock", open_first)
+    services.decide("approve", "Alice", password_choice="keep")
+    services.sync()
+    row = services.row("alice")
+    assert (row["hasSession"], row["premiumUUID"], services.plugin("Alice")) == (0, None, "synced")

@@ -9,7 +9,7 @@ import pytest
 from peewee import DataError, IntegrityError
 
 from plugin_bridge.authme.players import RowWrite, WriteResult
-from plugin_bridge.authme.sqlite_writes import SqliteWriter
+from plugin_bridge.authme.sqlite import SqliteWriter
 from regsvc.core.errors import WrongStatus
 from regsvc.database.engine import OwnSqlite
 from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Player, Review, User
@@ -84,7 +84,7 @@ def change_group(services: ServiceHarness, group: str) -> None:
     change_rows(services, "password = 'foreign again'", names(group, 17))
     for number in (9, 17, 22):
         services.set_password(f"{group}{number:03}", "set-on-the-web")
-    services.decide("approve", f"{group}018")
+    services.decide("approve", f"{group}018", password_choice="keep")
     services.sync(allow_mass_changes=True)
 
 
@@ -354,7 +354,7 @@ def test_many_changes_take_few_commits(
 ) -> None:
     adopt_group(services, "elm", MANY)
     change_many(services, what)
-    monkeypatch.setattr("plugin_bridge.authme.sqlite_writes._MAX_SECONDS", 1_000)
+    monkeypatch.setattr("plugin_bridge.authme.sqlite._MAX_SECONDS", 1_000)
     our_commits = count_calls(monkeypatch, OwnSqlite, "commit")
     their_commits = count_calls(monkeypatch, SqliteWriter, "_run", is_counted=lambda sql, *_: sql == "COMMIT")
     report = services.sync()

@@ -153,8 +153,38 @@ def test_where_authme_has_groups_a_banned_player_is_let_in_by_nothing(
         assert stack.sync()["locked"] == 0
         assert not stack.authme.join_through_proxy(anna.name)
         stack.decides("unban", anna)
-        assert stack.authme.get(anna.name)["usergroup"] == original
+        assert stack.authme.get(anna.name)["usergroup"] == (original or 0)
         assert stack.authme.login(anna.name, "recovered-secret-1")
+
+
+@pytest.mark.parametrize(("number", "later"), [(9, 3), (-1, 3)])
+def test_the_group_before_the_lock_survives_another_number(
+    mariadb: MariaDBServer, tmp_path: Path, number: int, later: int
+) -> None:
+    with Stack("mariadb", tmp_path, mariadb, authme=GROUPS, shape=TableShape.GROUPED) as stack:
+        anna = stack.approved("anna")
+        set_group(stack, anna, 3)
+        stack.decides("ban", anna)
+        stack.game.install_authme(stack.table, {**GROUPS, "ExternalBoardOptions.nonActivedUserGroup": number})
+        stack.restart_with({})
+        stack.sync()
+        stack.decides("unban", anna)
+        assert stack.authme.get(anna.name)["usergroup"] == later
+
+
+def test_a_group_of_the_forum_that_nobody_knows_is_left_alone(mariadb: MariaDBServer, tmp_path: Path) -> None:
+    """Anna was not activated, and banned, before AuthMe's config named the groups."""
+    with Stack("mariadb", tmp_path, mariadb, shape=TableShape.GROUPED) as stack:
+        stack.table.database.execute(f"ALTER TABLE {stack.table.name} MODIFY usergroup INT NOT NULL DEFAULT 0")
+        anna = stack.approved("anna")
+        set_group(stack, anna, UNACTIVATED)
+        stack.decides("ban", anna)
+        stack.game.install_authme(stack.table, GROUPS)
+        stack.restart_with({})
+        stack.sync()
+        assert "warnings" not in stack.decides("unban", anna).json
+        assert stack.authme.get(anna.name)["usergroup"] == UNACTIVATED
+        assert stack.authme.login(anna.name, anna.password)
 
 
 def set_group(stack: Stack, anna: Person, group: int | None) -> None:

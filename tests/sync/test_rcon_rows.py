@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.accounts.player_warnings import AUTHME_CACHE_ON, STILL_ONLINE_RCON_OFF
+from regsvc.accounts.access import AUTHME_CACHE_ON, STILL_ONLINE_RCON_OFF
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.rcon.queue import KIND
 from tests.support.authme.authme_tables import find_player

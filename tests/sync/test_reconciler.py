@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from plugin_bridge.authme.players import lock_text
-from regsvc.accounts.player_warnings import PLAYER_PENDING
+from regsvc.accounts.access import PLAYER_PENDING
 from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED

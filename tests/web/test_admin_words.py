@@ -5,7 +5,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from regsvc.accounts.player_warnings import MEANINGS
+from regsvc.accounts.access import MEANINGS
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.audit import ACTIONS
 from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES

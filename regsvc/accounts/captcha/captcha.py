@@ -5,17 +5,17 @@ Challenges are kept in memory only. After a restart the front end asks for anoth
 
 import secrets
 import unicodedata
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from hashlib import sha256
 from hmac import compare_digest
 from typing import Final, Literal
 
 from regsvc.accounts.captcha.pictures import Puzzle
-from regsvc.accounts.captcha.store import Challenge, ChallengeStore
-from regsvc.accounts.captcha.work import MAX_NUMBER, make_work
-from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.auth.rate_limits import MemoryLimits, hash_key
 from regsvc.config.player_sections import CaptchaUse
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
@@ -23,6 +23,112 @@ from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
 from regsvc.core.units import RateLimit
+
+
+@dataclass(slots=True)
+class Challenge:
+    """An outstanding challenge. `client` is the network of its client, `uses` the number of requests it served."""
+
+    answer: bytes = field(repr=False)
+    client: str
+    expires_at: datetime
+    uses: int = 0
+
+
+class ChallengeStore:
+    """Challenges by their tokens. For the event loop only: not thread-safe.
+
+    A client has at most `max_per_client`, beyond which its oldest is evicted. At `max_total` the oldest of the client
+    with the most is evicted, so that a client with one never loses it to a client with many. About 1 KB each.
+    """
+
+    def __init__(self, now: Clock, max_total: int, max_per_client: int) -> None:
+        self._now = now
+        self._max_total = max_total
+        self._max_per_client = max_per_client
+        self._challenges: OrderedDict[bytes, Challenge] = OrderedDict()
+        self._keys_of: dict[str, OrderedDict[bytes, None]] = {}
+        self._clients_with: dict[int, OrderedDict[str, None]] = {}
+        """Clients by number of challenges; each client is under one number, and no number is empty."""
+
+    def __len__(self) -> int:
+        return len(self._challenges)
+
+    def put(self, token: str, challenge: Challenge) -> None:
+        """Store a challenge, new or removed before; may evict another."""
+        self._evict_expired()
+        key, client = hash_key(token), challenge.client
+        if len(self._keys_of.get(client, ())) >= self._max_per_client:
+            self._remove_oldest_of(client)
+        elif len(self._challenges) >= self._max_total:
+            self._remove_oldest_of(next(iter(self._clients_with[max(self._clients_with)])))
+        self._challenges[key] = challenge
+        keys = self._keys_of.setdefault(client, OrderedDict())
+        keys[key] = None
+        self._move(client, len(keys) - 1, len(keys))
+
+    def find(self, token: str) -> Challenge | None:
+        """Return the challenge, or None if it is missing or expired."""
+        challenge = self._challenges.get(hash_key(token))
+        return challenge if challenge is not None and self._now() < challenge.expires_at else None
+
+    def remove(self, token: str) -> None:
+        """Remove the challenge. Raises KeyError if it is missing."""
+        self._remove(hash_key(token))
+
+    def _remove(self, key: bytes) -> None:
+        client = self._challenges.pop(key).client
+        keys = self._keys_of[client]
+        del keys[key]
+        self._move(client, len(keys) + 1, len(keys))
+        if not keys:
+            del self._keys_of[client]
+
+    def _remove_oldest_of(self, client: str) -> None:
+        self._remove(next(iter(self._keys_of[client])))
+
+    def _move(self, client: str, before: int, after: int) -> None:
+        """Move the client from one number of challenges to another."""
+        if before:
+            group = self._clients_with[before]
+            del group[client]
+            if not group:
+                del self._clients_with[before]
+        if after:
+            self._clients_with.setdefault(after, OrderedDict())[client] = None
+
+    def _evict_expired(self) -> None:
+        now = self._now()
+        while self._challenges:
+            key, challenge = next(iter(self._challenges.items()))
+            if now < challenge.expires_at:
+                return
+            self._remove(key)
+
+
+MAX_NUMBER: Final = 250_000
+"""Most numbers to try: a tenth of a second on a desktop computer, two on a phone of a tenth of its speed."""
+
+_SALT_BYTES: Final = 16
+_NUMBER_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A random salt and a random number up to `MAX_NUMBER`, which is the answer and appears in no repr."""
+
+    salt: bytes
+    number: int = field(repr=False)
+
+    @property
+    def hash(self) -> str:
+        """The SHA-256 of both, in hexadecimal digits."""
+        return sha256(self.salt + self.number.to_bytes(_NUMBER_BYTES, "big")).hexdigest()
+
+
+def make_work() -> Work:
+    return Work(secrets.token_bytes(_SALT_BYTES), secrets.randbelow(MAX_NUMBER + 1))
+
 
 Use = Literal["register"] | CaptchaUse
 """An action that may require a captcha."""

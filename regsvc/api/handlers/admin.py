@@ -12,9 +12,8 @@ from msgspec import UNSET
 
 from regsvc.accounts.access import Principal
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.api.base import ApiHandler, WordReason
+from regsvc.api.base import ApiHandler, WordReason, to_reply
 from regsvc.api.endpoint import endpoint
-from regsvc.api.replies import to_reply
 from regsvc.api.types.admin import (
     ApproveRequest,
     AuditFields,
@@ -25,6 +24,8 @@ from regsvc.api.types.admin import (
     BulkDecisionResult,
     DecisionReply,
     LinkedChatFields,
+    PasswordLinkReply,
+    PasswordLinkRequest,
     RejectionFields,
     RejectRequest,
     ReviewRequest,
@@ -36,7 +37,6 @@ from regsvc.api.types.admin import (
     UsersQuery,
     UsersReply,
 )
-from regsvc.api.types.admin_users import PasswordLinkReply, PasswordLinkRequest
 from regsvc.api.types.messages import Pagination, epoch_milliseconds, milliseconds_of
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
@@ -277,7 +277,7 @@ def _pagination_of(page: UserPage) -> Pagination:
 def _details_of(request: ReviewRequest) -> DecisionDetails:
     details = DecisionDetails((request.reason or "").strip() or None, is_silent=request.silent)
     if isinstance(request, ApproveRequest):
-        return replace(details, password_choice=request.password)
+        return replace(details, password_choice=request.password_choice)
     if isinstance(request, RejectRequest):
         return replace(details, may_reapply=request.may_reapply)
     if isinstance(request, BanRequest):

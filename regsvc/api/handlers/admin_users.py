@@ -1,14 +1,15 @@
-"""Admin route with all details of one user."""
+"""Admin routes of one user: all details, and the end of a session."""
 
 from __future__ import annotations
 
 import msgspec
 
-from regsvc.api.base import ApiHandler
+from regsvc.api.base import ApiHandler, to_reply
 from regsvc.api.endpoint import endpoint
-from regsvc.api.handlers.admin import user_fields
-from regsvc.api.replies import to_reply
-from regsvc.api.types.admin_users import (
+from regsvc.api.handlers.admin import DecisionHandler, user_fields
+from regsvc.api.handlers.mails import MailFields
+from regsvc.api.handlers.users import ClientFields, PlayerFields, SessionFields, SessionId
+from regsvc.api.types.admin import (
     HistoryFields,
     QuestionnaireResultFields,
     ScoredAnswerFields,
@@ -16,8 +17,7 @@ from regsvc.api.types.admin_users import (
     UserDetailsQuery,
     UserDetailsReply,
 )
-from regsvc.api.types.mails import MailFields
-from regsvc.api.types.users import ClientFields, PlayerFields, SessionFields
+from regsvc.api.types.messages import MessageReply, Request, Username
 from regsvc.core import errors
 from regsvc.users.user_details import QuestionnaireResult
 
@@ -50,3 +50,19 @@ def _questionnaire(result: QuestionnaireResult | None) -> QuestionnaireResultFie
         return None
     answers = [to_reply(ScoredAnswerFields, answer) for answer in result.answers]
     return to_reply(QuestionnaireResultFields, result, answers=answers)
+
+
+class EndUserSessionRequest(Request, frozen=True, kw_only=True):
+    """The user, and one of the user's sessions."""
+
+    username: Username
+    session: SessionId
+
+
+class EndUserSessionHandler(DecisionHandler):
+    @endpoint(errors.UserNotFound, errors.SessionNotFound, errors.ProtectedOperator)
+    async def post(self, request: EndUserSessionRequest) -> MessageReply:
+        """End one session of a user."""
+        end = self.services.self_service.sessions.end_of
+        username = await self.run(end, request.username, request.session, self.principal)
+        return MessageReply(message=self.message("session_ended_of", username=username))

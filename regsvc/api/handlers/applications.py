@@ -3,28 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.api.base import ApiHandler
+from regsvc.api.base import ApiHandler, to_reply
 from regsvc.api.endpoint import APPLICATION_TOKEN, endpoint
-from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
-from regsvc.api.handlers.questionnaire import to_answer
-from regsvc.api.replies import to_reply
-from regsvc.api.streaming import EVENT_STREAM, StreamHandler
-from regsvc.api.types.applications import (
-    ApplicationQuery,
-    ApplicationReply,
-    ChangeAnswersRequest,
-    CorrectAddressReply,
-    CorrectAddressRequest,
-    GivenAnswerFields,
-)
+from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS, CaptchaProtectedRequest
+from regsvc.api.handlers.events import EVENT_STREAM, StreamHandler
+from regsvc.api.handlers.questionnaire import AnswerFields, OptionId, QuestionId, QuestionKey, to_answer
+from regsvc.api.handlers.registration import ApplicationToken, Status
+from regsvc.api.types.messages import Email, EpochMilliseconds, Output, Reply, Request, Username
 from regsvc.core import errors
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.runtime.server_sent_events import HEARTBEAT, PREAMBLE, encode_event
 from regsvc.users.user_details import AnsweredQuestion
+
+
+class ApplicationQuery(Request, frozen=True, kw_only=True):
+    """The token of the application, where it is not in the header `X-Application-Token`."""
+
+    token: Annotated[ApplicationToken, Meta(description="Better sent as a header: proxies log addresses.")] | None = (
+        None
+    )
+
+
+class GivenAnswerFields(Output, frozen=True, kw_only=True):
+    """An answer that the applicant gave, in the host's language. Several options are on lines of their own."""
+
+    question_id: QuestionId
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answer: Annotated[str, Meta(description="Empty: skipped.", examples=["I talk to the player."])]
+    selected_option_ids: list[OptionId]
+
+
+class ApplicationReply(Reply, frozen=True, kw_only=True):
+    """An application: its status, its place in the line of those who wait, and what the applicant may do.
+
+    `place` is null unless it is pending, `usualSeconds` where too few reviews were made, `reapplyAt` unless it was
+    rejected and its name is not free yet, `answers` where no questions were asked.
+    """
+
+    username: Username
+    email: Email | None
+    status: Status
+    received_at: EpochMilliseconds
+    place: Annotated[int, Meta(description="The place in the line, from 1.", examples=[3])] | None
+    waiting: Annotated[int, Meta(description="The number of applications that wait for review.", examples=[12])]
+    usual_seconds: Annotated[int, Meta(description="How long reviews usually take.", examples=[7200])] | None
+    reason: str | None
+    reviewed_at: EpochMilliseconds | None
+    reapply_at: EpochMilliseconds | None
+    ban_expires_at: EpochMilliseconds | None
+    has_password: Annotated[bool, Meta(description="False: a link to set one is mailed with the approval.")]
+    can_correct_email: bool
+    answers: list[GivenAnswerFields] | None
+    can_edit_answers: bool
+    game_address: (
+        Annotated[str, Meta(description="The address to type into the game.", examples=["play.example.org"])] | None
+    )
+
+
+class ChangeAnswersRequest(Request, frozen=True, kw_only=True):
+    """All answers by question id, as in `POST /api/questionnaire/submit`; omitted questions count as unanswered."""
+
+    answers: Annotated[
+        dict[QuestionKey, AnswerFields],
+        Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
+    ]
+
+
+class CorrectAddressRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The right address; with a captcha where one is required to request a code."""
+
+    email: Email
+
+
+class CorrectAddressReply(Reply, frozen=True, kw_only=True):
+    """The address was replaced, and with it the token: the one presented is no longer valid."""
+
+    email: Email
+    application_token: ApplicationToken
+
 
 APPLICATION_TOKEN_HEADER: Final = "X-Application-Token"  # noqa: S105 - a name
 

@@ -3,30 +3,112 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import urlencode, urlsplit
 
-from regsvc.api.base import ApiHandler
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.api.base import ApiHandler, to_reply
 from regsvc.api.endpoint import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, endpoint
-from regsvc.api.handlers.chat_cookie import presented_link_tokens, remember_token
-from regsvc.api.replies import to_reply
-from regsvc.api.types.chat import (
-    BeginChatLinkQuery,
-    BeginChatLinkReply,
-    ChatAccountFields,
-    ChatCallbackQuery,
-    ChatCallbackReply,
-    ChatStatusQuery,
-    ChatStatusReply,
-    UnlinkChatRequest,
+from regsvc.api.handlers.chat_cookie import (
+    header_token,
+    presented_link_tokens,
+    remember_token,
 )
-from regsvc.api.types.messages import MessageReply
+from regsvc.api.handlers.registration import CodeProof
+from regsvc.api.types.messages import MessageReply, Output, Password, Reply, Request, Username
 from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.registration.chat.auth_requests import Initiator
 from regsvc.registration.chat.linking import AuthorizationResponse
 from regsvc.registration.chat.unlinking import UnlinkProof
+
+# Browsers accept a `__Host-` cookie only over HTTPS and from this exact host, so no sibling domain can set it.
+
+
+LinkToken = Annotated[
+    str,
+    Meta(
+        description="Claims the chat link that was started with it.",
+        examples=["0pJ7Vd0cVbq8yR3v0cY2mB5kT1nX4wZ6aE9sG7hL2uQ"],
+    ),
+]
+IsLinked = Annotated[bool, Meta(description="Whether a chat account is linked.", examples=[True])]
+
+
+class BeginChatLinkQuery(Request, frozen=True, kw_only=True):
+    """The user to link; it only matters together with that user's own access token."""
+
+    username: Username | None = None
+
+
+class BeginChatLinkReply(Reply, frozen=True, kw_only=True):
+    """The page to send the player to, and the token that claims the link. The token is also set as a cookie."""
+
+    auth_url: Annotated[
+        str, Meta(description="A page of the chat platform.", examples=["https://discord.com/oauth2/authorize?…"])
+    ]
+    link_token: LinkToken
+
+
+class ChatCallbackQuery(Request, frozen=True, kw_only=True):
+    """The parameters with which the chat platform redirects the player back (RFC 6749)."""
+
+    state: Annotated[str, Meta(description="The `state` of the `authUrl`.")] | None = None
+    code: Annotated[str, Meta(description="The authorization code.")] | None = None
+    error: Annotated[str, Meta(description="Why there is no code.", examples=["access_denied"])] | None = None
+
+
+class ChatAccountFields(Output, frozen=True, kw_only=True):
+    """An account on the chat platform, as of the time when it was linked."""
+
+    id: Annotated[str, Meta(examples=["80351110224678912"])]
+    username: Annotated[str, Meta(examples=["alice"])]
+    discriminator: Annotated[str, Meta(description="`0` if the platform has none.", examples=["0"])]
+    avatar: Annotated[str, Meta(description="The platform's value; a hash on Discord.")] | None
+    global_name: Annotated[str, Meta(examples=["Alice"])] | None
+
+
+class ChatCallbackReply(Reply, frozen=True, kw_only=True):
+    """The proven account. If `claimed` is false, it waits for a registration or a login with the link token."""
+
+    linked: IsLinked = True
+    claimed: Annotated[bool, Meta(examples=[False])]
+    user: ChatAccountFields
+
+
+class ChatStatusQuery(Request, frozen=True, kw_only=True):
+    """The user whose chat account is looked up."""
+
+    username: Username
+
+
+class ChatStatusReply(Reply, frozen=True, kw_only=True):
+    """The status of a link. Only the owner, admins and clients with the link token see `user`."""
+
+    linked: IsLinked
+    user: ChatAccountFields | UnsetType = UNSET
+
+
+class UnlinkChatRequest(Request, frozen=True, kw_only=True):
+    """The name, and one of the proofs unless the access token is the user's or an admin's."""
+
+    username: Username
+    password: Password | None = None
+    totp: Annotated[str, Meta(description="Needed with the password if the player has a second factor.")] | None = None
+    code: Annotated[str, Meta(description="Mailed with the purpose `unlink`.", examples=["123456"])] | None = None
+    proof: CodeProof | None = None
+    link_token: LinkToken | None = None
+
+
+class ChatClaimFields(Output, frozen=True, kw_only=True):
+    """The result of claiming a link at a login; `code` and `message` say why it could not be claimed."""
+
+    linked: IsLinked
+    user: ChatAccountFields | UnsetType = UNSET
+    code: Annotated[str, Meta(examples=["invalid_link_token"])] | UnsetType = UNSET
+    message: Annotated[str, Meta(examples=["This chat link was already used or is too old."])] | UnsetType = UNSET
 
 
 class BeginChatLinkHandler(ApiHandler):
@@ -142,3 +224,20 @@ WAITING: Final = "waiting"
 def page_address(base_url: str, outcome: str) -> str:
     """Return the page to redirect a browser to; `outcome` is `LINKED`, `WAITING`, or a refusal's fault or code."""
     return f"{urlsplit(base_url).path.rstrip('/')}{PATH}?{urlencode({'outcome': outcome})}"
+
+
+async def claim_at_login(handler: ApiHandler, username: str, link_token: str | None) -> ChatClaimFields | UnsetType:
+    """Claim the link of the token in the body, else in the header; returns UNSET if there is no token.
+
+    The browser's cookie is ignored here, because it may hold another person's link. A link that cannot be claimed does
+    not fail the login; the result says why.
+    """
+    token = link_token or header_token(handler)
+    if token is None:
+        return UNSET
+    try:
+        account = await handler.services.chat.claim(username, token, handler.caller)
+    except Refusal as refusal:
+        message = handler.services.translations.refusal(refusal, handler.language)
+        return ChatClaimFields(linked=False, code=refusal.code, message=message)
+    return ChatClaimFields(linked=True, user=to_reply(ChatAccountFields, account))

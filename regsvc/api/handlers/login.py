@@ -2,18 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from regsvc.api.base import ApiHandler
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.api.base import ApiHandler, to_reply
 from regsvc.api.endpoint import endpoint
-from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
-from regsvc.api.handlers.chat_claims import claim_at_login
-from regsvc.api.replies import to_reply
-from regsvc.api.types.login import InvalidTokenReply, LoginReply, LoginRequest, ValidTokenReply, VerifyTokenRequest
-from regsvc.api.types.messages import MessageReply, milliseconds_of
+from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS, CaptchaProtectedRequest
+from regsvc.api.handlers.chat import ChatClaimFields, LinkToken, claim_at_login
+from regsvc.api.handlers.registration import Status
+from regsvc.api.types.messages import (
+    Email,
+    EpochMilliseconds,
+    MessageReply,
+    Password,
+    Reply,
+    Request,
+    Username,
+    milliseconds_of,
+)
 from regsvc.core import errors
 from regsvc.core.caller import Audience, VerifiedSession
 from regsvc.core.errors import Category, Refusal
+
+AccessToken = Annotated[str, Meta(description="Sent as `Authorization: Bearer …`.", examples=["eyJhbGciOi…"])]
+
+
+class LoginRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """`username` may be an e-mail address; `totp` is a code of the authenticator app, or a recovery code."""
+
+    username: Annotated[Username, Meta(description="The name or the e-mail address.", min_length=1, examples=["Alice"])]
+    password: Annotated[Password, Meta(min_length=1)]
+    totp: Annotated[str, Meta(examples=["123456"])] | None = None
+    link_token: LinkToken | None = None
+
+
+class LoginReply(Reply, frozen=True, kw_only=True):
+    """An access token, and the user it belongs to."""
+
+    token: AccessToken
+    expires_at: EpochMilliseconds
+    username: Username
+    email: Email | None
+    status: Status
+    is_admin: Annotated[bool, Meta(description="Whether the user can log in as an admin.", examples=[False])]
+    chat: Annotated[ChatClaimFields, Meta(description="Present if a link token was sent.")] | UnsetType = UNSET
+
+
+class VerifyTokenRequest(Request, frozen=True, kw_only=True):
+    """A token to verify, for front ends that send it in the body."""
+
+    token: AccessToken
+
+
+class ValidTokenReply(Reply, frozen=True, kw_only=True):
+    """The token is currently valid on admin routes."""
+
+    valid: Annotated[bool, Meta(extra_json_schema={"const": True}, examples=[True])] = True
+    username: Username
+    expires_at: EpochMilliseconds
+
+
+class InvalidTokenReply(Reply, frozen=True, kw_only=True):
+    """The reason why the token is not valid on admin routes."""
+
+    success: Annotated[bool, Meta(extra_json_schema={"const": False}, examples=[False])] = False
+    valid: Annotated[bool, Meta(extra_json_schema={"const": False}, examples=[False])] = False
+    code: Annotated[str, Meta(examples=["unauthorized"])]
+    message: Annotated[str, Meta(examples=["Please log in."])]
+
 
 LOGIN_REFUSALS: Final = (
     errors.BadCredentials,

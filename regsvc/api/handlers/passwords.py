@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from regsvc.api.base import ApiHandler
+from msgspec import Meta
+
+from regsvc.api.base import ApiHandler, to_reply
 from regsvc.api.endpoint import endpoint
-from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS
-from regsvc.api.replies import to_reply
-from regsvc.api.types.messages import MessageReply
-from regsvc.api.types.passwords import (
-    ChangePasswordReply,
-    ChangePasswordRequest,
-    ForgotPasswordRequest,
-    ResetPasswordReply,
-    ResetPasswordRequest,
-)
+from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS, CaptchaProtectedRequest
+from regsvc.api.handlers.registration import Status
+from regsvc.api.types.messages import Email, MessageReply, Password, Reply, Request, Username, Warnings
 from regsvc.core import errors
+
+LinkToken = Annotated[str, Meta(description="The part of the link after the #.", examples=["7.c2VjcmV0"])]
+
+
+class ChangePasswordRequest(Request, frozen=True, kw_only=True):
+    current_password: Password
+    new_password: Password
+
+
+class ChangePasswordReply(Reply, frozen=True, kw_only=True):
+    """The password was changed. All sessions have ended, including the current one."""
+
+    warnings: Warnings
+
+
+class ForgotPasswordRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    email: Email
+
+
+class ResetPasswordRequest(Request, frozen=True, kw_only=True):
+    token: LinkToken
+    new_password: Password
+
+
+class ResetPasswordReply(Reply, frozen=True, kw_only=True):
+    """The user whose password was set."""
+
+    username: Username
+    status: Status
+    warnings: Warnings
+
 
 CHANGE_REFUSALS: Final = (errors.WrongPassword, errors.InvalidPassword, errors.RateLimited, errors.AuthMeUnavailable)
 

@@ -2,32 +2,247 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
 
 from regsvc.accounts.email_changes import EmailChangeRequest
-from regsvc.api.base import ApiHandler
+from regsvc.api.base import ApiHandler, to_reply
 from regsvc.api.endpoint import endpoint
-from regsvc.api.replies import to_reply
-from regsvc.api.types.users import (
-    ClientFields,
-    DeleteUserReply,
-    DeleteUserRequest,
-    ExportedAnswer,
-    ExportedAudit,
-    ExportedChat,
-    ExportedMail,
-    ExportedQuestionnaire,
-    ExportedReview,
-    ExportedUser,
-    ExportUserReply,
-    PlayerFields,
-    SessionFields,
-    UpdateUserReply,
-    UpdateUserRequest,
+from regsvc.api.handlers.registration import Code, CodeProof, Platform, Status
+from regsvc.api.types.messages import (
+    Email,
+    EpochMilliseconds,
+    Language,
+    MessageReply,
+    Output,
+    Password,
+    Reply,
+    Request,
+    Username,
+    Warnings,
 )
 from regsvc.auth.address_proofs import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.core import errors
+from regsvc.core.errors import InvalidField
 from regsvc.users.user_details import QuestionnaireResult
+
+Totp = Annotated[
+    str,
+    Meta(
+        description="A code of the authenticator app, or a recovery code, if there is a second factor.",
+        examples=["123456"],
+    ),
+]
+Address = Annotated[str, Meta(description="An IP address.", examples=["203.0.113.7"])]
+SessionId = Annotated[
+    str, Meta(description="Names the session, for a request to end it.", examples=["3f2a9c1be07d4586a1c20b9e"])
+]
+Transition = Annotated[
+    str, Meta(extra_json_schema={"enum": ["approve", "reject", "ban", "unban", "delete"]}, examples=["approve"])
+]
+Fate = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["waiting", "sent", "failed", "dropped"]},
+        description="`dropped`: no longer relevant, so it was not sent.",
+        examples=["sent"],
+    ),
+]
+MailName = Annotated[str, Meta(description="The kind of mail.", examples=["approved"])]
+Origin = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["registered", "adopted", "created"]},
+        description="Whether the user was created on the web, in the game, or by the host.",
+        examples=["registered"],
+    ),
+]
+
+# --- Changing the e-mail address ---
+
+
+class UpdateUserRequest(Request, frozen=True, kw_only=True):
+    """The new e-mail address, with the code that was mailed to it (`purpose: change_email`)."""
+
+    email: Email
+    code: Code | None = None
+    proof: CodeProof | None = None
+    current_password: Password
+
+
+class UpdateUserReply(Reply, frozen=True, kw_only=True):
+    """The current, verified e-mail address."""
+
+    email: Email
+    warnings: Warnings
+
+
+# --- Deleting the account ---
+
+
+class DeleteUserRequest(Request, frozen=True, kw_only=True):
+    """The current password, under either name, and the second factor if there is one."""
+
+    current_password: Password | None = None
+    password: Password | None = None
+    totp: Totp | None = None
+
+    @property
+    def given_password(self) -> str:
+        """The password; raises InvalidField unless exactly one of the two fields is given."""
+        if self.current_password is not None and self.password is None:
+            return self.current_password
+        if self.password is not None and self.current_password is None:
+            return self.password
+        raise InvalidField("currentPassword")
+
+
+class DeleteUserReply(Reply, frozen=True, kw_only=True):
+    """The user who was deleted."""
+
+    username: Username
+    warnings: Warnings
+
+
+# --- Exporting one's data ---
+
+
+class ExportedUser(Output, frozen=True, kw_only=True):
+    """The account itself."""
+
+    username: Username
+    email: Email | None
+    is_email_verified: bool
+    status: Status
+    language: Language | None
+    platform: Platform
+    origin: Origin
+    registered_at: EpochMilliseconds
+    registration_ip: Address | None
+    reason: str | None
+    reviewed_at: EpochMilliseconds | None
+    password_set_at: EpochMilliseconds | None
+    last_login_at: EpochMilliseconds | None
+    totp_enabled_at: Annotated[
+        EpochMilliseconds | None, Meta(description="When the second factor was set up here; null: it was not.")
+    ]
+
+
+class ExportedReview(Output, frozen=True, kw_only=True):
+    """A decision about the account."""
+
+    transition: Transition
+    status_before: Status
+    status_after: Status | None
+    reason: str | None
+    ban_expires_at: EpochMilliseconds | None
+    reviewed_at: EpochMilliseconds
+
+
+class SessionFields(Output, frozen=True, kw_only=True):
+    """An active session."""
+
+    id: SessionId
+    audience: Annotated[str, Meta(extra_json_schema={"enum": ["user", "admin"]}, examples=["user"])]
+    ip: Address | None
+    started_at: EpochMilliseconds
+    last_seen_at: EpochMilliseconds
+    expires_at: EpochMilliseconds
+    is_current: Annotated[bool, Meta(description="Whether it is the session of this request.", examples=[True])]
+
+
+class ClientFields(Output, frozen=True, kw_only=True):
+    """A client from which the user has logged in during the last weeks."""
+
+    client: Annotated[str, Meta(description="An IPv4 address or IPv6 network.", examples=["203.0.113.7"])]
+    last_login_at: EpochMilliseconds
+
+
+class ExportedMail(Output, frozen=True, kw_only=True):
+    """A mail to the user, without its text: that is rendered when the mail is sent, and not stored."""
+
+    template: MailName
+    to: Email
+    language: Language
+    created_at: EpochMilliseconds
+    state: Fate
+    done_at: EpochMilliseconds | None
+
+
+class ExportedAudit(Output, frozen=True, kw_only=True):
+    """An action by or on the user. `nobody`: the actor is unknown, such as the client of a failed login."""
+
+    action: Annotated[str, Meta(examples=["user.logged_in"])]
+    by: Annotated[str, Meta(extra_json_schema={"enum": ["you", "operator", "system", "nobody"]}, examples=["you"])]
+    timestamp: EpochMilliseconds
+    ip: Address | None
+    occurrences: Annotated[int, Meta(ge=1, examples=[1])]
+    detail: dict[str, Any] | None
+
+
+class ExportedChat(Output, frozen=True, kw_only=True):
+    """The linked chat account."""
+
+    platform: Annotated[str, Meta(examples=["discord"])]
+    id: Annotated[str, Meta(examples=["80351110224678912"])]
+    username: Annotated[str, Meta(examples=["alice"])]
+    discriminator: Annotated[str, Meta(examples=["0"])]
+    avatar: str | None
+    global_name: str | None
+
+
+class ExportedAnswer(Output, frozen=True, kw_only=True):
+    """A question as it was asked, with the answers, but without their points."""
+
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
+
+
+class ExportedQuestionnaire(Output, frozen=True, kw_only=True):
+    """The questionnaire that the user registered with."""
+
+    score: Annotated[int, Meta(examples=[80])]
+    max_score: Annotated[int, Meta(examples=[100])]
+    pass_score: Annotated[int, Meta(examples=[60])]
+    is_passed: bool
+    submitted_at: EpochMilliseconds
+    answers: list[ExportedAnswer]
+
+
+class PlayerFields(Output, frozen=True, kw_only=True):
+    """The player in the game, as of the last sync with AuthMe's table."""
+
+    presence: Annotated[
+        str, Meta(extra_json_schema={"enum": ["unasked", "absent", "present", "gone"]}, examples=["present"])
+    ]
+    plugin: Annotated[str, Meta(examples=["synced"])]
+    since: EpochMilliseconds
+    realname: Username | None
+    email: str | None
+    registered_at: EpochMilliseconds | None
+    wish: Annotated[str, Meta(description="The pending change to the player's row.", examples=["provision"])] | None
+    lock_reason: Annotated[str, Meta(examples=["banned"])] | None
+    locked_at: EpochMilliseconds | None
+    premium_uuid: str | None
+    conflicts: Annotated[list[str], Meta(description="Fields that differ between the two sides.", examples=[["email"]])]
+
+
+class ExportUserReply(Reply, frozen=True, kw_only=True):
+    """All data stored about the user, newest first. The lists named in `truncated` are incomplete."""
+
+    exported_at: EpochMilliseconds
+    user: ExportedUser
+    reviews: list[ExportedReview]
+    sessions: list[SessionFields]
+    clients: list[ClientFields]
+    mails: list[ExportedMail]
+    audits: list[ExportedAudit]
+    chat: ExportedChat | None
+    questionnaire: ExportedQuestionnaire | None
+    player: PlayerFields | None
+    truncated: Annotated[list[str], Meta(examples=[[]])]
+
 
 UPDATE_REFUSALS: Final = (
     errors.InvalidEmail,
@@ -100,3 +315,28 @@ def _questionnaire(result: QuestionnaireResult | None) -> ExportedQuestionnaire 
         return None
     answers = [to_reply(ExportedAnswer, answer) for answer in result.answers]
     return to_reply(ExportedQuestionnaire, result, answers=answers)
+
+
+class SessionsReply(Reply, frozen=True, kw_only=True):
+    sessions: list[SessionFields]
+
+
+class EndSessionRequest(Request, frozen=True, kw_only=True):
+    session: SessionId
+
+
+class SessionsHandler(ApiHandler):
+    @endpoint()
+    async def get(self) -> SessionsReply:
+        """List your active sessions, newest first."""
+        sessions = await self.run(self.services.self_service.sessions.list_own, self.require_session())
+        return SessionsReply(sessions=[to_reply(SessionFields, session) for session in sessions])
+
+
+class EndSessionHandler(ApiHandler):
+    @endpoint(errors.SessionNotFound)
+    async def post(self, request: EndSessionRequest) -> MessageReply:
+        """End one of your sessions."""
+        end = self.services.self_service.sessions.end_own
+        await self.run(end, self.require_session(), request.session, self.caller.address)
+        return MessageReply(message=self.message("session_ended"))

@@ -4,22 +4,351 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
-from regsvc.api.base import Access, ApiHandler
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.accounts.email_changes import EmailChangeRequest
+from regsvc.api.base import Access, ApiHandler, WordReason, to_reply
+from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
 from regsvc.api.handlers.admin import AuditsHandler, UsersHandler
-from regsvc.api.handlers.config import ConfigHandler
-from regsvc.api.handlers.login import LoginHandler
-from regsvc.api.handlers.passwords import ChangePasswordHandler
-from regsvc.api.handlers.registration import ReviewStatusHandler, SendCodeHandler, UserStatusHandler
-from regsvc.api.handlers.server import DownloadsHandler, ServerStatusHandler
-from regsvc.api.handlers.users import UpdateUserHandler
-from regsvc.api.legacy.account import ChangePasswordHereHandler, SendAnyCodeHandler, UpdateByCodeHandler
-from regsvc.api.legacy.admin import PlainAuditsHandler, UsersWithIdHandler
-from regsvc.api.legacy.login import SingleLoginHandler
-from regsvc.api.legacy.server import AbsoluteDownloadsHandler, FrontEndConfigHandler, ServerWithPlayersHandler
-from regsvc.api.legacy.status import ProxyReviewStatusHandler, ProxyUserStatusHandler, WhitelistHandler
+from regsvc.api.handlers.captcha import CaptchaProtectedRequest
+from regsvc.api.handlers.config import ConfigHandler, ConfigReply, public_config
+from regsvc.api.handlers.login import LOGIN_REFUSALS, LoginHandler, LoginReply, LoginRequest
+from regsvc.api.handlers.passwords import CHANGE_REFUSALS, ChangePasswordHandler, ChangePasswordRequest
+from regsvc.api.handlers.registration import (
+    SEND_CODE_REFUSALS,
+    Code,
+    ReviewStatusHandler,
+    SendCodeHandler,
+    SendCodeReply,
+    SendCodeRequest,
+    Status,
+    StatusHandler,
+    StatusQuery,
+    UserStatusHandler,
+)
+from regsvc.api.handlers.server import (
+    DownloadsHandler,
+    DownloadsReply,
+    GameServerFields,
+    OnlinePlayersFields,
+    ServerStatusHandler,
+)
+from regsvc.api.handlers.users import UPDATE_REFUSALS, UpdateUserHandler, UpdateUserReply
 from regsvc.api.routes import Route
+from regsvc.api.types.admin import AuditsQuery, AuditsReply, UserFields, UsersQuery
+from regsvc.api.types.messages import (
+    Email,
+    EpochMilliseconds,
+    Output,
+    Pagination,
+    Password,
+    Reply,
+    Request,
+    Username,
+    Warnings,
+    milliseconds_of,
+)
+from regsvc.auth.address_proofs import CodeOrProof
+from regsvc.config.sections import Config
+from regsvc.core import errors
+from regsvc.core.email_address import parse_email
+from regsvc.core.errors import Category, InvalidField, Refusal
+from regsvc.database.audit import ACTIONS, AuditRecord
+
+
+class SessionKeptReply(Reply, frozen=True, kw_only=True):
+    """The password was changed. All other sessions have ended."""
+
+    warnings: Warnings
+
+
+class SendAnyCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The address to mail a code to. Without a purpose it is `change_email` for a user who is logged in."""
+
+    email: Email
+    purpose: Literal["register", "change_email", "unlink"] | None = None
+
+
+class UpdateEmailRequest(Request, frozen=True, kw_only=True):
+    """The e-mail address, and if it is a new one the code that was mailed to it."""
+
+    email: Email
+    code: Code = ""
+    current_password: Password | None = None
+
+
+class UserWithIdFields(UserFields, frozen=True, kw_only=True):
+    """A user as shown to admins; `id` is what `userId` may be in decisions."""
+
+    id: Username
+
+
+class UsersWithIdReply(Reply, frozen=True, kw_only=True):
+    """A page of users; `nextCursor` is null on the last page."""
+
+    users: list[UserWithIdFields]
+    next_cursor: str | None
+    pagination: Pagination
+
+
+class PlainAuditFields(Output, frozen=True, kw_only=True):
+    """An action by `operator` on `target`. `detail` is the reason, or empty."""
+
+    id: Annotated[int, Meta(examples=[1])]
+    action: Annotated[str, Meta(examples=["approve"])]
+    operator: Annotated[str, Meta(examples=["Olivia"])]
+    target: Annotated[str, Meta(examples=["Alice"])]
+    detail: Annotated[str, Meta(examples=["Welcome"])]
+    ip: Annotated[str, Meta(examples=["192.0.2.1"])] | None
+    timestamp: EpochMilliseconds
+
+
+class PlainAuditsReply(Reply, frozen=True, kw_only=True):
+    """The newest audit entries, for front ends that page and filter themselves."""
+
+    audits: list[PlainAuditFields]
+
+
+class OnlinePlayerFields(Output, frozen=True, kw_only=True):
+    """A player online; `uuid` is empty if the server did not send it."""
+
+    name: Username
+    uuid: Annotated[str, Meta(examples=["4566e69f-c907-48ee-8d71-d7ba5aa00d20"])]
+
+
+class ListedPlayersFields(OnlinePlayersFields, frozen=True, kw_only=True):
+    """The number of players online; null while the server does not answer."""
+
+    names: list[OnlinePlayerFields] | UnsetType = msgspec.field(default=UNSET, name="list")  # type: ignore[assignment]
+
+
+class ServerWithPlayersFields(GameServerFields, frozen=True, kw_only=True):
+    """The game server's last answer. While it does not answer, `online` is false and the rest null."""
+
+    players: ListedPlayersFields
+
+
+class ServerWithPlayersReply(Reply, frozen=True, kw_only=True):
+    data: ServerWithPlayersFields
+
+
+class WhitelistReply(Reply, frozen=True, kw_only=True):
+    """Whether a name is registered, and its status."""
+
+    found: Annotated[bool, Meta(examples=[True])]
+    username: Username | UnsetType = UNSET
+    status: Status | Literal["not_registered"]
+
+
+class SendAnyCodeHandler(SendCodeHandler):
+    @endpoint(*SEND_CODE_REFUSALS, credentials=(ACCESS_TOKEN,))
+    async def post(self, request: SendAnyCodeRequest) -> SendCodeReply:
+        """Mail a verification code. The response does not reveal whether the address has an account."""
+        purpose = request.purpose or ("register" if self.session is None else "change_email")
+        return await self.send_code(SendCodeRequest(**{**msgspec.structs.asdict(request), "purpose": purpose}))
+
+
+class UpdateByCodeHandler(UpdateUserHandler):
+    @endpoint(*UPDATE_REFUSALS, errors.CodeRequired, errors.LoginTooOld)
+    async def post(self, request: UpdateEmailRequest) -> UpdateUserReply:
+        """Change your own e-mail address. The old address is notified.
+
+        Without the password, the login must not be older than 15 minutes.
+        """
+        code = request.code.strip()
+        if code:
+            return await self.change_email(
+                EmailChangeRequest(request.email, CodeOrProof(code), request.current_password)
+            )
+        current = await self._current_email()
+        if current is None or parse_email(current).key != parse_email(request.email).key:
+            raise errors.CodeRequired
+        return UpdateUserReply(message=self.message("email_kept"), email=current, warnings=[])
+
+    async def _current_email(self) -> str | None:
+        session = self.require_session()
+        status = await self.services.statuses.find(session.username, session)
+        return None if status is None else status.email
+
+
+class ChangePasswordHereHandler(ApiHandler):
+    @endpoint(*CHANGE_REFUSALS)
+    async def post(self, request: ChangePasswordRequest) -> SessionKeptReply:
+        """Change your own password. This ends all of your other sessions."""
+        decided = await self.services.password_changes.change_own(
+            self.require_session(), request.current_password, request.new_password, self.caller, keeps_session=True
+        )
+        return to_reply(SessionKeptReply, decided, message=self.message("password_changed_here"))
+
+
+KNOWN_ACTIONS: Final[Mapping[str, str]] = {
+    "user.registered": "register",
+    "user.approved": "approve",
+    "user.rejected": "reject",
+    "user.banned": "ban",
+    "user.unbanned": "unban",
+    "user.deleted": "delete",
+    "user.logged_in": "login",
+    "admin.logged_in": "login",
+    "user.logged_out": "logout",
+    "user.password_changed": "password_change",
+    "user.email_changed": "email_update",
+    "admin.denied": "admin_access_denied",
+}
+"""Audit action → the word front ends have a text for. They show the others as raw keys, so those are left out."""
+
+MAX_PLAIN_AUDITS: Final = 500
+
+
+class UsersWithIdHandler(UsersHandler):
+    @endpoint()
+    async def get(self, query: UsersQuery) -> UsersWithIdReply:
+        """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
+        listed = await self.list_users(query)
+        return UsersWithIdReply(
+            users=[UserWithIdFields(id=user.username, **msgspec.structs.asdict(user)) for user in listed.users],
+            next_cursor=listed.next_cursor,
+            pagination=listed.pagination,
+        )
+
+
+class PlainAuditsHandler(AuditsHandler):
+    @endpoint()
+    async def get(self, query: AuditsQuery) -> AuditsReply | PlainAuditsReply:
+        """Read the audit log, newest first.
+
+        Without `page` and `size`: the newest entries, at most 500, whose action has a short name such as `approve`.
+        """
+        if not self._query.keys().isdisjoint(("page", "size")):
+            return await self.list_audits(query)
+        if query.action is not None and query.action not in {*ACTIONS, *KNOWN_ACTIONS.values()}:
+            raise InvalidField("action")
+        found = await self.run(
+            self.services.audit.list_entries,
+            1,
+            MAX_PLAIN_AUDITS,
+            action=[action for action, word in KNOWN_ACTIONS.items() if query.action in (None, action, word)],
+            operator=query.operator,
+            target=query.target,
+            since=query.since_at,
+            until=query.until_at,
+        )
+        return PlainAuditsReply(audits=[_plain(entry, self.word_reason) for entry in found.entries])
+
+
+def _plain(entry: AuditRecord, word_reason: WordReason) -> PlainAuditFields:
+    return PlainAuditFields(
+        id=entry.id,
+        action=KNOWN_ACTIONS[entry.action],
+        operator=entry.operator,
+        target=entry.target or "",
+        detail=word_reason(str((entry.detail or {}).get("reason") or "")) or "",
+        ip=entry.ip,
+        timestamp=milliseconds_of(entry.created_at),
+    )
+
+
+class SingleLoginHandler(LoginHandler):
+    @endpoint(*LOGIN_REFUSALS)
+    async def post(self, request: LoginRequest) -> LoginReply:
+        """Log in: an approved operator as an admin, all others as users. `isAdmin` says which."""
+        return await self.log_in(request, None)
+
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class FrontEndConfigHandler(ConfigHandler):
+    @endpoint()
+    async def get(self) -> ConfigReply:
+        """Show the public config of this host: texts for front ends, and the requirements of a registration."""
+        public, config = public_config(self.services), self.services.config
+        regex = self._password_regex(public.authme.password_regex)
+        changed = msgspec.structs.replace(
+            public,
+            registration=msgspec.structs.replace(public.registration, password_regex=regex),
+            authme=msgspec.structs.replace(public.authme, password_regex=regex),
+            captcha=msgspec.structs.replace(
+                public.captcha,
+                enabled="captcha" in config.registration.methods,
+                type="math" if public.captcha.type == "work" else public.captcha.type,
+            ),
+            ws_port=public_port(config),
+        )
+        return ConfigReply(config=changed)
+
+    def _password_regex(self, regex: str) -> str:
+        """Return the expression with the lengths in it, as in that for names: it is all that is checked."""
+        rule = self.services.password_rule
+        rest = f"(?:{regex})" if "|" in regex else regex.removeprefix("^")
+        return f"^(?=.{{{rule.min_length},{rule.max_length}}}$){rest}"
+
+
+class ServerWithPlayersHandler(ServerStatusHandler):
+    @endpoint(credentials=(ACCESS_TOKEN,))
+    async def get(self) -> ServerWithPlayersReply:
+        """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
+        data = self.last_status().data
+        status = self.services.game_status.last_status().status
+        listed = [] if status is None else [OnlinePlayerFields(name=name, uuid=uuid) for name, uuid in status.players]
+        players = ListedPlayersFields(
+            online=data.players.online, max=data.players.max, names=UNSET if self.session is None else listed
+        )
+        return ServerWithPlayersReply(
+            data=ServerWithPlayersFields(**{**msgspec.structs.asdict(data), "players": players})
+        )
+
+
+class AbsoluteDownloadsHandler(DownloadsHandler):
+    @endpoint()
+    async def get(self) -> DownloadsReply:
+        """List the files that this host offers to players, such as a client or a resource pack. URLs are absolute."""
+        base_url = self.services.config.base_url()
+        resources = [
+            msgspec.structs.replace(file, url=f"{base_url}{file.url}") if file.url.startswith("/") else file
+            for file in self.list_downloads().resources
+        ]
+        return DownloadsReply(resources=resources)
+
+
+def public_port(config: Config) -> int:
+    """Return the port of our public address: without one, front ends send their token to the port after it."""
+    address = urlsplit(config.base_url())
+    return address.port or _DEFAULT_PORTS[address.scheme]
+
+
+NOT_REGISTERED: Final = "not_registered"
+
+
+class TrueLimits:
+    """Mixin for handlers whose limits keep their status, 429."""
+
+    @classmethod
+    def sends_as_200(cls, refusal: type[Refusal]) -> bool:
+        return refusal.is_business and refusal.category is not Category.LIMITED
+
+
+class ProxyUserStatusHandler(TrueLimits, UserStatusHandler):
+    """`UserStatusHandler` with true limits."""
+
+
+class ProxyReviewStatusHandler(TrueLimits, ReviewStatusHandler):
+    """`ReviewStatusHandler` with true limits."""
+
+
+class WhitelistHandler(TrueLimits, StatusHandler):
+    @endpoint(errors.RateLimited, credentials=(ACCESS_TOKEN,))
+    async def get(self, query: StatusQuery) -> WhitelistReply:
+        """Show whether a name is registered, and its status, for proxies older than `/api/user/status`."""
+        found = await self.find_status(query.username)
+        if found is None:
+            return WhitelistReply(found=False, status=NOT_REGISTERED)
+        return WhitelistReply(found=True, username=found.username, status=found.status)
+
 
 _REPLACED: Final[Mapping[type[ApiHandler], type[ApiHandler]]] = {
     AuditsHandler: PlainAuditsHandler,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 from peewee import Database, PeeweeException
 
-from plugin_bridge.authme.config_document import ConfigDocument
+from plugin_bridge.authme.config import ConfigDocument
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.cli.transfer.user_files import ImportedUser, UnreadableRecord
 from regsvc.cli.transfer.verifymc_records import PastDecisions, VerifyMCSettings, parse_entries, parse_users

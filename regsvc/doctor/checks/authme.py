@@ -11,6 +11,9 @@ from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check, list_some
 
+_GROUP_OF_ALL_ON_SQLITE: Final = -1
+"""Which AuthMe assumes where it reads no group, and which is its default for those who are not activated."""
+
 
 @check(
     "authme.none",
@@ -262,11 +265,17 @@ def group_is_no_lock(facts: Facts) -> Iterator[Sentence | Symptom]:
     if not authme.columns.group:
         return
     if authme.backend == Backend.SQLITE:
-        yield Symptom(
-            Sentence(
-                "ExternalBoardOptions.mySQLColumnGroup is {column}, which AuthMe ignores on SQLite.",
+        title = Sentence(
+            "ExternalBoardOptions.mySQLColumnGroup is {column}, which AuthMe does not read on SQLite.",
+            column=authme.columns.group,
+        )
+        if authme.unactivated_group == _GROUP_OF_ALL_ON_SQLITE:
+            title = Sentence(
+                "ExternalBoardOptions.mySQLColumnGroup is {column}: on SQLite, AuthMe then lets nobody log in.",
                 column=authme.columns.group,
-            ),
+            )
+        yield Symptom(
+            title,
             Sentence("Leave it empty, or move AuthMe to MariaDB or MySQL."),
             facts.describe(FixLocation(Source.AUTHME, "ExternalBoardOptions.mySQLColumnGroup: ''")),
         )

@@ -17,6 +17,8 @@ from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
 
+_CONNECTION: Final = frozenset({"DataSource.mySQLHost", "DataSource.mySQLPort"})
+
 
 @check(
     "network.differs",
@@ -40,8 +42,10 @@ def other_servers_differ(facts: Facts) -> Iterator[Symptom]:
             for key in _switched_on(other):
                 yield Symptom(Sentence("{server}: {key} is true.", server=name, key=key), where=f"{file}: {key}: false")
             shared, own = _shared_values(facts.authme), _shared_values(other)
+            # what we connect to may differ from what AuthMe does, as in a container
+            ours = _CONNECTION if facts.config.authme.host or facts.config.authme.port else frozenset()
             for key, value in shared.items():
-                if own.get(key, value) != value:
+                if key not in ours and own.get(key, value) != value:
                     title = Sentence(
                         "{server}: {key} is {own}; on the main game server it is {value}.",
                         server=name,

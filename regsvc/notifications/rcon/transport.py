@@ -11,8 +11,17 @@ from typing import Any, ClassVar, Final
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from plugin_bridge.server.console_commands import LIST, UnsafeName, ban, is_surely_offline, kick, pardon
-from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
+from plugin_bridge.server.rcon import (
+    LIST,
+    RconAddress,
+    RconError,
+    UnsafeName,
+    ban,
+    is_surely_offline,
+    kick,
+    open_rcon,
+    pardon,
+)
 from regsvc.core.clock import Clock
 from regsvc.core.i18n.translations import Translations
 from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome, RetryPolicy

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 from peewee import Database
 
-from regsvc.accounts.login_lookup import LoginIdentity
-from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
 from regsvc.auth.address_proofs import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.caller import Caller, VerifiedSession

@@ -35,13 +35,13 @@ export async function decideFor(context, decision, users) {
   }
   const anew = fitting.filter(({ status, plugin }) => status === "approved" && plugin === "returned");
   const asksPassword = decision === "approve" && anew.length > 0;
-  const password = asksPassword ? await askPassword(anew.map(({ username }) => username)) : undefined;
-  if (password === null) {
+  const passwordChoice = asksPassword ? await askPassword(anew.map(({ username }) => username)) : undefined;
+  if (passwordChoice === null) {
     return null;
   }
   const decided =
     decision === "approve"
-      ? context.decide({ decision, usernames, applicants, password })
+      ? context.decide({ decision, usernames, applicants, passwordChoice })
       : await context.askAndDecide(decision, usernames, { key: confirmingKey(decision), applicants });
   if (decided !== null && usernames.length < users.length) {
     notice.show(t("some_left_out", { count: users.length - usernames.length }));

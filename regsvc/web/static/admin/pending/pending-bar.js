@@ -175,10 +175,10 @@ class Row {
   async choosePassword() {
     const open = this.entry.refusals.filter(({ code }) => code === "password_choice_needed");
     const usernames = open.map(({ username }) => username);
-    const password = await askPassword(usernames);
-    if (password !== null) {
+    const passwordChoice = await askPassword(usernames);
+    if (passwordChoice !== null) {
       this.pending.dismiss(this.entry);
-      this.pending.add({ ...this.entry, usernames, password });
+      this.pending.add({ ...this.entry, usernames, passwordChoice });
     }
   }
 
@@ -187,7 +187,7 @@ class Row {
     const { entry } = this;
     const reason = [
       wordReason(entry.reason),
-      entry.password && t(`choice_${entry.password}`),
+      entry.passwordChoice && t(`choice_${entry.passwordChoice}`),
       entry.mayReapply && t("may_reapply"),
       entry.silent && t("silently"),
     ]

@@ -12,7 +12,7 @@ const RETRY_DELAYS = [2, 4, 8, 15, 30, 60]; // seconds, after the first failure,
  * @property {boolean} [silent]
  * @property {number | null} [expiresAt]
  * @property {boolean} [mayReapply]
- * @property {PasswordChoice} [password] which one counts of those who registered anew in the game
+ * @property {PasswordChoice} [passwordChoice] which one counts of those who registered anew in the game
  */
 
 /**
@@ -32,7 +32,7 @@ export class PendingDecision {
     silent = false,
     expiresAt = undefined,
     mayReapply = false,
-    password = undefined,
+    passwordChoice = undefined,
   }) {
     this.decision = decision;
     this.usernames = usernames;
@@ -41,7 +41,7 @@ export class PendingDecision {
     this.silent = silent;
     this.expiresAt = expiresAt;
     this.mayReapply = mayReapply;
-    this.password = password;
+    this.passwordChoice = passwordChoice;
     /** @type {PendingState} */
     this.state = "waiting";
     this.dueAt = Date.now() + UNDO_TIME;
@@ -104,13 +104,13 @@ export class PendingDecision {
 
   /** The fields of a request, beside its usernames. */
   get body() {
-    const { reason, silent, expiresAt, mayReapply, password } = this;
+    const { reason, silent, expiresAt, mayReapply, passwordChoice } = this;
     return {
       ...(reason ? { reason } : {}),
       ...(silent ? { silent } : {}),
       ...(expiresAt === undefined ? {} : { expiresAt }),
       ...(mayReapply ? { mayReapply } : {}),
-      ...(password ? { password } : {}),
+      ...(passwordChoice ? { passwordChoice } : {}),
     };
   }
 
@@ -121,7 +121,7 @@ export class PendingDecision {
 
   /** What is stored in the tab. */
   get stored() {
-    const { decision, usernames, applicants, reason, silent, expiresAt, mayReapply, password } = this;
-    return { decision, usernames, applicants, reason, silent, expiresAt, mayReapply, password };
+    const { decision, usernames, applicants, reason, silent, expiresAt, mayReapply, passwordChoice } = this;
+    return { decision, usernames, applicants, reason, silent, expiresAt, mayReapply, passwordChoice };
   }
 }
