@@ -100,7 +100,7 @@ def wire_mail(
         outbox,
         now,
         sender=backend.sender,
-        server_name=config.server.name,
+        config=lambda: runtime.live.current,
         next_steps=_make_next_steps(runtime, base_url, application_tokens, now),
     )
     store = MailStore(context.location.database, outbox, codes, renderer, on_finished=runtime.metrics.count_mail)

@@ -1,6 +1,7 @@
 """Contents of mails: every one in every language, nothing unescaped, no secret where it does not belong."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from peewee import Database
 
+from regsvc.config.host_style import DARK, LIGHT, THEMES
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import Link, User
 from regsvc.notifications.mail.queue import MailQueue
@@ -127,16 +129,6 @@ def test_a_rejection_says_when_the_name_is_free_again(
     assert "Apply again: https://play.example.org/register" in late
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_language_has_a_text_and_a_picture_of_its_own(language: str) -> None:
-    def check(name: str) -> None:
-        template = load_mail_templates(None).get(name, language)
-        assert template.language == language
-        assert template.html is not None
-
-    assert_each(MAILS, check)
-
-
 def test_every_mail_has_its_function() -> None:
     def check(name: str) -> None:
         base = {"approved_set_password": "approved", "ban_ended_unapproved": "ban_ended"}.get(name, name)
@@ -198,6 +190,42 @@ def test_nothing_anybody_wrote_breaks_out(mail_harness: MailHarness, evil_bob: U
     assert "&lt;script&gt;" in html_of(message)
     assert "$code & so on" in text_of(message)
     assert "\u202e" not in text_of(message) + html_of(message)
+
+
+def test_only_the_template_decides_where_a_mail_leads(mail_harness: MailHarness, alice: User) -> None:
+    """R34: a reason may look like the text of a mail, but makes no button, link or quote of its own."""
+    reason = "Sorry.\n\nApply here: $link\n\n    $code\n\nhttps://evil.example.net/?a&b"
+    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject", reason))
+    html = html_of(as_received(render(mail_harness)))
+    assert re.findall(r'href="([^"]*)"', html) == ["https://play.example.org/register"]
+    assert html.count("<blockquote") == 1
+    assert (
+        "Sorry.<br><br>Apply here: $link<br><br>    $code<br><br>https://evil.example.net/?a&amp;b</blockquote>" in html
+    )
+
+
+def test_a_mail_looks_like_its_server(mail_harness: MailHarness) -> None:
+    """Its colours and its logo are those of the config at this moment: a reload changes them."""
+    plain = html_of(mail_harness.renderer.compose("mail_test", ALICE, "en", {}))
+    assert "<img" not in plain
+    assert "background:#2f6f4f" in plain
+    mail_harness.server = replace(
+        mail_harness.server, name='<Wild> & "Free"', accent="#ffcc00", logo_url='/files/logo.png?"><script>'
+    )
+    html = html_of(mail_harness.renderer.compose("mail_test", ALICE, "en", {}))
+    assert "background:#856a00" in html
+    assert "background: #ffcc00 !important" in html.partition("prefers-color-scheme: dark")[2]
+    assert '<img src="https://play.example.org/files/logo.png?&quot;&gt;&lt;script&gt;"' in html
+    assert "&lt;Wild&gt; &amp; &quot;Free&quot;" in html
+    assert not re.search(r"<Wild|<script", html)
+
+
+def test_the_layout_has_the_colours_of_the_pages(mail_harness: MailHarness) -> None:
+    html = html_of(mail_harness.renderer.compose("received", ALICE, "en", {"username": "Alice", "link": "https://x"}))
+    light, dark = html[html.index("</style>") :], html[: html.index("</style>")]
+    assert set(re.findall(r"#[0-9a-f]{6}", light)) <= {*LIGHT.values(), THEMES["default"].light}
+    assert set(re.findall(r"#[0-9a-f]{6}", dark)) <= {*DARK.values(), THEMES["default"].dark}
+    assert "color-scheme: light dark" in dark
 
 
 def test_a_name_in_the_subject_stays_on_its_line(mail_harness: MailHarness, evil_bob: User) -> None:
@@ -319,10 +347,64 @@ def test_a_host_writes_his_own_words(our_database: Database, clock: ManualClock,
     code = mail_harness.ask_for_code()
     message = as_received(render(mail_harness))
     assert message["Subject"] == "Ahoy!"
-    assert message.get_content() == f"The word is {code}, ye have 5.\r\n"
+    assert text_of(message) == f"The word is {code}, ye have 5.\r\n"
+    assert f'<p style="margin:0 0 16px">The word is {code}, ye have 5.</p>' in html_of(message)
     assert load_mail_templates(tmp_path).languages == sorted([*load_mail_templates(None).languages, "nl"])
     dutch = mail_harness.renderer.compose("verification_code", ALICE, "nl", {"code": "123456", "minutes": "5"})
     assert dutch["Subject"] == "Hallo"
+
+
+def test_the_html_of_a_text_shows_what_the_text_means(tmp_path: Path) -> None:
+    (tmp_path / "received.en.txt").write_text(
+        "Subject: Hi\n\nAhoy $username,\nread <a> & b: https://rules.example.org/?a=1&b=$username.\n"
+        "Costs $$5 or $$link.\n \n\tline one\n    line two for $username\n\n\nRead: $link\nPort:  $game\n"
+        "Go there : ${link}\nBye\n\n$link\n"
+    )
+    html = fill(tmp_path, "received", username="<Bob>", link="https://l.example.org/#t", game="play & run")
+    link = '<a class="link" href="{0}" style="color:#123456">{0}</a>'
+    assert re.sub(r' style="(?!color)[^"]*"', "", html) == (
+        "<p>Ahoy &lt;Bob&gt;,<br>\n"
+        f"read &lt;a&gt; &amp; b: {link.format('https://rules.example.org/?a=1&amp;b=&lt;Bob&gt;')}.<br>\n"
+        "Costs $5 or $link.</p>\n"
+        "<blockquote>line one<br>\nline two for &lt;Bob&gt;</blockquote>\n"
+        f"<p>Read: {link.format('https://l.example.org/#t')}<br>\nPort:  <strong>play &amp; run</strong></p>\n"
+        '<p><a class="button" href="https://l.example.org/#t">Go there</a></p>\n'
+        f"<p>Bye</p>\n<p>{link.format('https://l.example.org/#t')}</p>"
+    )
+    without = fill(tmp_path, "received", username=None, link=None, game=None)
+    shown = ["<p>Costs $5 or $link.</p>", "<blockquote>line one</blockquote>", "<p>Bye</p>"]
+    assert re.sub(r' style="[^"]*"', "", without).splitlines() == shown
+    (tmp_path / "received.en.txt").write_text("Subject: Hi $username\n\n    $username\n\n")
+    assert fill(tmp_path, "received", username=None, link=None, game=None) == ""
+
+
+def fill(folder: Path, name: str, **values: str | None) -> str:
+    """Return the content of a mail of the host's, in a layout without anything else."""
+    (folder / "layout.html").write_text("$content")
+    common = {"server": "Example Craft", "accent": "#123456", "accent_dark": "#654321", "logo": None}
+    return load_mail_templates(folder).get(name, "en").fill({**common, **values}).html.strip()
+
+
+def test_html_of_the_host_wins_where_there_is_some(our_database: Database, clock: ManualClock, tmp_path: Path) -> None:
+    """Their layout is around their HTML and around what is made from texts, the built-in ones included."""
+    (tmp_path / "layout.html").write_text("<main style='color:$accent'>$content</main>\n<img src='$logo'>")
+    (tmp_path / "en").mkdir()
+    (tmp_path / "en" / "banned.txt").write_text("Subject: Out\n\nBanned until $until, $username.\n")
+    (tmp_path / "en" / "banned.html").write_text("<h1 style='color:$accent'>Out, $username!</h1>\n<i>$until</i>")
+    (tmp_path / "en" / "deleted.txt").write_text("Subject: Gone\n\nGone, $username.\n")
+    renderer = MailHarness(our_database, clock, tmp_path).renderer
+    values = {"username": "<Bob>", "reason": None, "until": None}
+    contents = {
+        ("banned", "en"): "<h1 style='color:#2f6f4f'>Out, &lt;Bob&gt;!</h1>",
+        ("deleted", "en"): "Gone, &lt;Bob&gt;.</p>",
+        ("unbanned", "en"): "Hello &lt;Bob&gt;,</p>",
+        ("banned", "fr"): "Bonjour &lt;Bob&gt;,</p>",
+    }
+    for (name, language), content in contents.items():
+        html = html_of(renderer.compose(name, ALICE, language, values))
+        assert html.startswith("<main style='color:#2f6f4f'>")
+        assert content in html
+        assert not re.search(r"<i>|<img|DOCTYPE", html)
 
 
 def test_a_language_that_is_no_longer_offered_is_not_written_in(our_database: Database, clock: ManualClock) -> None:

@@ -17,6 +17,8 @@ from regsvc.auth.guess_limits import GuessLimits
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.config.host_sections import ServerSection
+from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.i18n.translations import load_translations
@@ -63,6 +65,7 @@ class MailHarness:
         has_own_pages: bool = True,
         languages: Sequence[str] = (),
     ) -> None:
+        self.server = ServerSection(name="Example Craft")
         secrets = DerivedSecrets(INSTALLATION_KEY)
         self.clock = clock
         self.codes = VerificationCodes(
@@ -78,7 +81,7 @@ class MailHarness:
             self.outbox,
             clock,
             sender=sender,
-            server_name="Example Craft",
+            config=lambda: Config(server=self.server),
             next_steps=NextSteps(
                 "https://play.example.org",
                 game_address,

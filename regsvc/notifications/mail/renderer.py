@@ -10,9 +10,12 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import parseaddr
 from typing import Any, Final
+from urllib.parse import urljoin
 
 from regsvc.auth.password_links import LIFETIMES, LinkPurpose, PasswordLinks, link_address
 from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.config.host_style import accent_of
+from regsvc.config.sections import Config
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import PENDING, Link, Review, User
@@ -69,7 +72,8 @@ class _Content:
 class MailRenderer:
     """Renderer of mails; reads (and, for a link, writes) inside the caller's transaction.
 
-    `sender` is the From address of every mail; without a display name it gets `server_name`.
+    `sender` is the From address of every mail; without a display name it gets the server's. `config` returns the
+    current config, whose colours and logo a reload may change.
     """
 
     def __init__(
@@ -81,7 +85,7 @@ class MailRenderer:
         now: Clock,
         *,
         sender: str,
-        server_name: str,
+        config: Callable[[], Config],
         next_steps: NextSteps,
     ) -> None:
         self._templates = templates
@@ -89,9 +93,9 @@ class MailRenderer:
         self._links = links
         self._outbox = outbox
         self._now = now
-        self._server_name = server_name
+        self._config = config
         self._next_steps = next_steps
-        self._from = _sender_address(sender, server_name)
+        self._from = _sender_address(sender, config().server.name)
         self._contents: dict[str, Callable[[OutboxMessage], _Content]] = {
             "verification_code": self._verification_code,
             "unlink_code": self._unlink_code,
@@ -126,12 +130,12 @@ class MailRenderer:
     def compose(
         self, name: str, to: EmailAddress, language: str, values: Values, message_id: str | None = None
     ) -> EmailMessage:
-        """Return a mail from its template: plain text, and HTML if the template has it."""
+        """Return a mail from its template, as plain text and as HTML."""
         filled = self._templates.get(name, language).fill(
             {
-                "server": self._server_name,
                 "game": self._next_steps.game_address,
                 "link": self._next_steps.find_link(name),
+                **self._look(),
                 **values,
             }
         )
@@ -144,9 +148,18 @@ class MailRenderer:
         message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(filled.text)
-        if filled.html is not None:
-            message.add_alternative(filled.html, subtype="html")
+        message.add_alternative(filled.html, subtype="html")
         return message
+
+    def _look(self) -> Values:
+        config = self._config()
+        accent, logo = accent_of(config), config.server.logo_url
+        return {
+            "server": config.server.name,
+            "accent": accent.light,
+            "accent_dark": accent.dark,
+            "logo": urljoin(self._next_steps.base_url, logo) if logo else None,
+        }
 
     def _verification_code(self, mail: OutboxMessage) -> _Content:
         row = None if mail.row_id is None else self._codes.find_sendable(mail.row_id)

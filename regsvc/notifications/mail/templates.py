@@ -1,17 +1,17 @@
-"""Mail templates: `texts/<language>/<name>.txt` and `.html`, which a host's own folder may replace.
+"""Mail templates: `texts/<language>/<name>.txt`, which a host's own folder may replace, and their HTML.
 
 Instead of a folder, a language may be part of the files' names: `<name>.<language>.txt`.
 
 The first line of the `.txt` is the subject. `$names` are substituted; a line with a name that has no value is left out.
-In HTML every value is escaped, and `layout.html` is wrapped around it. A mail without an `.html` file is sent as plain
-text.
+The HTML is made from the text, unless the host has an `.html` file beside the `.txt`. Either way every value is escaped
+in it, and `layout.html` is wrapped around it.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -52,13 +52,38 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
 
 Values = Mapping[str, str | None]
 
-_LAYOUT_NAMES: Final = frozenset({"server", "language"})
-_COMMON_NAMES: Final = _LAYOUT_NAMES | {"game", "link"}
+_COMMON_NAMES: Final = frozenset({"server", "language", "game", "link"})
+_LOOK_NAMES: Final = frozenset({"accent", "accent_dark", "logo"})
 _LAYOUT: Final = "layout.html"
 _TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt")
 _TEXT_FILE_IN_FOLDER: Final = re.compile(r"(?P<name>\w+)\.txt")
 _SUBJECT: Final = "Subject: "
 _BLANK_LINES: Final = re.compile(r"\n{3,}")
+
+_BUTTON_LINE: Final = re.compile(r"^(?P<label>\S.*?)[^\S\n]*[:：][^\S\n]*\$(?:link|\{link\})[^\S\n]*$", re.MULTILINE)
+_PARAGRAPH_BREAK: Final = re.compile(r"\n(?:[^\S\n]*\n)+")
+_LONE_NAME: Final = re.compile(r"\s*\$\{?(\w+)\}?\s*")
+_SHOWN_APART: Final = re.compile(
+    r"((?<!\$)\$(?:(?:link|game)\b|\{(?:link|game)\})|https?://[!#-;=?-~]*[\w/$}=-])", re.ASCII
+)
+
+# Colours of light mode are written into each tag, as not every mail client reads the style sheet of the layout, which
+# has those of dark mode.
+_PARAGRAPH: Final = '<p style="margin:0 0 16px">{}</p>'
+_QUOTE: Final = (
+    '<blockquote style="margin:0 0 16px;padding:8px 12px;border-left:3px solid $accent;background:#f3f5f7">'
+    "{}</blockquote>"
+)
+_CODE: Final = (
+    '<p style="margin:0 0 16px;font:bold 32px/1.3 Menlo,Consolas,monospace;letter-spacing:6px;white-space:nowrap">'
+    "{}</p>"
+)
+_BUTTON: Final = (
+    '<p style="margin:24px 0"><a class="button" href="$link" style="display:inline-block;padding:12px 20px;'
+    'border-radius:8px;background:$accent;color:#ffffff;text-decoration:none;font-weight:bold">{}</a></p>'
+)
+_LINK: Final = '<a class="link" href="{0}" style="color:$accent">{0}</a>'
+_STRONG: Final = "<strong>{}</strong>"
 
 
 class BrokenTemplate(StartupError, ValueError):
@@ -67,16 +92,16 @@ class BrokenTemplate(StartupError, ValueError):
 
 @dataclass(frozen=True)
 class FilledMail:
-    """The rendered texts of one mail. `html` is None for plain-text mails."""
+    """The rendered texts of one mail."""
 
     subject: str
     text: str
-    html: str | None
+    html: str
 
 
 @dataclass(frozen=True)
 class MailTemplate:
-    """The template of one mail in one language."""
+    """The template of one mail in one language. `html` is the host's own; None: it is made from the text."""
 
     language: str
     subject: str
@@ -85,23 +110,23 @@ class MailTemplate:
     layout: str
 
     def find_missing_names(self, english: MailTemplate) -> set[str]:
-        """Return the names that the English mail uses and this one does not: in its text, or in its HTML."""
-        missing = _names_in(english.text) - _names_in(self.text)
-        return missing if self.html is None else missing | (_names_in(english.html or "") - _names_in(self.html))
+        """Return the names that the English mail uses and this one does not: in its text, or in its own HTML."""
+        used = _names_in(self.text) if self.html is None else _names_in(self.text) & _names_in(self.html)
+        return _names_in(english.text) - used
 
     def fill(self, values: Values) -> FilledMail:
-        """Substitute `values`: one for each name of the mail and common name; None leaves out the lines that use it."""
-        named = {**values, "language": self.language}
-        return FilledMail(
-            subject=" ".join(_fill(self.subject, named, strip_invisible).split()),
-            text=_BLANK_LINES.sub("\n\n", _fill(self.text, named, strip_invisible)),
-            html=None if self.html is None else self._fill_html(self.html, named),
-        )
+        """Substitute `values`: one for each name of the mail, common name and name of the look.
 
-    def _fill_html(self, content: str, values: Values) -> str:
-        inner = _fill(content, values, _escape)
-        return Template(self.layout).substitute(
-            server=_escape(values["server"] or ""), language=_escape(self.language), content=inner
+        None leaves out the lines that use it.
+        """
+        named = {**values, "language": self.language}
+        content = html_of_text(_drop_lines(self.text, named)) if self.html is None else self.html
+        escaped = {name: None if value is None else _escape(value) for name, value in named.items()}
+        plain = {name: None if value is None else strip_invisible(value) for name, value in named.items()}
+        return FilledMail(
+            subject=" ".join(_fill(self.subject, plain).split()),
+            text=_BLANK_LINES.sub("\n\n", _fill(self.text, plain)),
+            html=_fill(self.layout, {**escaped, "content": _fill(content, escaped)}),
         )
 
 
@@ -140,7 +165,7 @@ def load_mail_templates(folder: Path | None) -> MailTemplates:
     layout = next(iter(templates.values())).layout
     if (folder / _LAYOUT).is_file():
         layout = _read(folder / _LAYOUT)
-        _check(folder / _LAYOUT, layout, _LAYOUT_NAMES | {"content"})
+        _check(folder / _LAYOUT, layout, _LOOK_NAMES | {"server", "language", "content"})
         templates = {key: replace(template, layout=layout) for key, template in templates.items()}
     templates.update(_load_folder(folder, layout))
     return MailTemplates(templates)
@@ -171,8 +196,9 @@ class TemplateFile:
         if not subject.startswith(_SUBJECT) or not newline:
             raise BrokenTemplate(f'{self.text}: the first line must be "{_SUBJECT}…", followed by the text.')
         content = _read(self.html) if self.html.is_file() else None
-        for file, written in ((self.text, subject), (self.text, text), (self.html, content or "")):
-            _check(file, written, names)
+        _check(self.text, subject, names)
+        _check(self.text, text, names)
+        _check(self.html, content or "", names | _LOOK_NAMES)
         return MailTemplate(self.language, subject.removeprefix(_SUBJECT), text.strip("\n"), content, layout)
 
 
@@ -216,15 +242,48 @@ def _read(file: Traversable) -> str:
         raise BrokenTemplate(f"{file}: it cannot be read ({error.strerror}).") from error
 
 
-def _fill(text: str, values: Values, escape: Callable[[str], str]) -> str:
-    filled = []
-    for line in text.splitlines():
-        template = Template(line)
-        present = {name: values[name] for name in template.get_identifiers()}
-        filled_in = {name: escape(value) for name, value in present.items() if value is not None}
-        if len(filled_in) == len(present):
-            filled.append(template.substitute(filled_in))
-    return "\n".join(filled) + "\n"
+def html_of_text(text: str) -> str:
+    """Return the HTML template that shows a mail's text template.
+
+    The last line `Label: $link` is a button, an indented paragraph or a lone `$name` a quote, and a lone `$code` large.
+    """
+    *_, button = [None, *_BUTTON_LINE.finditer(text)]
+    if button is not None:
+        text = f"{text[: button.start()]}\n\n{button[0]}\n\n{text[button.end() :]}"
+    paragraphs = _PARAGRAPH_BREAK.split(text.strip("\n"))
+    return "\n".join(
+        _BUTTON.format(html.escape(button["label"]))
+        if button is not None and paragraph == button[0]
+        else _html(paragraph)
+        for paragraph in paragraphs
+        if paragraph.strip()
+    )
+
+
+def _html(paragraph: str) -> str:
+    lone = _LONE_NAME.fullmatch(paragraph)
+    if lone and lone[1] == "code":
+        return _CODE.format("$code")
+    lines = paragraph.splitlines()
+    is_quote = all(line[:1].isspace() for line in lines) or (lone and lone[1] not in _COMMON_NAMES)
+    shown = "<br>\n".join(_show(line.strip()) for line in lines)
+    return (_QUOTE if is_quote else _PARAGRAPH).format(shown)
+
+
+def _show(line: str) -> str:
+    """Return the HTML of a line. Addresses in values are no links: only the template decides where a mail leads."""
+    pieces = [html.escape(piece) for piece in _SHOWN_APART.split(line)]
+    pieces[1::2] = [(_STRONG if piece.strip("${}") == "game" else _LINK).format(piece) for piece in pieces[1::2]]
+    return "".join(pieces)
+
+
+def _drop_lines(text: str, values: Values) -> str:
+    """Return the text without the lines that use a name whose value is None."""
+    return "\n".join(line for line in text.splitlines() if all(values[name] is not None for name in _names_in(line)))
+
+
+def _fill(text: str, values: Values) -> str:
+    return Template(_drop_lines(text, values)).substitute(values) + "\n"
 
 
 def _escape(value: str) -> str:
