@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.house_rules.sources import PRODUCT, ROOT, nodes_of
+from tests.house_rules.sources import PRODUCT, ROOT, name_of, nodes_of, text_of
 
 PLACEHOLDER = re.compile(r"[<*]")
 
@@ -31,6 +31,12 @@ def test_the_pages_name_parts_that_exist(page: str) -> None:
     named = set(re.findall(r"`([A-Z][a-z]+[A-Z]?\w*(?:\.\w+)?)`", text))
     assert named
     assert sorted(named - defined_names() - {"CryptContext", "EventSource"}) == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    """`make modules` prints the first lines."""
+    files = [file for file in PRODUCT if file.parent.name != "migrations"]
+    assert not [name_of(file) for file in files if not text_of(file).startswith('"""')]
 
 
 def test_contributing_names_files_that_exist() -> None:
