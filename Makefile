@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test torture fuzz cluster lint format sample bench bench-sync pictures dist dist-test lock
+.PHONY: help venv run test torture fuzz cluster lint format sample modules bench bench-sync pictures dist dist-test lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -68,6 +68,11 @@ sample: $(STAMP)  ## writes the files that are generated: conf/companion.toml, d
 	$(PY) -m regsvc.cli.docs.schema
 	$(PY) -m regsvc.cli.docs.doctor
 	$(PY) -m tests.js.api_types
+
+# Each by its path and the first line of its docstring.
+modules:  ## lists all modules of the program, each with what it is
+	@git ls-files companion.py 'regsvc/*.py' 'plugin_bridge/*.py' | grep -v /migrations/m | xargs awk -v quotes='\"\"\"' \
+		'FNR == 1 && index($$0, quotes) {gsub(quotes, ""); printf "%-58s %s\n", FILENAME, $$0}'
 
 # PART="status logins" measures only these, and prints what it found instead of writing it down.
 bench: $(STAMP) $(BENCH_STAMP)  ## measures beside a peer, and writes docs/benchmarks.md (PART=status, PLAYERS=20000)

@@ -1,7 +1,8 @@
 """Build of the package for Debian: `python packaging/deb/build.py WHEEL FOLDER` (part of `make dist`).
 
-The package has an environment of its own in /opt/companion/.venv, where README.md makes one by hand, too: the wheel and
-its dependencies by requirements.lock, for the Python of the distribution it is built on.
+The package has an environment of its own in /opt/companion/.venv, where docs/install.md makes one by hand, too: the
+wheel and its dependencies by requirements.lock, for the Python of the distribution it is built on. Debian's versions of
+most of them are too old.
 """
 
 import argparse

@@ -1,4 +1,7 @@
-"""Whirlpool (ISO/IEC 10118-3), which Python's hashlib lacks: OpenSSL has it only in its legacy provider."""
+"""Whirlpool (ISO/IEC 10118-3), which Python's hashlib lacks: OpenSSL has it only in its legacy provider.
+
+The one library for Python has no wheels, so that every host would need a C compiler.
+"""
 
 from functools import cache
 

@@ -66,7 +66,7 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
 }
 STRICT_TRANSPORT_SECURITY = "max-age=31536000"
-"""Sent where players reach us by https; browsers ignore it elsewhere."""
+"""Sent where players reach us by https; browsers ignore it elsewhere. Subdomains are not ours to decide on."""
 
 PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Address-Proof, X-Application-Token, X-Link-Token, "

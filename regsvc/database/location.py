@@ -209,7 +209,11 @@ def _open_authmes_server(config: Config, authme: AuthMeConfig, name: str) -> MyS
 
 
 def _tls(authme: AuthMeConfig) -> ssl.SSLContext | None:
-    """Return a TLS context as AuthMe's keys say, or None for no TLS: on loopback it would protect nothing."""
+    """Return a TLS context as AuthMe's keys say, or None for no TLS.
+
+    On loopback it would protect nothing: `mySQLUseSSL` is true by default, and most servers there have no certificate.
+    One that is self-signed, which MariaDB's driver accepts where the server proves it by the password, is refused.
+    """
     if is_loopback(authme.host) or authme.ssl_mode == "disable":
         return None
     context = ssl.create_default_context()

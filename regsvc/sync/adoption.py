@@ -43,6 +43,8 @@ def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: 
     """Create the users with few statements in the caller's transaction, and return their names and conflicts.
 
     None of the names has a sync record. Raises `IntegrityError` if one of them has a user or sync record by now.
+
+    Reading the next page on another thread meanwhile saves 15 %, which is not worth a second connection.
     """
     adoptions = sorted(adoptions, key=lambda adoption: adoption.player.username)  # as the indexes are
     keys = [adoption.player.username for adoption in adoptions]

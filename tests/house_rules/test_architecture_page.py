@@ -1,43 +1,42 @@
-"""docs/architecture.md lists every module, and CONTRIBUTING.md names files that exist."""
+"""docs/architecture.md and docs/decisions.md name parts that exist, CONTRIBUTING.md files that exist."""
 
+import ast
 import re
-from collections.abc import Iterator
 
-from tests.house_rules.sources import ROOT
+import pytest
 
-PAGE = ROOT / "docs" / "architecture.md"
+from tests.house_rules.sources import PRODUCT, ROOT, name_of, nodes_of, text_of
+
 PLACEHOLDER = re.compile(r"[<*]")
 
 
-def listed_modules() -> Iterator[str]:
-    """Paths from the rows below `### package` headings."""
-    package = ""
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            package = line.removeprefix("### ") if line.startswith("### ") else ""
-        elif package and (row := re.match(r"\| `([\w/]+\.py)` \| \S", line)):
-            yield f"{package}/{row[1]}"
+def defined_names() -> set[str]:
+    """Return all classes, functions and constants of the program, methods also as `Class.method`."""
+    names: set[str] = set()
+    for node in (node for file in PRODUCT for node in nodes_of(file)):
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{part.name}" for part in node.body if hasattr(part, "name")}
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
 
 
-def test_every_module_is_listed() -> None:
-    """A new or moved module needs its row in docs/architecture.md."""
-    modules = {
-        file.relative_to(ROOT).as_posix()
-        for package in ("regsvc", "plugin_bridge")
-        for file in (ROOT / package).rglob("*.py")
-        if file.name != "__init__.py" and "migrations" not in file.parts
-    }
-    listed = list(listed_modules())
-    assert sorted(modules - set(listed)) == [], "add these to docs/architecture.md"
-    assert sorted(set(listed) - modules) == [], "remove these from docs/architecture.md"
-    assert len(listed) == len(set(listed))
-
-
-def test_the_walk_throughs_name_files_that_exist() -> None:
-    text = PAGE.read_text(encoding="utf-8").partition("## What is where")[0]
-    named = set(re.findall(r"`([\w/]+\.py)`", text))
+@pytest.mark.parametrize("page", ["architecture", "decisions"])
+def test_the_pages_name_parts_that_exist(page: str) -> None:
+    """Classes and their methods, such as `Worker.run`; functions only where the text calls them by a class."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Z][a-z]+[A-Z]?\w*(?:\.\w+)?)`", text))
     assert named
-    assert not [name for name in named if not any((ROOT / top / name).exists() for top in (".", "regsvc"))]
+    assert sorted(named - defined_names() - {"CryptContext", "EventSource"}) == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    """`make modules` prints the first lines."""
+    files = [file for file in PRODUCT if file.parent.name != "migrations"]
+    assert not [name_of(file) for file in files if not text_of(file).startswith('"""')]
 
 
 def test_contributing_names_files_that_exist() -> None:

@@ -186,7 +186,11 @@ class CaptchaPolicy:
 
 
 class Captchas:
-    """Captcha challenges and the check of answers. For the event loop only; pictures are rendered on `pool`."""
+    """Captcha challenges and the check of answers. For the event loop only; pictures are rendered on `pool`.
+
+    That is a thread of their own: in the pool for hashes, a burst of logins would be a captcha outage. Right answers
+    count towards `answer_limits`, too: one sum in thirty can be guessed, and an attacker needs one hit.
+    """
 
     def __init__(
         self,

@@ -31,7 +31,8 @@ class MailResender:
     """Resending of finished mails, which become due again. Blocking: runs on a worker thread.
 
     A mail can be resent if a delivery would still send it: no expired code, no used link, no deleted user. A link is
-    issued anew, which revokes the one mailed before.
+    issued anew, which revokes the one mailed before. Rendering tells which can, so there is no second list of rules.
+    The mail keeps its row with a new `created_at`, and so gets a new Message-ID: a mailbox would hide a repetition.
     """
 
     def __init__(

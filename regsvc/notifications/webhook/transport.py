@@ -23,7 +23,10 @@ _MAX_REJECTIONS: Final = 3  # a receiver that is being set up may reply 404 for 
 
 
 class WebhookTransport(Transport):
-    """Transport that posts each event. Redirects are not followed, and only the head of the response is read."""
+    """Transport that posts each event. Redirects are not followed, and only the head of the response is read.
+
+    A receiver that accepts an event and then sends megabytes, or disconnects, has accepted it.
+    """
 
     noun: ClassVar[str] = "webhook call"
 

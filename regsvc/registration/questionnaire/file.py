@@ -1,5 +1,6 @@
 """Reader of the questionnaire's file (TOML; `conf/questionnaire.toml` is a sample), read once at the start.
 
+It is not read again on SIGHUP: questions must not change between the form and its answers.
 Every problem is reported before anything starts: a sentence with the file, the question and what to do.
 """
 

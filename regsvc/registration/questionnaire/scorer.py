@@ -2,7 +2,8 @@
 
 When it fails, an admin reads the answer instead; the player never gets an error for it. The applicant's text reaches a
 language model and may try to manipulate it (prompt injection): it is sent apart from the instructions and as JSON, and
-a reply is accepted only if it is a number within bounds and a sentence.
+a reply is accepted only if it is a number within bounds and a sentence. A number out of bounds is discarded and not
+clamped: that would turn a reply that ignored its instructions into full marks.
 """
 
 import asyncio
@@ -182,6 +183,7 @@ class ChatScorer:
             max_score=written.max_score,
             language=self._language,
         )
+        # no `response_format`, `temperature` or `max_tokens`: each of them is refused by some service
         body: dict[str, object] = {
             "messages": [
                 {"role": "system", "content": instructions},

@@ -67,7 +67,7 @@ export function removeReason(decision, reason) {
 
 /**
  * Return the last reason that was given, if it is a saved one; "" for none. What was written for one user alone is not
- * suggested for the next.
+ * suggested for the next, nor is the first saved one, or `r` twice would tell an applicant what nobody meant.
  *
  * @param {DecisionName} decision
  * @returns {string}
