@@ -14,7 +14,7 @@ from ssl import SSLError
 from typing import NoReturn
 
 from regsvc.cli.command_line import EX_CONFIG, INSTALL_COMMANDS, VERSION, parse
-from regsvc.core.startup_error import StartupError
+from regsvc.core.exceptions import StartupError
 from regsvc.doctor.abandonable import wait_for_calls
 
 EX_PIPE = 141
@@ -51,20 +51,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     if args.command == "docs":
-        from regsvc.cli.shipped import print_shipped
+        from regsvc.cli.shipped_files import print_shipped
 
         return print_shipped(args.file)
     if args.command in INSTALL_COMMANDS:
-        from regsvc.cli.install.options import run_install_command
+        from regsvc.cli.install.installing import run_install_command
 
         return run_install_command(args)
     if args.command == "doctor":
-        from regsvc.cli.doctor import run_doctor
-        from regsvc.cli.given_config import read_config_as_owner
+        from regsvc.cli.command_line import read_config_as_owner
+        from regsvc.cli.commands import run_doctor
 
         return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json, language=args.language)
     if args.command == "serve":
-        from regsvc.cli.serve_command import run_serve
+        from regsvc.cli.serve import run_serve
 
         return run_serve(args)
     from regsvc.cli.commands import run_command

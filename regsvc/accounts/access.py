@@ -10,7 +10,7 @@ from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, User
 from regsvc.notifications.rcon.queue import RconQueue

@@ -6,7 +6,7 @@ from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.access import AccountAccess, LockedAccount, PlayerWarnings, Principal
 from regsvc.core import errors
 from regsvc.core.clock import Clock
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED
 from regsvc.notifications.mail.queue import MailQueue

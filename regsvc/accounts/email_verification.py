@@ -13,8 +13,7 @@ from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
-from regsvc.notifications.mail.limits import MailLimits
-from regsvc.notifications.mail.queue import MailQueue
+from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.users.chat_links import find_linked_owner
 from regsvc.users.email_owners import find_owner
 

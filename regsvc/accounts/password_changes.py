@@ -16,12 +16,11 @@ from regsvc.auth.sessions import KnownClients
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
-from regsvc.notifications.mail.limits import MailLimits
-from regsvc.notifications.mail.queue import MailQueue
+from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.users.credential_rules import CredentialRules
 from regsvc.users.email_owners import find_holder
 

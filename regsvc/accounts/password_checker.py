@@ -17,7 +17,7 @@ from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, Unauthorized
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, GONE, VERIFIED, User

@@ -10,7 +10,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.sessions import Sessions
 from regsvc.core import errors
 from regsvc.core.clock import Clock
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import User
 from regsvc.sync.reconciler import Reconciler

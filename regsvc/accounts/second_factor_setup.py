@@ -19,8 +19,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
-from regsvc.core.names import name_key
-from regsvc.core.qr_code import draw_qr_code
+from regsvc.core.text import draw_qr_code, name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.second_factor_setup import SecondFactorSetup, SecondFactorStore
-from regsvc.accounts.self_deletion import SelfDeletion
-from regsvc.accounts.session_ending import SessionEnding
+from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.users.export import UserExport
 
 

@@ -11,12 +11,12 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode
-from regsvc.core.names import name_key
 from regsvc.core.shared_lookup import SharedLookup
+from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
-from regsvc.users.reapplication import find_reapply_at
+from regsvc.users.retention import find_reapply_at
 
 
 @dataclass(frozen=True)

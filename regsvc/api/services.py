@@ -21,9 +21,8 @@ from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.audit import Audit
 from regsvc.doctor.cached_checkup import CachedCheckup
-from regsvc.notifications.mail.history import MailHistory
+from regsvc.notifications.mail.history import MailHistory, MailResender
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.notifications.mail.resend import MailResender
 from regsvc.registration.applications.service import ApplicationService
 from regsvc.registration.chat.linking import Chat
 from regsvc.registration.questionnaire.service import Questionnaires
@@ -32,8 +31,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.health import Health
 from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.plugin_version import PluginVersionCache
-from regsvc.runtime.updates import Updates
+from regsvc.runtime.updates import PluginVersionCache, Updates
 from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.service import SyncService
 from regsvc.users.user_details import UserDetailsLoader

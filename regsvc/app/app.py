@@ -22,8 +22,7 @@ from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import RunningDaemon
-from regsvc.notifications.mail.history import MailHistory
-from regsvc.notifications.mail.resend import MailResender
+from regsvc.notifications.mail.history import MailHistory, MailResender
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import EventLog
 from regsvc.runtime.health import Health

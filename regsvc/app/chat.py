@@ -10,11 +10,9 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.database.audit import Audit
 from regsvc.registration.chat.auth_requests import AuthorizationRequests
-from regsvc.registration.chat.linking import Chat, ChatLinking, NoChat
+from regsvc.registration.chat.linking import Chat, ChatLinking, ChatStep, ChatUnlinking, NoChat
 from regsvc.registration.chat.provider import ChatProvider, describe_provider
-from regsvc.registration.chat.step import ChatStep
-from regsvc.registration.chat.unlinking import ChatUnlinking
-from regsvc.registration.steps import RegistrationStep
+from regsvc.registration.validation import RegistrationStep
 from regsvc.users.chat_links import ChatLinks
 
 

@@ -14,8 +14,8 @@ from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
 from regsvc.core.clock import Clock
-from regsvc.core.names import clean_name
-from regsvc.core.startup_error import StartupError
+from regsvc.core.exceptions import StartupError
+from regsvc.core.text import clean_name
 from regsvc.database.engine import OwnSqlite, error_sentence, is_retryable, is_unreachable
 from regsvc.database.lease import instance_id
 from regsvc.database.location import (

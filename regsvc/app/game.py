@@ -13,8 +13,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.game_address import find_game_address
 from regsvc.runtime.game_status import PING_INTERVAL, GameStatus
 from regsvc.runtime.jobs import Job
-from regsvc.runtime.plugin_version import PluginVersionCache
-from regsvc.runtime.updates import POLL_INTERVAL, Product, UpdateFeed, Updates
+from regsvc.runtime.updates import POLL_INTERVAL, PluginVersionCache, Product, UpdateFeed, Updates
 
 
 @dataclass(frozen=True)

@@ -9,33 +9,29 @@ from typing import Final
 from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
-from regsvc.auth.application_tokens import ApplicationTokens
-from regsvc.auth.derived_secrets import DerivedSecrets
-from regsvc.auth.guess_limits import GuessLimits
+from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.auth.verification_codes import GuessLimits, VerificationCodes
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import parse_email
 from regsvc.core.game_address import public_game_address
 from regsvc.core.units import RateLimit
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.admin_digest import AdminDigest
-from regsvc.notifications.mail.backend import (
+from regsvc.notifications.mail.backends import make_mail_backend
+from regsvc.notifications.mail.http_backend import (
     MailBackend,
     MailServerUnavailable,
     PermanentMailFailure,
     TemporaryMailFailure,
 )
-from regsvc.notifications.mail.backends import make_mail_backend
-from regsvc.notifications.mail.limits import Budget, MailLimits
-from regsvc.notifications.mail.next_steps import NextSteps
-from regsvc.notifications.mail.queue import MailQueue
-from regsvc.notifications.mail.renderer import MailRenderer
+from regsvc.notifications.mail.queue import Budget, MailLimits, MailQueue
+from regsvc.notifications.mail.renderer import MailRenderer, NextSteps
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, MailTransport
 from regsvc.notifications.outbox import Outbox, RetryPolicy
-from regsvc.users.reapplication import find_reapply_at_after
+from regsvc.users.retention import find_reapply_at_after
 
 _TEST_LIMIT: Final = timedelta(seconds=10)
 """How long the mail server may take for a login, and for a mail, of a test."""

@@ -8,8 +8,7 @@ from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.outbox import Outbox
-from regsvc.notifications.rcon.address import find_rcon_address
-from regsvc.notifications.rcon.queue import KIND, RconQueue
+from regsvc.notifications.rcon.queue import KIND, RconQueue, find_rcon_address
 from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
 
 

@@ -11,18 +11,21 @@ from regsvc.app.passwords import PasswordParts
 from regsvc.app.runtime import RuntimeParts
 from regsvc.app.sync import SyncParts
 from regsvc.core.email_address import EmailPolicy
-from regsvc.registration.applicant_proofs import ClientLimit, MailedCode
-from regsvc.registration.applications.address import AddressCorrection
-from regsvc.registration.applications.answers import AnswerChanges
-from regsvc.registration.applications.pending import PendingApplications
+from regsvc.registration.applications.address import AddressCorrection, AnswerChanges, PendingApplications
 from regsvc.registration.applications.service import ApplicationService
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.registration.registration import Registration
-from regsvc.registration.steps import ApprovalStep, CaptchaStep, RegistrationStep
 from regsvc.registration.user_creation import UserCreation
-from regsvc.registration.validation import ApplicationValidator
+from regsvc.registration.validation import (
+    ApplicationValidator,
+    ApprovalStep,
+    CaptchaStep,
+    ClientLimit,
+    MailedCode,
+    RegistrationStep,
+)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from regsvc.core.i18n.translations import Translations, load_translations
 from regsvc.database.engine import Worker
 from regsvc.database.location import read_other_authmes
 from regsvc.notifications.delivery import DeliveryWorkers
-from regsvc.runtime.loop_lag import LoopLag
-from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.pending_restart import PendingRestart
+from regsvc.runtime.metrics import LoopLag, Metrics
+from regsvc.runtime.reload import PendingRestart
 
 
 @dataclass(frozen=True)

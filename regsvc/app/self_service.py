@@ -4,15 +4,14 @@ from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.player_totp import PlayerTotp
 from regsvc.accounts.second_factor_setup import SecondFactorNotices, SecondFactorSetup, SecondFactorStore
-from regsvc.accounts.self_deletion import SelfDeletion
+from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.self_service import SelfService
-from regsvc.accounts.session_ending import SessionEnding
 from regsvc.app.accounts import AccountParts
 from regsvc.app.auth import AuthParts
 from regsvc.app.context import AppContext
 from regsvc.app.mail import MailParts
 from regsvc.app.runtime import RuntimeParts
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.export import UserExport
 

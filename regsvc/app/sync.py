@@ -12,12 +12,11 @@ from regsvc.database.lease import instance_id
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.sync.lease import SyncLease
-from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.reconciler import Reconciler, UnlockAll
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync
 from regsvc.sync.service import SyncService
 from regsvc.sync.step_context import StepContext
-from regsvc.sync.unlock_all import UnlockAll
 from regsvc.users.transitions import Transitions
 
 

@@ -3,11 +3,14 @@
 from regsvc.app.context import AppContext
 from regsvc.app.runtime import RuntimeParts
 from regsvc.notifications.delivery import DeliveryWorker
-from regsvc.notifications.outbox import Outbox
-from regsvc.notifications.store import OutboxStore
+from regsvc.notifications.outbox import Outbox, OutboxStore
 from regsvc.notifications.webhook.queue import NoWebhookQueue, WebhookQueue
-from regsvc.notifications.webhook.renderer import WebhookRenderer
-from regsvc.notifications.webhook.transport import WEBHOOK_RETRY_POLICY, NoWebhookTransport, WebhookTransport
+from regsvc.notifications.webhook.transport import (
+    WEBHOOK_RETRY_POLICY,
+    NoWebhookTransport,
+    WebhookRenderer,
+    WebhookTransport,
+)
 
 
 def wire_webhook(context: AppContext, runtime: RuntimeParts) -> WebhookQueue:

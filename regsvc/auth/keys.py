@@ -16,7 +16,7 @@ from pathlib import Path
 
 from regsvc.config.sections import AuthSection
 from regsvc.config.value_checks import MIN_KEY_LENGTH, is_placeholder
-from regsvc.core.startup_error import StartupError
+from regsvc.core.exceptions import StartupError
 
 INSTALLATION_KEY_FILE = "installation.key"
 SIGNING_KEY_FILE = "signing.key"

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from regsvc.core.addresses import NETWORK_FACTOR
 from regsvc.core.caller import Caller
 from regsvc.core.units import RateLimit
+from regsvc.database.bulk import upsert_query
 from regsvc.database.models import RateLimitWindow
 from regsvc.database.prepared import PreparedQuery, slot
-from regsvc.database.upsert import upsert_query
 
 LimitCheck = tuple[str, str, Sequence[RateLimit]]
 """The scope (what is limited), the subject (a client, address or account), and the limits that apply."""

@@ -15,7 +15,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 
 _FREE_FAILURES = 5

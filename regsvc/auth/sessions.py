@@ -20,10 +20,10 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
 from regsvc.database.audit import Audit
+from regsvc.database.bulk import upsert_query
 from regsvc.database.cluster import catch_up
 from regsvc.database.models import KnownClient
 from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
-from regsvc.database.upsert import upsert_query
 
 _ALGORITHM: Final = "HS256"
 _AUDIENCES: Final[tuple[Audience, ...]] = ("user", "admin")

@@ -5,19 +5,48 @@ one address and purpose only the newest counts: issuing a new code revokes the e
 last has attempts of its own, so that no other client can use them up; all others share as many.
 """
 
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
+from threading import Lock
 from typing import Final
 
 from peewee import Field
 
 from regsvc.auth.address_proofs import PROOF_LIFETIME, AddressProofs, CodeOrProof, Purpose
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce
-from regsvc.auth.guess_limits import GuessLimits
+from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
-from regsvc.core.errors import InvalidCode
+from regsvc.core.errors import InvalidCode, RateLimited
+from regsvc.core.units import RateLimit
 from regsvc.database.models import Verification
 from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
+
+_SCOPE: Final = "code.network"
+
+
+class GuessLimits:
+    """Limits of wrong codes per network, in memory. Safe from any thread.
+
+    A wrong code counts once it was compared: of several at once, as many more are compared as there are threads.
+    """
+
+    def __init__(self, limits: MemoryLimits, per_network: Sequence[RateLimit]) -> None:
+        self._limits = limits
+        self._per_network = per_network
+        self._lock = Lock()
+
+    def check(self, caller: Caller) -> None:
+        """Raise `RateLimited` if the caller's network has shown too many wrong codes."""
+        with self._lock:
+            self._limits.check(_SCOPE, caller.network_key, self._per_network)
+
+    def count(self, caller: Caller) -> None:
+        """Count a wrong code."""
+        with self._lock, suppress(RateLimited):
+            self._limits.hit(_SCOPE, caller.network_key, self._per_network)
+
 
 MAX_AGE: Final = timedelta(minutes=15)
 """Longest lifetime of a code since it was requested, however slow the mail server was."""

@@ -2,30 +2,106 @@
 
 import argparse
 import asyncio
+import logging
+import os
 import sys
+from collections.abc import Callable
 
 from peewee import PeeweeException
 
 from plugin_bridge.authme.players import PlayersUnavailable
+from plugin_bridge.server.files import ServerFileError
+from plugin_bridge.server.versions import is_newer
+from regsvc import __version__
 from regsvc.app.app import App
 from regsvc.app.context import AppContext, open_context
+from regsvc.app.game import GameParts
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
-from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK, creates_state
-from regsvc.cli.data import is_offline_command, run_data_command, run_offline_command
-from regsvc.cli.game import run_game_command
-from regsvc.cli.given_config import read_config_as_owner
+from regsvc.cli.command_line import (
+    DATA_COMMANDS,
+    GAME_COMMANDS,
+    TRANSLATIONS,
+    UNLOCK_ALL,
+    UPGRADE_CHECK,
+    creates_state,
+    read_config_as_owner,
+)
+from regsvc.cli.data import check_upgrade, is_offline_command, run_data_command, run_offline_command
 from regsvc.cli.state_owner import actor_name, require_installation
 from regsvc.cli.sync import NO_AUTHME, run_sync
 from regsvc.cli.translations import report_translations
-from regsvc.cli.upgrade_check import check_upgrade
 from regsvc.cli.users import run_user_command
 from regsvc.config.places import is_installation
-from regsvc.config.sections import Config
+from regsvc.config.sections import Config, ConfigError
 from regsvc.core.errors import Refusal
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
 from regsvc.database.migrator import MigrationRunning
+from regsvc.doctor.checkup import examine
+from regsvc.doctor.facts.facts import Facts
+from regsvc.doctor.facts.host import Host
+from regsvc.doctor.report import EXIT_STATUS, as_json, as_text, in_language
+from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
+from regsvc.runtime.updates import Product
+
+_NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
+
+
+def run_game_command(command: str, game_parts: GameParts) -> int:
+    """Run one of these commands; return the exit status. Needs no database."""
+    return _updates(game_parts) if command == "updates" else _game_status(game_parts)
+
+
+def _updates(game_parts: GameParts) -> int:
+    if not game_parts.updates.is_enabled:
+        print("update checks are off: updates.enabled is false")
+        return 0
+    failures = asyncio.run(game_parts.updates.check())
+    installed: dict[Product, str | None] = {"companion": __version__, "plugin": asyncio.run(game_parts.plugin.get())}
+    for product, current in installed.items():
+        newest = _newest(game_parts, product, current, failures.get(product))
+        print(f"{_NAMES[product]}: {current or 'unknown version'} installed, {newest}")
+    return 1 if failures else 0
+
+
+def _newest(game_parts: GameParts, product: Product, current: str | None, failure: str | None) -> str:
+    if failure is not None:
+        return f"the newest version is unknown: {failure}"
+    published = game_parts.updates.latest.published.get(product)
+    if published is None:
+        return "no update feed is configured"
+    page = f" ({published.page})" if published.page and is_newer(published.version, current) else ""
+    return f"the newest version is {published.version}{page}"
+
+
+def _game_status(game_parts: GameParts) -> int:
+    if not game_parts.has_game and not game_parts.network:
+        print("the config does not say where the game server is: set game.directory or game.address")
+        return 1
+    network = game_parts.network or {"": game_parts.game_status}
+    return max([_server_status(name, status) for name, status in network.items()])
+
+
+def _server_status(name: str, game_status: GameStatus) -> int:
+    prefix = f"{name}: " if name else ""
+    status = asyncio.run(game_status.refresh()).status
+    if status is None:
+        print(f"{prefix}offline: {_no_answer_reason(game_status)}")
+        return 1
+    latency = round(status.latency * 1000)
+    print(f"{prefix}online: {status.online} of {status.max} players, {status.version}, {latency} ms")
+    return 0
+
+
+def _no_answer_reason(game_status: GameStatus) -> str:
+    try:
+        address = game_status.find_address()
+    except ServerFileError as error:
+        return str(error)
+    return f"no answer from {address.host}:{address.port}" if address else "its address is unknown"
+
 
 _STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
 _SHOW_PLACE = ("migrate", "sync", "import", "backup", UNLOCK_ALL)
@@ -160,3 +236,30 @@ def _mail_test(address: str, app: App) -> int:
     failure = asyncio.run(app.mail_parts.send_test(address, app.context.config.server.language))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0
+
+
+def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: str | None = None) -> int:
+    """Run all checks, print the report and return the exit status: 0 fine, 1 risky, 2 broken.
+
+    The text is in `language`, else in the host's (`server.language`); the JSON is in English.
+    """
+    logging.disable()  # whatever is worth reporting is a finding
+    try:
+        config = _config_or_error(read_config)
+        facts = Facts(config, Host())
+        checkup, places = examine(facts), facts.list_places()
+    finally:
+        logging.disable(logging.NOTSET)
+    if language is None:
+        language = FALLBACK_LANGUAGE if isinstance(config, ConfigError) else config.server.language
+    checkup = in_language(checkup, FALLBACK_LANGUAGE if is_json else language)
+    has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    print(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
+    return EXIT_STATUS[checkup.verdict]
+
+
+def _config_or_error(read_config: Callable[[], Config]) -> Config | ConfigError:
+    try:
+        return read_config()
+    except ConfigError as error:
+        return error

@@ -1,41 +1,79 @@
 """The daemon: opens the database, serves requests, runs jobs, reloads its config, and stops gracefully."""
 
+import argparse
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from itertools import count
 from ssl import SSLError
 
 from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
 
 from regsvc.api.application import make_application
 from regsvc.api.handlers.health import HEALTH, METRICS
 from regsvc.api.server import make_server
 from regsvc.app.app import App
-from regsvc.app.context import DatabaseUnusable
+from regsvc.app.context import DatabaseUnusable, open_context
+from regsvc.cli.command_line import EX_CONFIG, read_config
+from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
-from regsvc.core.startup_error import StartupError
+from regsvc.core.exceptions import StartupError
 from regsvc.core.units import format_duration
 from regsvc.database.engine import cannot_write, error_sentence
 from regsvc.database.migrator import MigrationRunning
+from regsvc.doctor.facts.host import Host
+from regsvc.doctor.facts.running_daemon import find_running_daemon
 from regsvc.doctor.report import log_summary
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.jobs import Job, JobRunner
-from regsvc.runtime.logs import set_up_logging
+from regsvc.runtime.logs import print_error, set_up_logging
 from regsvc.runtime.reload import Reloader
-from regsvc.runtime.sdnotify import notify, watchdog_interval
-from regsvc.web.chat_page import CHAT_PAGE
+from regsvc.runtime.state_lock import shared_state_lock
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
-from regsvc.web.pages import OWN_PAGES, PAGES
+from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
+
+
+def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Send `READY=1`, `WATCHDOG=1`, `STOPPING=1`, `STATUS=…` or several of them, one per line.
+
+    Returns False if nothing was sent: there is no NOTIFY_SOCKET, or its owner is gone, which must not stop us.
+    """
+    address = environment.get("NOTIFY_SOCKET", "")
+    if not address:
+        return False
+    if address.startswith("@"):
+        address = "\0" + address[1:]  # the abstract namespace
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        # A full queue must not block the event loop.
+        sender.setblocking(False)
+        try:
+            sender.sendto(state.encode("utf-8"), address)
+        except OSError:
+            return False
+    return True
+
+
+def watchdog_interval(environment: Mapping[str, str] = os.environ) -> float | None:
+    """Return the seconds between two `WATCHDOG=1`, half of what systemd allows; None if there is no watchdog."""
+    microseconds = environment.get("WATCHDOG_USEC", "")
+    watched_pid = environment.get("WATCHDOG_PID", "")
+    is_for_us = not watched_pid or watched_pid == str(os.getpid())
+    if not microseconds.isdecimal() or int(microseconds) == 0 or not is_for_us:
+        return None
+    return int(microseconds) / 2_000_000
+
 
 log = logging.getLogger(__name__)
 
@@ -224,3 +262,78 @@ def _favour_event_loop() -> None:
     gc.collect()
     gc.freeze()
     sys.setswitchinterval(_SWITCH_INTERVAL)
+
+
+EX_PORT_IN_USE = 75
+
+_BACKLOG = 1024
+"""Connections that wait to be accepted: a client whose connection is one too many tries again after a second."""
+
+
+def run_serve(args: argparse.Namespace) -> int:
+    """Run the daemon until a signal stops it; return the exit status. Raises `StartupError` and `SSLError`."""
+
+    def read_whole_config() -> Config:
+        config = read_config(args)
+        config.require_secrets()
+        return config
+
+    config = read_whole_config()
+    set_up_logging(config.log, config.server.instance)
+    if config.file is None and not any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
+        log.info("there is no config, so the defaults are used; the state is in %s", config.server.state_dir)
+    return asyncio.run(serve(config, read_whole_config))
+
+
+def _explain_bind_failure(error: OSError, config: Config) -> str:
+    """Return a sentence about why we cannot listen. Blocking."""
+    if error.errno == errno.EADDRINUSE:
+        return _describe_listener(config)
+    if error.errno == errno.EACCES:
+        return (
+            "ports below 1024 need root or CAP_NET_BIND_SERVICE; choose a higher one with server.port, and put a web "
+            "server in front of it"
+        )
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return (
+            "server.host is no address of this machine; 127.0.0.1 is right behind a web server on this machine, "
+            "0.0.0.0 listens on all addresses"
+        )
+    return f"{error.strerror}; check server.host and server.port"
+
+
+async def serve(config: Config, read_config: Callable[[], Config]) -> int:
+    """Run the daemon until a signal stops it. `read_config` is called again when a signal requests a reload."""
+    for warning in config.warnings:
+        log.warning(warning)
+    if os.geteuid() == 0:
+        log.warning("running as root: run the companion as a user of its own, as companion.service does")
+    context = open_context(config)
+    try:
+        sockets = bind_sockets(config.server.port, config.server.host, backlog=_BACKLOG)
+    except OSError as error:
+        is_taken = error.errno == errno.EADDRINUSE
+        reason = await asyncio.to_thread(_explain_bind_failure, error, config)
+        print_error(f"cannot listen on {config.server.host}:{config.server.port}: {reason}")
+        return EX_PORT_IN_USE if is_taken else EX_CONFIG
+    port = sockets[0].getsockname()[1]
+    with shared_state_lock(config.server.state_dir):
+        app = App(context, config.base_url(port))
+        try:
+            await Daemon(app, read_config).run(sockets, config.address(port))
+        finally:
+            app.close()
+    return 0
+
+
+def _describe_listener(config: Config) -> str:
+    """Return a sentence about the program that has our port."""
+    running = find_running_daemon(config, Host())
+    if running is None or not running.is_companion:
+        return "another program listens there; choose another port with server.port"
+    if running.is_other:
+        return (
+            "the companion of another installation listens there (another server's?); "
+            f"the one in {config.server.state_dir} needs a port of its own (server.port)"
+        )
+    return f"the companion of this installation ({config.server.state_dir}) is running already"

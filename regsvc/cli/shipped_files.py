@@ -4,6 +4,7 @@ They are named by their path in the repository. In a clone they are read from th
 `regsvc/shipped`, which `setup.py` makes. It runs this module by itself, which therefore imports nothing of ours.
 """
 
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -39,3 +40,25 @@ def read_shipped(name: str) -> str:
 
 def _root() -> Path:
     return _COPIES if _COPIES.is_dir() else REPOSITORY
+
+
+def print_shipped(name: str | None) -> int:
+    """Print the list, or one file: by its name, or that of a page without `docs/` and `.md`. Return the exit status."""
+    names = list_shipped()
+    if name is None:
+        width = max(map(len, names))
+        for shipped in names:
+            print(f"{shipped:{width}}  {_title(shipped)}".rstrip())
+        return 0
+    found = next((shipped for shipped in (name, f"docs/{name}.md", f"{name}.md") if shipped in names), None)
+    if found is None:
+        print(f"companion: there is no {name}; `companion docs` lists what there is", file=sys.stderr)
+        return 2
+    print(read_shipped(found), end="")
+    return 0
+
+
+def _title(name: str) -> str:
+    """Return the heading of a page, or the first comment of a file."""
+    first = read_shipped(name).partition("\n")[0]
+    return first.lstrip("# ").partition(". ")[0].rstrip(".") if first.startswith("# ") else ""

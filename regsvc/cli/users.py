@@ -13,7 +13,7 @@ from regsvc.accounts.access import MEANINGS, Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.app.app import App
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
-from regsvc.core.names import clean_name
+from regsvc.core.text import clean_name
 from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, STATUSES

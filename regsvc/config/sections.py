@@ -37,7 +37,7 @@ from regsvc.config.player_sections import (
     VerificationSection,
 )
 from regsvc.core.addresses import is_unspecified
-from regsvc.core.startup_error import StartupError
+from regsvc.core.exceptions import StartupError
 
 __all__ = [
     "AuthMeSection",

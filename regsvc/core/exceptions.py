@@ -34,3 +34,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _frames(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     return " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+
+
+class StartupError(Exception):
+    """Error that the host has to fix before a start can succeed; `str()` is a sentence."""

@@ -15,3 +15,25 @@ def strip_invisible(text: str) -> str:
 def shorten(text: str, length: int) -> str:
     """Truncate the text to this many characters, with an ellipsis at the end if anything was cut."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def clean_name(written: str) -> str:
+    """Return the name without white space at its ends.
+
+    No player has any there. Some collations ignore it when they compare, so that a row is found under another key than
+    its own; others do not.
+    """
+    return written.strip()
+
+
+def name_key(name: str) -> str:
+    """Return the key of a name: clean, and in lower case as in AuthMe's table."""
+    return clean_name(name).lower()
+
+
+def draw_qr_code(text: str) -> str:
+    """Return a QR code as a `data:` address of a PNG image. The library is loaded when it is used first."""
+    import segno
+
+    image: str = segno.make(text, error="m", micro=False).png_data_uri(scale=5, border=4)
+    return image

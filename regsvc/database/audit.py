@@ -10,12 +10,10 @@ from hashlib import sha256
 from typing import Any, Final
 
 from regsvc.core.clock import Clock, epoch_ms
-from regsvc.core.names import name_key
-from regsvc.database.bulk import insert_rows, select_rows
-from regsvc.database.id_pages import find_page
+from regsvc.core.text import name_key
+from regsvc.database.bulk import find_page, insert_or_update, insert_rows, select_rows
 from regsvc.database.models import AuditEntry, Review, User
 from regsvc.database.prepared import prepare_insert
-from regsvc.database.upsert import insert_or_update
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,15 @@
 """Bulk statements on thousands of rows, bypassing the query builder, which is slower than the database here."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from peewee import CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField
+from peewee import CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField, fn
 from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
 from pymysql.constants import SERVER_STATUS
 from pymysql.converters import escape_string
+
+from regsvc.database.models import BaseModel
 
 _ROWS_PER_STATEMENT: Final = 500
 _PLAIN_TYPES: Final = frozenset({str, int, bool, float, bytes, type(None)})
@@ -149,3 +152,63 @@ def _literals(database: Database, values: list[Any]) -> list[str]:
     if {str}.issuperset(map(type, values)):
         return [f"'{escape_string(value)}'" for value in values]
     return [f"'{escape_string(value)}'" if type(value) is str else escape(value, encoders) for value in values]
+
+
+def insert_or_update(
+    model: type[BaseModel], row: Mapping[Field, Any], *, unique: Sequence[Field], changes: Mapping[Field, Any]
+) -> None:
+    """Insert `row`; where its `unique` columns exist already, apply `changes` to the existing row instead.
+
+    Either way the row is locked for us until the transaction ends.
+    """
+    upsert_query(model, [row], unique=unique, changes=changes).execute()
+
+
+def upsert_query(
+    model: type[BaseModel],
+    rows: Sequence[Mapping[Field, Any]],
+    *,
+    unique: Sequence[Field],
+    changes: Mapping[Field, Any] | None = None,
+    overwrite: Sequence[Field] = (),
+) -> Any:
+    """Return a query that inserts rows; an existing one gets `changes` and the new values of the fields `overwrite`."""
+    # MySQL checks every unique index and accepts no conflict target; SQLite requires one.
+    target = None if isinstance(model._meta.database, MySQLDatabase) else tuple(unique)
+    return model.insert_many(rows).on_conflict(conflict_target=target, update=changes, preserve=tuple(overwrite))
+
+
+MAX_COUNT: Final = 100_000
+"""Counting stops here: readers of so long a table want its newest page, not the exact total."""
+
+_MAX_OFFSET: Final = 2**53
+
+
+@dataclass(frozen=True)
+class IdPage:
+    """Ids of one page, newest first. `total` is None where more than `MAX_COUNT` rows match."""
+
+    ids: tuple[int, ...]
+    total: int | None
+    has_next: bool
+
+
+def find_page(model: Any, conditions: Sequence[Any], page: int, size: int) -> IdPage:
+    """Return the ids of one page (the first is 1) of the rows that meet all conditions; no ids past the end."""
+    offset = (page - 1) * size
+    found = _ids(model, conditions, offset, size + 1) if offset <= _MAX_OFFSET else []
+    return IdPage(tuple(found[:size]), _count(model, conditions), has_next=len(found) > size)
+
+
+def _ids(model: Any, conditions: Sequence[Any], offset: int, size: int) -> list[int]:
+    """Select only ids: skipping rows is cheap in an index and expensive in the table."""
+    query = model.select(model.id).order_by(model.id.desc()).limit(size).offset(offset)
+    return [row.id for row in (query.where(*conditions) if conditions else query)]
+
+
+def _count(model: Any, conditions: Sequence[Any]) -> int | None:
+    matching = model.select(model.id).limit(MAX_COUNT + 1)
+    if conditions:
+        matching = matching.where(*conditions)
+    total: int = model.select(fn.COUNT(1)).from_(matching.alias("matching")).scalar()
+    return total if total <= MAX_COUNT else None

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from peewee import SQL, Database, SqliteDatabase
 
-from regsvc.database.fields import UtcDateTimeField
-from regsvc.database.models import User
+from regsvc.database.models import User, UtcDateTimeField
 
 _MAX_LENGTH: Final = 40
 DATE_COLUMNS: Final = tuple(

@@ -23,7 +23,7 @@ from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
-from regsvc.core.startup_error import StartupError
+from regsvc.core.exceptions import StartupError
 from regsvc.database.engine import ReadCommittedMySQL, open_database, open_mysql, open_sqlite
 from regsvc.database.models import Installation
 

@@ -22,7 +22,7 @@ from typing import Final
 from peewee import Database, DatabaseError, InternalError, OperationalError, SqliteDatabase
 
 from regsvc.core.clock import Clock
-from regsvc.core.startup_error import StartupError
+from regsvc.core.exceptions import StartupError
 from regsvc.database import migrations
 from regsvc.database.engine import is_retryable
 from regsvc.database.lease import TaskLease, instance_id

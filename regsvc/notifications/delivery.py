@@ -12,8 +12,7 @@ from regsvc.core.backoff import Backoff
 from regsvc.core.errors import Busy, DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
-from regsvc.notifications.outbox import OutboxMessage
-from regsvc.notifications.store import OutboxStore
+from regsvc.notifications.outbox import OutboxMessage, OutboxStore
 from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 
 log = logging.getLogger(__name__)

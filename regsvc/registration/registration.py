@@ -5,16 +5,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.auth.application_tokens import ApplicationTokens
+from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.engine import Worker
-from regsvc.registration.applicant_proofs import ApplicantProof
-from regsvc.registration.steps import Application, RegistrationStep
 from regsvc.registration.user_creation import NewUser, UserCreation
-from regsvc.registration.validation import ApplicationValidator, ValidApplication
+from regsvc.registration.validation import (
+    ApplicantProof,
+    Application,
+    ApplicationValidator,
+    RegistrationStep,
+    ValidApplication,
+)
 
 
 @dataclass(frozen=True)

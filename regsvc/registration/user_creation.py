@@ -17,14 +17,14 @@ from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import Refusal
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
 from regsvc.database.prepared import prepare_insert
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.email_owners import claim
-from regsvc.users.reapplication import find_reapply_at
+from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import DecisionDetails, Transitions
 
 log = logging.getLogger(__name__)

@@ -15,9 +15,8 @@ from typing import Final
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.database.engine import Worker
-from regsvc.runtime.events import Event, EventLog, Tail, event_from_run
+from regsvc.runtime.events import HEARTBEAT, PREAMBLE, Event, EventLog, Tail, event_from_run
 from regsvc.runtime.live_streams import LiveStream, LiveStreams
-from regsvc.runtime.server_sent_events import HEARTBEAT, PREAMBLE
 from regsvc.sync.report import SyncReport
 
 log = logging.getLogger(__name__)

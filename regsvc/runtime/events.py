@@ -9,8 +9,17 @@ from peewee import fn
 
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import AuditEntry, User
-from regsvc.runtime.server_sent_events import encode_event
 from regsvc.sync.report import SyncReport
+
+PREAMBLE: Final = b"retry: 3000\n\n"
+HEARTBEAT: Final = b": still here\n\n"
+
+
+def encode_event(name: str, data: Any, number: int | None = None) -> bytes:
+    """Encode an event with its data as JSON; `number` is what a client that reconnects says it received last."""
+    prefix = b"" if number is None else b"id: %d\n" % number
+    return prefix + b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(data))
+
 
 SYNC_FINISHED: Final = "sync_finished"
 

@@ -14,7 +14,7 @@ from plugin_bridge.server.files import PropertiesFile
 from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme, read_other_authmes
-from regsvc.runtime.pending_restart import PendingRestart
+from regsvc.runtime.reload import PendingRestart
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.installation import InstallationWatch
-from regsvc.runtime.pending_restart import PendingRestart
+from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.service import SyncService
 
 log = logging.getLogger(__name__)

@@ -1,10 +1,13 @@
 """Metrics for Prometheus. Names, addresses, request paths and secrets are never used as labels."""
 
+import asyncio
 import math
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -17,12 +20,45 @@ from prometheus_client.registry import Collector
 from regsvc import __version__
 from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
-from regsvc.notifications.mail.limits import Budget
+from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus
-from regsvc.runtime.loop_lag import LoopLag
 from regsvc.runtime.waiting_work import WaitingCounts
 from regsvc.sync.report import SyncReport
+
+_INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process
+_SAMPLES: Final = 12
+
+
+class LoopLag:
+    """Lag of the event loop: how late a repeated timer fires. Use on the event loop only."""
+
+    def __init__(self, every: timedelta = _INTERVAL) -> None:
+        self._every = every
+        self._lags: deque[float] = deque(maxlen=_SAMPLES)
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The longest lag of the last minute; 0 before the first measurement."""
+        return max(self._lags, default=0.0)
+
+    def start(self) -> None:
+        """Measure until `stop` is called. Requires a running loop."""
+        loop = asyncio.get_running_loop()
+        due_at = loop.time() + self._every.total_seconds()
+        self._timer = loop.call_at(due_at, self._measure, due_at)
+
+    def stop(self) -> None:
+        """Stop measuring; does nothing if it was not started."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _measure(self, due_at: float) -> None:
+        self._lags.append(asyncio.get_running_loop().time() - due_at)
+        self.start()
+
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from regsvc.core.startup_error import StartupError
+from regsvc.core.exceptions import StartupError
 
 log = logging.getLogger(__name__)
 

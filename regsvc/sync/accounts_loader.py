@@ -1,7 +1,7 @@
 """Loading of accounts: the users, sync records and players of a page of names, in two queries."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from peewee import Database, Field
 
@@ -123,3 +123,37 @@ _OF_USER: Final = [User._meta.fields[name] for name in USER_COLUMNS]
 _WHOLE_USER: Final = list(User._meta.fields.values())
 _OF_RECORD: Final = [Player._meta.fields[name] for name in RECORD_COLUMNS]
 _WITH_RECORD: Final = "LEFT JOIN regsvc_player ON regsvc_player.username_key = regsvc_user.username_key"
+
+
+PAGE: Final = 500
+"""Names loaded and reconciled together. Reading as many rows locks AuthMe's SQLite file for a few milliseconds."""
+
+T = TypeVar("T")
+
+
+def pages_of(values: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
+    """Yield the values in pages of at most `size`, none of them empty."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def rows_in_order(query: Any, *order: Field, size: int = PAGE) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of a query, by pages, in the order of the fields that it selects first; together they are unique.
+
+    Each page is a statement of its own that begins after the last row of the page before.
+    """
+    rest = query
+    while True:
+        rows = list(rest.order_by(*order).limit(size).tuples())
+        if rows:
+            yield rows
+        if len(rows) < size:
+            return
+        rest = query.where(_is_after(order, rows[-1]))
+
+
+def _is_after(order: Sequence[Field], row: Sequence[Any]) -> Any:
+    first: Any = order[0]
+    if len(order) == 1:
+        return first > row[0]
+    return (first > row[0]) | ((first == row[0]) & _is_after(order[1:], row[1:]))

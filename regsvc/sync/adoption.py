@@ -13,8 +13,8 @@ from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, Player, User
 from regsvc.sync.actions import Adopt, Conflict
-from regsvc.sync.emails import claim_unverified
-from regsvc.sync.sync_records import base_of
+from regsvc.sync.merge import claim_unverified
+from regsvc.sync.records import base_of
 
 _SINGLE_ENTRIES_UP_TO: Final = 20
 """More adoptions at once than this share one audit entry."""

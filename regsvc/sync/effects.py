@@ -14,8 +14,7 @@ from regsvc.database.bulk import insert_rows, update_rows
 from regsvc.database.models import OPEN, PROVISION, Player, PluginState, Session, User
 from regsvc.notifications.rcon.queue import Cause, RconQueue
 from regsvc.sync.actions import Conflict
-from regsvc.sync.records import Account, SyncRecord, UserRecord
-from regsvc.sync.sync_records import NO_INTENT
+from regsvc.sync.records import NO_INTENT, Account, SyncRecord, UserRecord
 
 NO_PASSWORD: Final = dict.fromkeys(("password_hash", "password_salt", "password_algorithm", "password_set_at"))
 

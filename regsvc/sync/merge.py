@@ -1,10 +1,16 @@
 """Three-way merge of an approved user with the player's row, on the last synced state as the base."""
 
+from collections.abc import Mapping
+
+from plugin_bridge.authme.lenient_sqlite import UNREADABLE
 from plugin_bridge.authme.players import PlayerRow, known_email
 from regsvc.auth.hashing import StoredPassword
+from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.errors import Refusal
 from regsvc.database.models import PASSWORD
 from regsvc.sync.actions import Conflict, Merge
 from regsvc.sync.records import SyncRecord, UserRecord
+from regsvc.users.email_owners import Claimant, grant_unverified
 
 
 def merge(
@@ -117,3 +123,19 @@ def _merge_realname(user: UserRecord, base: SyncRecord, player: PlayerRow) -> Me
 def _is_case_of(username: str, base: SyncRecord) -> bool:
     """Return whether the base name differs from `username` in case only: then it was changed on our side."""
     return base.base_realname is not None and base.base_realname.lower() == username.lower()
+
+
+def claim_unverified(wanted: Mapping[Claimant, str]) -> dict[Claimant, EmailAddress]:
+    """Return the claimants who get the e-mail of their row, as an address: it is valid, and `grant_unverified`."""
+    found = {claimant: address for claimant, raw in wanted.items() if (address := find_real_email(raw)) is not None}
+    return grant_unverified(found)
+
+
+def find_real_email(raw: str | None) -> EmailAddress | None:
+    """Return the address in AuthMe's column, or None if it is empty or holds no valid address."""
+    if raw is None or UNREADABLE in raw:
+        return None
+    try:
+        return parse_email(raw)
+    except Refusal:
+        return None

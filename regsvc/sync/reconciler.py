@@ -12,22 +12,52 @@ from typing import Final
 
 from peewee import InternalError, OperationalError
 
-from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersUnavailable
+from plugin_bridge.authme.players import PlayerRefused, PlayerRow, Players, PlayersUnavailable, locked_hash
 from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import AuthMeRules, LiveConfig
 from regsvc.config.sections import Config
+from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
-from regsvc.sync.accounts_loader import AccountsLoader, FindRows
+from regsvc.sync.accounts_loader import PAGE, AccountsLoader, FindRows
 from regsvc.sync.actions import GUARDED, Lock
 from regsvc.sync.effects import NOTHING, Effects, EffectWriter, intent_effects
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Pages, ReconcileResult, Scope
 from regsvc.sync.plan import decide, find_new_hash, is_registered_anew, password_for_row, row_intent
-from regsvc.sync.records import Account, Policy
-from regsvc.sync.rehash import replace_hash
+from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
 from regsvc.sync.step_context import StepContext
-from regsvc.sync.sync_records import NO_INTENT, NO_TOMBSTONE, replace_records, tombstone
+from regsvc.sync.steps import kept_group
+
+
+def replace_hash(
+    players: Players, writer: EffectWriter, account: Account, stored: StoredPassword, rehashed: StoredPassword
+) -> bool:
+    """Write the row by compare-and-set, then our own rows. Returns False if row or base do not hold `stored`.
+
+    Runs in one transaction of ours, also with AuthMe on SQLite, where the row is committed first. So no sync run sees
+    the new hash before the new base and takes it for a password changed in the game. After a crash between the two
+    writes it does, as it does when AuthMe itself rehashed first.
+    """
+    sync_record, player = account.sync_record, account.player
+    if sync_record is None or player is None or not sync_record.is_playable(player):
+        return False
+    if not (player.hash, player.salt) == (sync_record.base_hash, sync_record.base_salt) == (stored.hash, stored.salt):
+        return False
+    hash_, salt = rehashed.hash, rehashed.salt
+    failpoints.reach("before player write")
+    is_written = players.update(player, {"hash": hash_, "salt": salt})
+    failpoints.reach("after player write")
+    if is_written:
+        own, columns = account.user.password if account.user is not None else None, {}
+        if own is not None and (own.hash, own.salt) == (
+            stored.hash,
+            stored.salt,
+        ):  # else it would count as changed by us
+            columns = {"password_hash": hash_, "password_salt": salt, "password_algorithm": rehashed.algorithm}
+        writer.write([(account, Effects({"base_hash": hash_, "base_salt": salt}, columns))])
+    return is_written
+
 
 log = logging.getLogger(__name__)
 
@@ -284,3 +314,42 @@ def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime,
         may_provision=rules.may_provision,
         unverified_minutes=rules.unverified_minutes,
     )
+
+
+class UnlockAll:
+    """Command that unlocks every row that we locked.
+
+    Blocking; works with an empty database of ours, for the lock holds the hash.
+    """
+
+    def __init__(self, players: Players) -> None:
+        self._players = players
+
+    def run(self) -> tuple[int, list[str]]:
+        """Return how many rows were unlocked, and the names whose hash is stored nowhere any more.
+
+        Raises `PlayersUnavailable`.
+        """
+        unlocked, unrecoverable = 0, []
+        for page in self._players.pages(PAGE):
+            for row in page:
+                if not row.is_locked:
+                    continue
+                known = Player.get_or_none(Player.username_key == row.username)
+                hash_ = locked_hash(row.hash) or (known.kept_hash if known else None)
+                if hash_ is None:
+                    unrecoverable.append(row.username)
+                elif self._unlock(row, hash_, known):
+                    unlocked += 1
+        return unlocked, unrecoverable
+
+    def _unlock(self, row: PlayerRow, hash_: str, known: Player | None) -> bool:
+        """Return False if the row has changed since it was read: then it no longer holds our lock."""
+        changes: dict[str, str | int | None] = {"hash": hash_, "has_session": 0, **kept_group(known, row)}
+        if known is not None and known.kept_premium_uuid:
+            changes["premium_uuid"] = known.kept_premium_uuid
+        if not self._players.update(row, changes):
+            return False
+        if known is not None:
+            Player.update(NO_LOCK).where(Player.username_key == row.username).execute()
+        return True

@@ -23,21 +23,19 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import User
 from regsvc.sync import actions
+from regsvc.sync.accounts_loader import pages_of
 from regsvc.sync.changes.candidates import Candidates, count_users
 from regsvc.sync.changes.changed_rows import ChangedRows, NewestMarks
 from regsvc.sync.changes.run_inputs import LastRun, RunInputs, UserTally, fingerprint
 from regsvc.sync.changes.table_digest import FULL_EVERY, TableChanges, TableDigest
-from regsvc.sync.emails import claim_unverified
-from regsvc.sync.mass_change_guard import MassChangeGuard
+from regsvc.sync.merge import claim_unverified
 from regsvc.sync.pages import ReconcileResult, Scope
-from regsvc.sync.paging import pages_of
 from regsvc.sync.plan import decide, lock_after_adoption, returns
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
 from regsvc.sync.report import SyncReport
-from regsvc.sync.reporting.date_reports import DateReports
-from regsvc.sync.reporting.run_log import RunLog
-from regsvc.sync.run_state import RunState
+from regsvc.sync.reporting.run_log import DateReports, RunLog
+from regsvc.sync.run_state import MassChangeGuard, RunState
 
 log = logging.getLogger(__name__)
 

@@ -27,10 +27,9 @@ from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED
 from regsvc.notifications.rcon.queue import Cause
 from regsvc.sync import actions
 from regsvc.sync.effects import NO_PASSWORD, NOTHING, AuditNote, Effects, state_effects
-from regsvc.sync.emails import claim_unverified, find_real_email
-from regsvc.sync.records import Account, SyncRecord
+from regsvc.sync.merge import claim_unverified, find_real_email
+from regsvc.sync.records import NO_INTENT, NO_LOCK, Account, SyncRecord, base_columns
 from regsvc.sync.step_context import Case, Cases, StepContext
-from regsvc.sync.sync_records import NO_INTENT, NO_LOCK, base_columns
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import REJECTED, ChatLink, User

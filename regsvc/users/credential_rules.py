@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from regsvc.config.live import LiveConfig
 from regsvc.core.errors import InvalidField, InvalidPassword, InvalidUsername, PasswordRequired, ReservedUsername
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import AUTOMATED_ACTORS
 
 _LONGEST_NAME = 64

@@ -10,7 +10,7 @@ from regsvc.auth.sessions import public_id
 from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, UserNotFound
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.models import UNVERIFIED, KnownClient, OutboxEntry, Player, Review, Session, User
 from regsvc.notifications.mail.history import MailEntry, mail_entry
 from regsvc.users.user_list import UserList, UserListItem

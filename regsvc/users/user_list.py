@@ -11,12 +11,59 @@ from typing import Any, Final
 from peewee import JOIN, fn
 
 from regsvc.core.clock import Clock
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
-from regsvc.database.models import PENDING, ChatLink, Player, StoredQuestionnaire, User
+from regsvc.database.models import PENDING, ChatLink, Player, Review, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
-from regsvc.users.rejections import Rejections, find_rejections
 from regsvc.users.user_query import ALL, SORTS, Sort, UserQuery, make_cursor, parse_cursor, search_condition, validate
+
+_MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """Earlier rejections of a name or its e-mail address. `last_at` and `last_reason` None: never."""
+
+    count: int = 0
+    last_at: datetime | None = None
+    last_reason: str | None = None
+
+
+def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
+    """Return rejections by user id, with one query, for rows with `id`, `username_key` and `email_key`."""
+    if not users:
+        return {}
+    names = {user.username_key for user in users}
+    addresses = {user.email_key for user in users if user.email_key is not None}
+    newest_first = list(
+        Review.select(Review.id, Review.username_key, Review.email_key, Review.reason, Review.reviewed_at)
+        .where(Review.transition == "reject", Review.username_key.in_(names) | Review.email_key.in_(addresses))
+        .order_by(Review.id.desc())
+        .limit(_MAX_REVIEWS)
+    )
+    by_name: dict[str, list[Review]] = {}
+    by_address: dict[str | None, list[Review]] = {}
+    for review in newest_first:
+        by_name.setdefault(review.username_key, []).append(review)
+        by_address.setdefault(review.email_key, []).append(review)
+    return {
+        user.id: _summarize([*by_name.get(user.username_key, ()), *_with_address(by_address, user.email_key)])
+        for user in users
+    }
+
+
+def _with_address(by_address: dict[str | None, list[Review]], key: str | None) -> list[Review]:
+    return by_address.get(key, []) if key is not None else []
+
+
+def _summarize(reviews: Sequence[Review]) -> Rejections:
+    """Summarize reviews that may be listed twice, by name and by address."""
+    distinct = {review.id: review for review in reviews}
+    if not distinct:
+        return Rejections()
+    last = distinct[max(distinct)]
+    return Rejections(len(distinct), last.reviewed_at, last.reason)
+
 
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100

@@ -7,26 +7,56 @@ content. It allows no inline script and no inline style, so texts from a config 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher
 from tornado.template import Template
 
+from regsvc.api.handlers.chat import LINKED, PATH, WAITING
 from regsvc.api.handlers.config import public_config
-from regsvc.auth.application_tokens import APPLICATION_PATH
+from regsvc.auth.derived_secrets import APPLICATION_PATH
 from regsvc.auth.password_links import SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of, image_sources
-from regsvc.web.announcement import ANNOUNCEMENT_COOKIE, TextPart, announcement_id, split_links
 from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template, load_worker
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
 from regsvc.web.branding import BRANDING, host_style, icon_of, preview_of
+
+ANNOUNCEMENT_COOKIE: Final = "companion_announcement"
+"""Cookie with the id of the announcement that the visitor dismissed; written by the pages' own scripts."""
+
+# An address ends before punctuation that belongs to the sentence around it.
+_ADDRESS: Final = re.compile(r"https?://[^\s<>\"'，。；：！？、）】」』]*[^\s<>\"'，。；：！？、）】」』.,;:!?)\]]")
+
+
+class TextPart(NamedTuple):
+    """A part of a text; `address` is "" unless it is a link."""
+
+    text: str
+    address: str = ""
+
+
+def split_links(text: str) -> list[TextPart]:
+    """Return a text as its parts, in which web addresses are links."""
+    parts: list[TextPart] = []
+    end = 0
+    for match in _ADDRESS.finditer(text):
+        parts += [TextPart(text[end : match.start()]), TextPart(match[0], match[0])]
+        end = match.end()
+    parts.append(TextPart(text[end:]))
+    return [part for part in parts if part.text]
+
+
+def announcement_id(text: str) -> str:
+    """Return an id that changes with the text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -199,3 +229,49 @@ PAGES: Final = [*page_rules(page for page in PAGE_TABLE if page.is_mailed), *BRA
 OWN_PAGES: Final = page_rules(page for page in PAGE_TABLE if not page.is_mailed)
 """Tornado's rules for the other pages, for hosts without their own front end, to be added last."""
 OWN_PAGES.append((_WantedAsPage(), NotFoundHandler))
+
+
+_REASONS: Final = {
+    "invalid_state": "refusal.invalid_state",
+    "chat_denied": "refusal.chat_denied",
+    "not_in_guild": "fault.chat_not_member.not_in_guild",
+    "lacks_role": "fault.chat_not_member.lacks_role",
+    "chat_account_taken": "refusal.chat_account_taken",
+    "provider_away": "refusal.provider_away",
+    "not_enabled": "refusal.not_enabled",
+    "overloaded": "refusal.overloaded",
+    "busy": "refusal.busy",
+    "database_away": "refusal.database_away",
+}
+"""Translation keys of the reasons why linking failed, by outcome. Other outcomes get no reason."""
+
+_ADVICE: Final = {LINKED: "advice_linked", WAITING: "advice_waiting", "chat_account_taken": "advice_taken"}
+
+
+class ChatLinkedHandler(LayoutHandler):
+    """Handler that shows only our own texts, chosen by the query's `outcome`. It needs no script."""
+
+    def get(self) -> None:
+        outcome = self.get_query_argument("outcome", "")
+        has_reason = outcome in _REASONS
+        self.render_page(
+            _TEMPLATE,
+            _PAGE,
+            _STYLE,
+            title=self._word(outcome if outcome in (LINKED, WAITING) else "failed"),
+            reason=self._text(_REASONS[outcome]) if has_reason else "",
+            advice=self._word(_ADVICE.get(outcome, "advice_failed")),
+            go_on=self._word("go_on"),
+            has_front_end=self.services.config.http.web_root is not None,
+        )
+
+    def _word(self, key: str) -> str:
+        return self._text(f"{_PAGE.section}.{key}")
+
+
+_PAGE: Final = WebPage(PATH, "chat-linked", is_for_players=False)
+_TEMPLATE: Final = load_template("chat-linked.html")
+_STYLE: Final = load_style(_PAGE.name)
+
+CHAT_PAGE: Final[list[tuple[Any, ...]]] = [(re.escape(PATH), ChatLinkedHandler), *asset_rules(_STYLE)]
+"""Tornado's rules for the page and its style sheet."""

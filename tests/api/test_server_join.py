@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from regsvc.config.sections import BedrockSection, Config, GameSection, ServerSection
-from regsvc.core.qr_code import draw_qr_code
+from regsvc.core.text import draw_qr_code
 from tests.support.live_api import LiveApi, make_services
 
 

@@ -9,11 +9,9 @@ import pymysql
 import pytest
 from peewee import Database
 
-from regsvc.cli.docs.example_queries import EXAMPLE_QUERIES
-from regsvc.cli.docs.schema import SCHEMA_FILE, main, schema_doc
+from regsvc.cli.docs.schema import EXAMPLE_QUERIES, SCHEMA_FILE, main, schema_doc
 from regsvc.core.errors import BadCredentials, Unauthorized
-from regsvc.database.fields import UtcDateTimeField
-from regsvc.database.models import MODELS, OutboxEntry, User
+from regsvc.database.models import MODELS, OutboxEntry, User, UtcDateTimeField
 from regsvc.database.schema import list_tables, list_views
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme.authme_database import Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regsvc.config.colours import READABLE, contrast, readable_on
+from regsvc.config.host_style import READABLE, contrast, readable_on
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from peewee import Database, DatabaseError
 
-from regsvc.database import id_pages
+from regsvc.database import bulk as id_pages
 from regsvc.database.audit import ACTIONS, Audit, AuditRecord
 from regsvc.database.models import Review, User
 from tests.support.database_fixtures import InParallel, MakeUser

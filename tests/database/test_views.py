@@ -13,10 +13,9 @@ from peewee import Database, SqliteDatabase
 
 from regsvc.core.email_address import parse_email
 from regsvc.database.engine import open_database
-from regsvc.database.fields import UtcDateTimeField
 from regsvc.database.migrations import m0002_views
 from regsvc.database.migrator import migrate
-from regsvc.database.models import Link, Migration, Player, User, Verification, bind_models
+from regsvc.database.models import Link, Migration, Player, User, UtcDateTimeField, Verification, bind_models
 from regsvc.database.schema import list_views
 from tests.support.authme.authme_database import Row
 from tests.support.authme.authme_tables import AuthMeTable

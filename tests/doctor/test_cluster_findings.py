@@ -5,7 +5,7 @@ from itertools import cycle
 import pytest
 
 from regsvc.doctor.facts import databases
-from regsvc.doctor.facts.cluster import ClusterNode
+from regsvc.doctor.facts.databases import ClusterNode
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.doctor_case import DoctorCase
 

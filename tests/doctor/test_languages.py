@@ -12,8 +12,7 @@ import regsvc
 from regsvc.doctor.checkup import CHECKS
 from regsvc.doctor.facts.facts import Source
 from regsvc.doctor.finding import Severity
-from regsvc.doctor.languages import in_language, read_words
-from regsvc.doctor.report import as_text
+from regsvc.doctor.report import as_text, in_language, read_words
 from tests.support.doctor_case import DoctorCase
 
 ROOT: Final = Path(regsvc.__file__).parent

@@ -176,7 +176,7 @@ def test_a_large_table_is_looked_at_quickly_or_not_at_all(
     doctor_case: DoctorCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "regsvc.doctor.facts.player_row_counts._TIMEOUT", 0.0 if doctor_case.table.database.kind == "sqlite" else 1e-6
+        "regsvc.doctor.facts.player_table._TIMEOUT", 0.0 if doctor_case.table.database.kind == "sqlite" else 1e-6
     )
     with many_rows(doctor_case):
         checkup = doctor_case.examine()

@@ -14,8 +14,7 @@ from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.models import OutboxEntry, User, Verification
 from regsvc.notifications import delivery
-from regsvc.notifications.mail.backends import NoMailBackend, SmtpBackend
-from regsvc.notifications.mail.smtp_account import SmtpAccount
+from regsvc.notifications.mail.backends import NoMailBackend, SmtpAccount, SmtpBackend
 from regsvc.notifications.outbox import OutboxMessage
 from tests.support.mail_parts import ALICE, BOB, CALLER, MailHarness, delivering
 from tests.support.manual_clock import ManualClock

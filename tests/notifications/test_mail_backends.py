@@ -16,20 +16,21 @@ import pytest
 from plugin_bridge.authme.config import MailAccount
 from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.notifications.mail.backend import (
+from regsvc.notifications.mail.backends import (
+    FolderBackend,
+    LogBackend,
+    NoMailBackend,
+    Security,
+    SmtpAccount,
+    SmtpBackend,
+    make_mail_backend,
+)
+from regsvc.notifications.mail.http_backend import (
     MailBackend,
     MailServerUnavailable,
     PermanentMailFailure,
     TemporaryMailFailure,
 )
-from regsvc.notifications.mail.backends import (
-    FolderBackend,
-    LogBackend,
-    NoMailBackend,
-    SmtpBackend,
-    make_mail_backend,
-)
-from regsvc.notifications.mail.smtp_account import Security, SmtpAccount
 from tests.support.certificate import Certificate
 from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port

@@ -14,14 +14,14 @@ from regsvc.config.loader import load_config
 from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import MAIL_PLACEHOLDERS
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.notifications.mail.backend import (
+from regsvc.notifications.mail.backends import make_mail_backend
+from regsvc.notifications.mail.http_backend import (
     MailBackend,
     MailServerUnavailable,
     PermanentMailFailure,
     TemporaryMailFailure,
+    make_mail_service,
 )
-from regsvc.notifications.mail.backends import make_mail_backend
-from regsvc.notifications.mail.http_backend import make_mail_service
 from tests.support.certificate import Certificate
 from tests.support.peers.mail_service import DOMAIN, KEY, SENDING_KEY, Answered, MailService
 from tests.support.ports import free_port

@@ -8,7 +8,7 @@ from plugin_bridge.server.files import PropertiesFile
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.loader import load_config
 from regsvc.config.sections import GameSection
-from regsvc.notifications.rcon import address
+from regsvc.notifications.rcon import queue as address
 
 ON = "enable-rcon=true\nrcon.port=25580\nrcon.password=secret\n"
 

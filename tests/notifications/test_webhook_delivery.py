@@ -15,12 +15,15 @@ from peewee import Database
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import DeliveryWorker
-from regsvc.notifications.outbox import Outbox, OutboxMessage
-from regsvc.notifications.store import OutboxStore
+from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore
 from regsvc.notifications.transport import Transport
 from regsvc.notifications.webhook.queue import WebhookQueue
-from regsvc.notifications.webhook.renderer import WebhookRenderer
-from regsvc.notifications.webhook.transport import WEBHOOK_RETRY_POLICY, NoWebhookTransport, WebhookTransport
+from regsvc.notifications.webhook.transport import (
+    WEBHOOK_RETRY_POLICY,
+    NoWebhookTransport,
+    WebhookRenderer,
+    WebhookTransport,
+)
 from tests.support.certificate import Certificate
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.webhook_receiver import PATH, Answer, WebhookReceiver

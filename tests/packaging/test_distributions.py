@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from regsvc import __version__
+from regsvc.cli.data import MIGRATES
 from regsvc.cli.shipped_files import REPOSITORY, list_shipped
-from regsvc.cli.upgrade_check import MIGRATES
 from regsvc.database.migrations import MIGRATIONS
 from tests.support.daemon import READY
 from tests.support.machine import FILES, Machine, open_bare_machine

@@ -22,7 +22,7 @@ from regsvc.core.errors import (
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import SubmittedAnswers, Submitter
-from regsvc.registration.steps import Application
+from regsvc.registration.validation import Application
 from regsvc.users.user_details import AnsweredQuestion
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer

@@ -18,7 +18,7 @@ from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
 from regsvc.database.location import read_authme
 from regsvc.runtime.game_files import GameFileWatcher
-from regsvc.runtime.pending_restart import PendingRestart
+from regsvc.runtime.reload import PendingRestart
 from tests.support.authme.game_server import GameServer, write_game_server
 
 SETTINGS = """

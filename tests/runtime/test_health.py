@@ -17,7 +17,7 @@ from regsvc.database.models import OutboxEntry
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.health import BridgeState, Health, HealthStatus
 from regsvc.runtime.installation import InstallationWatch
-from regsvc.runtime.pending_restart import PendingRestart
+from regsvc.runtime.reload import PendingRestart
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import ManualClock
 

@@ -12,7 +12,7 @@ import pytest
 
 from regsvc.config.sections import LogSection
 from regsvc.core.errors import DatabaseUnavailable
-from regsvc.database.outage_log import OutageLog
+from regsvc.database.engine import OutageLog
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import JournalLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words

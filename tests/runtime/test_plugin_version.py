@@ -4,7 +4,7 @@ import asyncio
 import threading
 from datetime import timedelta
 
-from regsvc.runtime.plugin_version import PluginVersionCache
+from regsvc.runtime.updates import PluginVersionCache
 
 
 class Disk:

@@ -11,8 +11,7 @@ from peewee import Database
 from regsvc.auth.hashing import HashPool
 from regsvc.core.errors import Overloaded
 from regsvc.database.engine import Worker
-from regsvc.runtime.loop_lag import LoopLag
-from regsvc.runtime.metrics import QueueCollector
+from regsvc.runtime.metrics import LoopLag, QueueCollector
 
 
 class Busy:

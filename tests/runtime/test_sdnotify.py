@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.runtime.sdnotify import notify, watchdog_interval
+from regsvc.cli.serve import notify, watchdog_interval
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, PortClosed
 from regsvc.doctor.finding import Finding
-from regsvc.doctor.languages import read_words
+from regsvc.doctor.report import read_words
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
 from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.authme.game_server import GameServer

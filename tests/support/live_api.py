@@ -30,8 +30,7 @@ from regsvc.registration.chat.linking import NoChat
 from regsvc.registration.questionnaire.service import NoQuestionnaire
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.plugin_version import PluginVersionCache
-from regsvc.runtime.updates import Updates
+from regsvc.runtime.updates import PluginVersionCache, Updates
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,12 +11,10 @@ from typing import Any
 from peewee import Database
 
 from regsvc.app.mail import mail_retry_policy
-from regsvc.auth.application_tokens import ApplicationTokens
-from regsvc.auth.derived_secrets import DerivedSecrets
-from regsvc.auth.guess_limits import GuessLimits
+from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.auth.verification_codes import GuessLimits, VerificationCodes
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
@@ -25,14 +23,13 @@ from regsvc.core.i18n.translations import load_translations
 from regsvc.core.units import RateLimit
 from regsvc.database.models import BaseModel, Review, User
 from regsvc.notifications.delivery import DeliveryWorker
-from regsvc.notifications.mail.backend import MailBackend
-from regsvc.notifications.mail.next_steps import NextSteps
+from regsvc.notifications.mail.http_backend import MailBackend
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.notifications.mail.renderer import MailRenderer
+from regsvc.notifications.mail.renderer import MailRenderer, NextSteps
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, MailTransport
 from regsvc.notifications.outbox import Outbox
-from regsvc.users.reapplication import find_reapply_at_after
+from regsvc.users.retention import find_reapply_at_after
 from tests.support.manual_clock import ManualClock
 from tests.support.watched_worker import WAIT, WatchedWorker
 

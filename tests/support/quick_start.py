@@ -227,10 +227,9 @@ def _become(command: dict[str, Any]) -> None:
 def _main(commands: int) -> None:
     import companion  # noqa: F401
     import regsvc.cli.commands
-    import regsvc.cli.doctor
-    import regsvc.cli.install.options
-    import regsvc.cli.serve_command
-    import regsvc.cli.shipped  # noqa: F401
+    import regsvc.cli.install.installing
+    import regsvc.cli.serve
+    import regsvc.cli.shipped_files  # noqa: F401
     from regsvc.core.i18n.translation_files import read_built_in_texts
     from regsvc.notifications.mail.templates import read_built_in_templates
 

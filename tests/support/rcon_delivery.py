@@ -6,8 +6,7 @@ from functools import partial
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.core.i18n.translations import load_translations
 from regsvc.notifications.outbox import Outbox, OutboxMessage
-from regsvc.notifications.rcon.address import find_rcon_address
-from regsvc.notifications.rcon.queue import KIND
+from regsvc.notifications.rcon.queue import KIND, find_rcon_address
 from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
 from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure
 from tests.support.services import ServiceHarness

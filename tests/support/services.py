@@ -29,7 +29,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import AuditEntry, Link, OutboxEntry, Player, Session, User
 from regsvc.notifications.mail.renderer import NothingToSend
 from regsvc.notifications.mail.transport import MailStore
-from regsvc.registration.steps import Application
+from regsvc.registration.validation import Application
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.users.rejections import Rejections
-from regsvc.users.user_list import UserList
+from regsvc.users.user_list import Rejections, UserList
 from regsvc.users.user_query import UserQuery
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer

@@ -5,7 +5,7 @@ from datetime import timedelta
 from peewee import Database
 
 from regsvc.database.models import Review, User
-from regsvc.users.waiting_line import UsualWait, find_places
+from regsvc.registration.applications.status import UsualWait, find_places
 from tests.support.database_fixtures import MakeUser
 from tests.support.manual_clock import ManualClock
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from regsvc.config.sections import Config, RegistrationSection, ServerSection
-from regsvc.web.announcement import ANNOUNCEMENT_COOKIE, split_links
-from regsvc.web.pages import OWN_PAGES, PAGES
+from regsvc.web.pages import ANNOUNCEMENT_COOKIE, OWN_PAGES, PAGES, split_links
 from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_services
 

@@ -14,8 +14,7 @@ from regsvc.config.sections import Config, HttpSection, ServerSection
 from regsvc.core.errors import REFUSALS
 from regsvc.core.i18n.translations import load_translations
 from regsvc.web.base import CONTENT_SECURITY_POLICY
-from regsvc.web.chat_page import CHAT_PAGE
-from regsvc.web.pages import PAGES
+from regsvc.web.pages import CHAT_PAGE, PAGES
 from tests.support.each import assert_each
 from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_services

@@ -16,7 +16,7 @@ from regsvc.api.handlers.registration import ApplicationToken, Status
 from regsvc.api.types.messages import Email, EpochMilliseconds, Output, Reply, Request, Username
 from regsvc.core import errors
 from regsvc.registration.applications.status import ApplicationStatus
-from regsvc.runtime.server_sent_events import HEARTBEAT, PREAMBLE, encode_event
+from regsvc.runtime.events import HEARTBEAT, PREAMBLE, encode_event
 from regsvc.users.user_details import AnsweredQuestion
 
 

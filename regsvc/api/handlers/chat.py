@@ -21,8 +21,7 @@ from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.registration.chat.auth_requests import Initiator
-from regsvc.registration.chat.linking import AuthorizationResponse
-from regsvc.registration.chat.unlinking import UnlinkProof
+from regsvc.registration.chat.linking import AuthorizationResponse, UnlinkProof
 
 # Browsers accept a `__Host-` cookie only over HTTPS and from this exact host, so no sibling domain can set it.
 

@@ -12,7 +12,7 @@ from regsvc.api.endpoint import endpoint
 from regsvc.api.types.messages import EpochMilliseconds, Output, Reply, Request, milliseconds_of
 from regsvc.core.addresses import is_loopback
 from regsvc.core.errors import Refusal, UnknownPath
-from regsvc.doctor.languages import in_language
+from regsvc.doctor.report import in_language
 from regsvc.runtime.metrics import CONTENT_TYPE
 
 

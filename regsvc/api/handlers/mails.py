@@ -24,8 +24,7 @@ from regsvc.api.types.messages import (
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.database.audit import Actor
-from regsvc.notifications.mail.history import WAITING
-from regsvc.notifications.mail.resend import ResentMail
+from regsvc.notifications.mail.history import WAITING, ResentMail
 
 MAX_RESENT = 100
 

@@ -24,7 +24,7 @@ from regsvc.api.types.messages import (
 )
 from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core import errors
-from regsvc.registration.steps import Application
+from regsvc.registration.validation import Application
 
 Status = Annotated[
     str, Meta(extra_json_schema={"enum": ["pending", "approved", "rejected", "banned"]}, examples=["approved"])

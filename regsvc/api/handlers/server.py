@@ -14,8 +14,7 @@ from regsvc import __version__
 from regsvc.api.base import ApiHandler, to_reply
 from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
 from regsvc.api.types.messages import EpochMilliseconds, Output, Reply, epoch_milliseconds
-from regsvc.runtime.game_status import LastStatus
-from regsvc.runtime.join_help import BedrockServer, make_join_help
+from regsvc.runtime.game_status import BedrockServer, LastStatus, make_join_help
 
 VersionText = Annotated[str, Meta(examples=["1.2.0"])]
 PluginVersionText = Annotated[str, Meta(examples=["5.6.0-beta2"])]

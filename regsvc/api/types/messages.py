@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.core.names import clean_name
+from regsvc.core.text import clean_name
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,16 +1,16 @@
 """Collect the settings of an installation: from options, the config that is there, questions, and the machine."""
 
 import argparse
+import asyncio
+import getpass
 import pwd
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from regsvc.cli.install.detection import find_free_port, find_game_directory, find_other_server, find_owner
-from regsvc.cli.install.mail_trial import send_test_mail
-from regsvc.cli.install.problem import InstallProblem
-from regsvc.cli.install.questions import Terminal
 from regsvc.cli.install.settings import (
     BASE_URL,
     GAME_DIRECTORY,
@@ -21,14 +21,89 @@ from regsvc.cli.install.settings import (
     MAIL_USERNAME,
     OPTIONS,
     PORT,
+    InstallProblem,
     Settings,
+    find_free_port,
+    find_game_directory,
+    find_other_server,
+    find_owner,
     help_of,
     key_of,
     parse_option,
     parse_setting,
     read_values,
 )
+from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
+from regsvc.core.email_address import parse_email
+from regsvc.core.errors import InvalidEmail
+from regsvc.notifications.mail.backends import make_mail_backend
+from regsvc.notifications.mail.http_backend import (
+    MailServerUnavailable,
+    PermanentMailFailure,
+    TemporaryMailFailure,
+)
+
+
+def send_test_mail(values: Mapping[str, object], password: str | None, address: str) -> str | None:
+    """Send a mail through the mail server in `values`, by "section.key"; return why it failed, or None.
+
+    Raises `ConfigError` if the values do not fit together.
+    """
+    mail = {key: value for key, value in values.items() if key.startswith("mail.")} | {"mail.backend": "smtp"}
+    if password is not None:
+        mail.pop("mail.password_file", None)
+        mail["mail.password"] = password
+    config = load_config(None, {}, mail)
+    backend = make_mail_backend(config.mail, None)
+    try:
+        recipient = parse_email(address)
+    except InvalidEmail:
+        return f"{address} is no e-mail address"
+    message = EmailMessage()
+    message["Subject"] = "Test mail of the companion"
+    message["From"] = backend.sender
+    message["To"] = recipient.envelope
+    message["Date"] = formatdate()
+    message["Message-ID"] = make_msgid(domain="companion.invalid")
+    message.set_content("This mail server accepts mails from the companion.\n")
+    try:
+        asyncio.run(backend.send(message, recipient))
+    except (PermanentMailFailure, TemporaryMailFailure, MailServerUnavailable) as error:
+        return str(error)
+    return None
+
+
+T = TypeVar("T")
+
+
+class Terminal:
+    """The host's terminal: questions and answers."""
+
+    def ask(self, question: str, default: object, parse: Callable[[str], T], *, is_optional: bool = False) -> T | None:
+        """Ask until `parse` accepts the answer; an empty answer is the default.
+
+        Returns None for an empty answer to an optional question. `parse` raises ValueError with a sentence.
+        """
+        hint = f" [{default}]" if default else ""
+        while True:
+            answer = input(f"{question}{hint}: ").strip()
+            if not answer and is_optional and not default:
+                return None
+            try:
+                return parse(answer or str(default or ""))
+            except ValueError as error:
+                print(f"  {error}")
+
+    def ask_secret(self, question: str) -> str:
+        """Ask for a secret, which is not shown."""
+        return getpass.getpass(f"{question} (not shown): ")
+
+    def confirm(self, question: str, *, default: bool) -> bool:
+        """Ask a question that is answered with yes or no."""
+        answer = input(f"{question} [{'Y/n' if default else 'y/N'}]: ").strip().lower()
+        return answer.startswith("y") if answer else default
+
 
 _TLS_PORT: Final = 465
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from regsvc.cli.install.problem import InstallProblem
+from regsvc.cli.install.settings import InstallProblem
 from regsvc.config.places import SystemPlaces
 
 _NAME: Final = "installed.json"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from regsvc.cli.install.problem import InstallProblem
+from regsvc.cli.install.settings import InstallProblem
 
 _SYSTEMD_RUNS: Final = Path("/run/systemd/system")
 

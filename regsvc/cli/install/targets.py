@@ -3,17 +3,35 @@
 import grp
 import pwd
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from regsvc.cli.install.config_text import fill_sample
-from regsvc.cli.install.detection import AUTHME, writes_authme_file
-from regsvc.cli.install.settings import BASE_URL, MAIL_HOST, PORT, Settings
+from regsvc.cli.install.settings import AUTHME, BASE_URL, MAIL_HOST, PORT, Settings, writes_authme_file
 from regsvc.cli.shipped_files import read_shipped
+from regsvc.config.key_types import to_toml
 from regsvc.config.places import LOCATION_FILE, SystemPlaces
+
+
+def fill_sample(sample: str, values: Mapping[str, object]) -> str:
+    """Return the sample config with these values by "section.key"; a secret's `key_file` takes the place of the key.
+
+    Keys that the sample does not list are left out.
+    """
+    section = ""
+    lines = []
+    for line in sample.splitlines():
+        if header := re.fullmatch(r"\[(\w+)\]", line):
+            section = header[1]
+        default = re.match(r"#(\w+) = ", line)
+        for name in (default[1], f"{default[1]}_file") if default else ():
+            if f"{section}.{name}" in values:
+                line = f"{name} = {to_toml(values[f'{section}.{name}'])}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
 
 BACKUPS: Final = Path("/var/backups")
 UNITS: Final = Path("/etc/systemd/system")

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from regsvc.cli.install.changes import Tree
-from regsvc.cli.install.problem import InstallProblem
-from regsvc.cli.install.questions import Terminal
+from regsvc.cli.install.collecting import Terminal
 from regsvc.cli.install.record import InstallRecord, read_record, record_file, record_text
 from regsvc.cli.install.service import Systemd, program_command, run_companion
-from regsvc.cli.install.settings import read_values, state_dir_of
+from regsvc.cli.install.settings import InstallProblem, read_values, state_dir_of
 from regsvc.cli.install.targets import BACKUPS, UNITS, Target, backup_timer, drop_in_file, is_template, shared_units
 from regsvc.config.places import LOCATION_FILE, SystemPlaces, is_installation
 from regsvc.config.sections import ConfigError

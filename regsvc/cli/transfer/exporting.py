@@ -10,9 +10,8 @@ from typing import Any, Final, Literal, TextIO
 
 from peewee import Database
 
-from regsvc.cli.transfer.csv_text import to_cell
 from regsvc.cli.transfer.database_rows import DatabaseRows
-from regsvc.cli.transfer.output import STANDARD_OUTPUT, open_output
+from regsvc.cli.transfer.output import STANDARD_OUTPUT, open_output, to_cell
 from regsvc.cli.transfer.tables import CHUNK_ROWS, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress

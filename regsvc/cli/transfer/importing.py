@@ -14,7 +14,7 @@ from regsvc.cli.transfer.user_files import ImportedUser, RecordError, Unreadable
 from regsvc.cli.transfer.user_writer import CheckedUser, UserWriter, is_only_adopted
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, PENDING, REJECTED, User
 from regsvc.sync.reconciler import Reconciler

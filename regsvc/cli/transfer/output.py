@@ -1,5 +1,6 @@
 """Output of an export: standard output, a pipe, or a file that appears only when it is complete."""
 
+import getpass
 import os
 import sys
 from collections.abc import Iterator
@@ -49,3 +50,38 @@ def _writing_into(path: Path) -> Iterator[TextIO]:
         raise
     except OSError as error:
         raise TransferProblem(f"{path} cannot be written: {error.strerror}.") from error
+
+
+_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+_MARK: Final = "'"
+
+
+def to_cell(value: object) -> str:
+    """Convert a value: None becomes an empty cell, a boolean yes or no."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    # text that already begins with the mark is marked, too, so that removing one mark always restores it
+    return f"{_MARK}{text}" if text.startswith((*_FORMULAS, _MARK)) else text
+
+
+def from_cell(cell: str) -> str:
+    """Reverse `to_cell` for text. A leading ' that marks nothing is kept."""
+    return cell[1:] if cell[:1] == _MARK and cell[1:2] in (*_FORMULAS, _MARK) and len(cell) > 1 else cell
+
+
+STANDARD_INPUT: Final = "-"
+
+
+def read_url(value: str, title: str) -> str:
+    """Return the value, or for "-" the next line of standard input: other users can see a command line.
+
+    `title` is the prompt on a terminal.
+    """
+    if value != STANDARD_INPUT:
+        return value
+    if sys.stdin.isatty():
+        return getpass.getpass(f"{title} (not shown): ").strip()
+    return sys.stdin.readline().strip()

@@ -20,8 +20,7 @@ from peewee import (
     IntegerField,
 )
 
-from regsvc.database.fields import UNKNOWN, UtcDateTimeField
-from regsvc.database.models import MODELS, DigestBucket, Lease, Migration, SyncState
+from regsvc.database.models import MODELS, UNKNOWN, DigestBucket, Lease, Migration, SyncState, UtcDateTimeField
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO, cast
 
-from regsvc.cli.transfer.csv_text import from_cell
 from regsvc.cli.transfer.json_stream import read_json_records
+from regsvc.cli.transfer.output import from_cell
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.core.clock import from_epoch_ms, to_milliseconds
-from regsvc.core.names import clean_name
+from regsvc.core.text import clean_name
 from regsvc.database.models import APPROVED, BANNED, PENDING, STATUSES
 
 Format = Literal["csv", "json"]

@@ -13,7 +13,7 @@ from regsvc.cli.transfer.user_files import ImportedQuestionnaire, ImportedUser
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import ChatAccountTaken
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import insert_rows, select_rows
 from regsvc.database.models import APPROVED, BANNED, StoredQuestionnaire, User

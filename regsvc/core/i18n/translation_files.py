@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from plugin_bridge.regular_files import require_regular_file
+from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n.languages import is_language_tag, normalize_tag
-from regsvc.core.startup_error import StartupError
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.units import RateLimit
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, check
-from regsvc.notifications.mail.limits import Budget, total_of
+from regsvc.notifications.mail.queue import Budget, total_of
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
 _SET_UP: Final = (

@@ -25,17 +25,16 @@ from plugin_bridge.server.files import (
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.sections import AuthSection, Config, ConfigError, GameServer
 from regsvc.core.i18n.sentences import Sentence
-from regsvc.core.names import name_key
+from regsvc.core.text import name_key
 from regsvc.database.location import DatabaseLocation, read_authme, read_other_authmes, resolve_location
 from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.own_tables import OwnTables
-from regsvc.doctor.facts.player_row_counts import PlayerRowCounts
-from regsvc.doctor.facts.player_table import PlayerTable
+from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
 from regsvc.doctor.facts.running_daemon import RunningDaemon, find_running_daemon
 from regsvc.notifications.mail.backends import make_mail_backend
-from regsvc.notifications.rcon.address import find_rcon_address
+from regsvc.notifications.rcon.queue import find_rcon_address
 
 
 class Source(StrEnum):

@@ -9,9 +9,8 @@ from typing import Any, Final, get_args
 
 from regsvc.auth.limit_windows import WindowKey, Windows
 from regsvc.database.dates import UnreadableDate, dates_of, unreadable_dates_sql
-from regsvc.database.fields import UtcDateTimeField
 from regsvc.database.migrator import MIGRATION, list_migrations
-from regsvc.database.models import RateLimitWindow
+from regsvc.database.models import RateLimitWindow, UtcDateTimeField
 from regsvc.doctor.facts.readonly_db import (
     DatabaseMigrating,
     DatabaseUnreadable,
@@ -19,7 +18,7 @@ from regsvc.doctor.facts.readonly_db import (
     Row,
     StatementTimeout,
 )
-from regsvc.notifications.mail.limits import Budget, total_of
+from regsvc.notifications.mail.queue import Budget, total_of
 
 _NO_SUCH_TABLE: Final = 1146
 MAX_NAMES: Final = 3

@@ -6,24 +6,19 @@ No error repeats what the service wrote: that may quote our key, or the mail wit
 import hashlib
 import ssl
 import uuid
+from abc import ABC, abstractmethod
 from datetime import timedelta
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import parseaddr
-from typing import Final
+from typing import ClassVar, Final
 
-from regsvc.config.body_template import parse_body_template
 from regsvc.config.sections import MailSection
+from regsvc.config.value_checks import parse_body_template
 from regsvc.core import clock
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.http_client import HttpClient, LostAnswer, NoResponse, PrivateAddress, Response
-from regsvc.notifications.mail.backend import (
-    MailBackend,
-    MailServerUnavailable,
-    PermanentMailFailure,
-    TemporaryMailFailure,
-)
 from regsvc.notifications.mail.http_services import (
     ApiMail,
     ApiRequest,
@@ -33,6 +28,49 @@ from regsvc.notifications.mail.http_services import (
     MailService,
     Resend,
 )
+
+
+class PermanentMailFailure(Exception):
+    """The server will never accept this mail; `str()` is the server's reply."""
+
+
+class TemporaryMailFailure(Exception):
+    """The server does not accept this mail now; `str()` is the server's reply."""
+
+    def __init__(self, reply: str, retry_after: timedelta | None = None) -> None:
+        """`retry_after` is the minimum wait that the server asked for; None: it named none."""
+        super().__init__(reply)
+        self.retry_after = retry_after
+
+
+class MailServerUnavailable(Exception):
+    """No mail can be sent at the moment, to any recipient; `str()` gives the reason."""
+
+    def __init__(self, reason: str, retry_after: timedelta | None = None) -> None:
+        """`retry_after` is the minimum wait that the server asked for; None: it named none."""
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class MailBackend(ABC):
+    """Interface of mail backends. `sender` is their From address, with or without a display name."""
+
+    is_available: ClassVar[bool] = True
+
+    def __init__(self, sender: str) -> None:
+        self.sender = sender
+
+    @abstractmethod
+    async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
+        """Send the mail; returns once it has been accepted.
+
+        Raises `PermanentMailFailure`, `TemporaryMailFailure` or `MailServerUnavailable`.
+        """
+
+    async def find_problem(self, limit: timedelta) -> str | None:
+        """Return why no mail can be sent now and what to do, or None. Sends nothing; takes `limit` at most."""
+        return None
+
 
 _TIMEOUT: Final = timedelta(seconds=30)  # of a whole request
 _KEPT: Final = 4096  # bytes of an answer: enough for its error code

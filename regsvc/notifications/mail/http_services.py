@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import msgspec
 
-from regsvc.config.body_template import BodyTemplate
+from regsvc.config.value_checks import BodyTemplate
 from regsvc.core.http_client import Response
 
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}

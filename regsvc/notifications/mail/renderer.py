@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email.headerregistry import Address, HeaderRegistry
@@ -12,6 +12,7 @@ from email.utils import parseaddr
 from typing import Any, Final
 from urllib.parse import urljoin
 
+from regsvc.auth.derived_secrets import ApplicationTokens, application_address
 from regsvc.auth.password_links import LIFETIMES, LinkPurpose, PasswordLinks, link_address
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.host_style import accent_of
@@ -19,10 +20,59 @@ from regsvc.config.sections import Config
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import PENDING, Link, Review, User
-from regsvc.notifications.mail.next_steps import NextSteps
 from regsvc.notifications.mail.templates import MailTemplates, Values
 from regsvc.notifications.outbox import Outbox, OutboxMessage
 from regsvc.notifications.transport import Drop
+
+_PAGES: Final[Mapping[str, str]] = {
+    "already_registered": "/account",
+    "approved": "/server",
+    "rejected": "/register",
+    "banned": "/",
+    "unbanned": "/server",
+    "ban_ended": "/server",
+    "ban_ended_unapproved": "/account",
+    "deleted": "/",
+    "email_changed": "/",
+    "totp_enabled": "/account",
+    "totp_disabled": "/account",
+    "totp_reset": "/account",
+    "account_deleted": "/",
+    "digest": "/admin#queue",
+    "mail_test": "/",
+}
+"""The page that each mail leads to. A mail with a code leads back to the page that asked for it, which is open."""
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """Next steps of players and operators after reading a mail. `base_url` has no trailing slash."""
+
+    base_url: str
+    game_address: str | None
+    """The address that players type into the game; None: the host has set none."""
+    has_own_pages: bool
+    """Whether the built-in pages exist; otherwise mails lead to the home page of the host's own front end."""
+    application_tokens: ApplicationTokens
+    find_reapply_at: Callable[[Review], datetime | None]
+    """Return when the name of the rejected registration is free again; None if it already is."""
+    word_reason: Callable[[str | None, str], str | None]
+    """Return the reason of a decision in words of a language (`Translations.reason`)."""
+    offered_language: Callable[[str], str]
+    """Return the language to write in to a user with this one (`Translations.offered_for`)."""
+
+    def find_link(self, mail: str) -> str | None:
+        """Return the address of the page that this mail leads to, if any."""
+        page = _PAGES.get(mail)
+        if page is None:
+            return None
+        return self.base_url + (page if self.has_own_pages else "/")
+
+    def make_application_link(self, user: User) -> tuple[str, str]:
+        """Return the address of the page of the user's application, which exists on every host, and the token in it."""
+        token = self.application_tokens.token_of(user)
+        return application_address(self.base_url, token), token
+
 
 _MAX_LISTED = 30
 """How many names a digest lists; further ones are only counted."""

@@ -21,8 +21,8 @@ from string import Template
 from typing import Final
 
 from plugin_bridge.regular_files import require_regular_file
+from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
-from regsvc.core.startup_error import StartupError
 from regsvc.core.text import strip_invisible
 
 MAILS: Final[Mapping[str, frozenset[str]]] = {

@@ -8,7 +8,7 @@ from peewee import Database
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.database.cluster import catch_up
 from regsvc.database.engine import Worker
-from regsvc.notifications.mail.backend import (
+from regsvc.notifications.mail.http_backend import (
     MailBackend,
     MailServerUnavailable,
     PermanentMailFailure,
@@ -16,8 +16,7 @@ from regsvc.notifications.mail.backend import (
 )
 from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS
-from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome
-from regsvc.notifications.store import OutboxStore
+from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome
 from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 
 

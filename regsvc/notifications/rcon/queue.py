@@ -9,16 +9,39 @@ that is down neither holds up the others nor makes them repeat anything. A row w
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
-from regsvc.config.sections import OnBan
+from plugin_bridge.server.files import ServerProperties
+from plugin_bridge.server.rcon import RconAddress
+from regsvc.config.sections import GameServer, OnBan
+from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.outbox import Outbox
-from regsvc.notifications.rcon.address import FindAddress
+
+FindAddress = Callable[[], RconAddress | None]
+"""Function that returns the address of one console, or None while it is off."""
+
+
+def find_rcon_address(game: GameServer, properties: ServerProperties | None) -> RconAddress | None:
+    """Return the console's address; None where `rcon` is off, or "auto" and the server does not enable RCON.
+
+    `properties` None: the file is missing or unreadable, and the server's own defaults count, with RCON off. A
+    server that listens on all interfaces is contacted on loopback: it runs on this machine.
+    """
+    known = properties or ServerProperties()
+    is_given = game.directory is None and bool(game.rcon_host and game.rcon_password)
+    if game.rcon is False or (game.rcon == "auto" and not (known.rcon_enabled or is_given)):
+        return None
+    return RconAddress(
+        game.rcon_host or connect_host(known.rcon_ip or known.server_ip),
+        game.rcon_port or known.rcon_port,
+        game.rcon_password or known.rcon_password,
+    )
+
 
 KIND: Final = "rcon"
 

@@ -24,10 +24,8 @@ from plugin_bridge.server.rcon import (
 )
 from regsvc.core.clock import Clock
 from regsvc.core.i18n.translations import Translations
-from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome, RetryPolicy
-from regsvc.notifications.rcon.address import FindAddress
-from regsvc.notifications.rcon.queue import KICK_FIRST
-from regsvc.notifications.store import OutboxStore
+from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome, RetryPolicy
+from regsvc.notifications.rcon.queue import KICK_FIRST, FindAddress
 from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport
 
 log = logging.getLogger(__name__)

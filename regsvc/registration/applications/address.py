@@ -1,19 +1,53 @@
 """Correction of addresses that nothing proves, while their applications wait for review."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from peewee import Database
+
 from regsvc.accounts.captcha.captcha import CaptchaProof, Captchas
+from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy
-from regsvc.core.errors import NotEnabled
+from regsvc.core.errors import ApplicationNotFound, NotEnabled, QuestionnaireFailed, WrongStatus
 from regsvc.database.audit import Audit
+from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
-from regsvc.database.models import User
-from regsvc.notifications.mail.limits import MailLimits
-from regsvc.registration.applications.pending import PendingApplications
-from regsvc.registration.applications.status import may_correct_email
+from regsvc.database.models import PENDING, User
+from regsvc.notifications.mail.queue import MailLimits
+from regsvc.registration.applications.status import Applications, ApplicationStatus, may_correct_email
+from regsvc.registration.questionnaire.questions import Answer
+from regsvc.registration.questionnaire.service import Questionnaires, Submitter
+
+
+@dataclass(frozen=True)
+class PendingApplications:
+    """The users who wait for review, by the tokens of their applications. Blocking."""
+
+    database: Database
+    tokens: ApplicationTokens
+
+    @contextmanager
+    def locked(self, token: str) -> Iterator[User]:
+        """Begin a transaction and yield the user of this token, locked while pending.
+
+        The token is verified before, so that a guess locks nothing, and after, as the lock may have waited for a change
+        that ended it. Raises `ApplicationNotFound` and `WrongStatus`.
+        """
+        with self.database.atomic():
+            select_rows(self.database, User, [User.id], User.id, [self._find_user(token).id], for_update=True)
+            user = self._find_user(token)
+            if user.status != PENDING:
+                raise WrongStatus(user.status)
+            yield user
+
+    def _find_user(self, token: str) -> User:
+        user = self.tokens.find_users([token]).get(token)
+        if user is None:
+            raise ApplicationNotFound
+        return user
 
 
 @dataclass(frozen=True)
@@ -59,3 +93,43 @@ class AddressCorrection:
             User.update(email=user.email, email_key=None).where(User.id == user.id).execute()
             self.audit.record("user.email_changed", user.username, user.username, {"why": "corrected"}, caller.address)
         return CorrectedAddress(address.display, self.pending.tokens.token_of(user))
+
+
+@dataclass(frozen=True)
+class AnswerChanges:
+    """Replacement of answers by others that pass the questionnaire; of others the earlier ones stay."""
+
+    pending: PendingApplications
+    worker: Worker
+    statuses: Applications
+    questionnaires: Questionnaires
+    audit: Audit
+    wake: Callable[[], None]
+    """Wakes the open streams."""
+
+    async def change(self, token: str, answers: Mapping[str, Answer], caller: Caller) -> ApplicationStatus:
+        """Replace the answers and return the application.
+
+        Raises `ApplicationNotFound`, `WrongStatus`, `NotEnabled` where no questions were asked, and what a submission
+        of answers raises. Failed answers start the same wait, of the proven address, and raise `QuestionnaireFailed`.
+        """
+        address = await self.worker.run(self._find_address, token)
+        submitted = await self.questionnaires.submit(answers, Submitter(caller, address=address))
+        if not submitted.is_passed:
+            wait = round(submitted.wait.total_seconds())
+            raise QuestionnaireFailed(submitted.score, submitted.pass_score, wait)
+        await self.worker.run(self._replace, token, submitted.token, caller)
+        self.wake()
+        return await self.statuses.find(token)
+
+    def _find_address(self, token: str) -> str | None:
+        """Return the key of the address that the applicant has proven, or None."""
+        with self.pending.locked(token) as user:
+            if self.questionnaires.find_result_of(user.id) is None:
+                raise NotEnabled
+            return str(user.email_key) if user.is_email_verified else None
+
+    def _replace(self, token: str, submitted: str, caller: Caller) -> None:
+        with self.pending.locked(token) as user:
+            self.questionnaires.replace_result_of(user.id, submitted)
+            self.audit.record("user.answers_changed", user.username, user.username, ip=caller.address)

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from regsvc.registration.applications.address import AddressCorrection
-from regsvc.registration.applications.answers import AnswerChanges
+from regsvc.registration.applications.address import AddressCorrection, AnswerChanges
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
 

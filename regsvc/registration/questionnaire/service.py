@@ -21,7 +21,7 @@ from regsvc.database.engine import Worker
 from regsvc.registration.questionnaire.questions import Answer, Evaluation, Questionnaire, ScoredAnswer, TextQuestion
 from regsvc.registration.questionnaire.results import QuestionnaireResults, record_answer
 from regsvc.registration.questionnaire.scorer import Scorer, TextAnswer
-from regsvc.registration.steps import Application, RegistrationStep
+from regsvc.registration.validation import Application, RegistrationStep
 from regsvc.users.user_details import QuestionnaireResult
 
 

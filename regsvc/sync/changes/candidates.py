@@ -11,10 +11,10 @@ from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.dates import is_readable
 from regsvc.database.models import BANNED, PRESENT, Player, User
+from regsvc.sync.accounts_loader import PAGE, pages_of, rows_in_order
 from regsvc.sync.changes.run_inputs import RunInputs, UserTally
 from regsvc.sync.changes.shared_rows import SharedRows
 from regsvc.sync.changes.table_digest import TableChanges
-from regsvc.sync.paging import PAGE, pages_of, rows_in_order
 
 _NAMES: Final = 2_000
 """Names alone are read in longer pages."""

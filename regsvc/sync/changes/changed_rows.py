@@ -8,7 +8,7 @@ from peewee import Database, SqliteDatabase
 
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import Player, User
-from regsvc.sync.paging import pages_of, rows_in_order
+from regsvc.sync.accounts_loader import pages_of, rows_in_order
 
 
 class ChangeMark(NamedTuple):

@@ -15,7 +15,7 @@ from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.table_checksums import EMPTY, LOWER_HALF, Bucket, StoredChecksums, Totals
 from regsvc.database.bulk import execute_many
 from regsvc.database.models import DigestBucket
-from regsvc.sync.paging import pages_of
+from regsvc.sync.accounts_loader import pages_of
 
 FULL_EVERY: Final = timedelta(days=1)
 """Longest time between two runs that look at every row."""

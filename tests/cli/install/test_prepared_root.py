@@ -13,9 +13,9 @@ import pytest
 
 from companion import main
 from regsvc.cli.command_line import INSTALL_COMMANDS
-from regsvc.cli.install.config_text import fill_sample
-from regsvc.cli.install.problem import InstallProblem
 from regsvc.cli.install.service import require_program_for
+from regsvc.cli.install.settings import InstallProblem
+from regsvc.cli.install.targets import fill_sample
 from regsvc.cli.shipped_files import read_shipped
 from tests.support.command_line import Finished
 from tests.support.other_user import USER_ID
