@@ -24,6 +24,7 @@ from regsvc.config.sections import Config
 from regsvc.core.errors import Refusal
 from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
 from regsvc.database.migrator import MigrationRunning
+from regsvc.notifications.mail.transport import send_test_mail
 from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
 
@@ -89,14 +90,14 @@ def _run_stateless(args: argparse.Namespace, config: Config) -> int:
             return _check_config(config, app.context)
         if args.command == "mail-test":
             return _mail_test(args.address, app)
-        return run_game_command(args.command, app.game_parts)
+        return run_game_command(args.command, app)
     except Refusal as refusal:
         return _print_refusal(refusal, app)
 
 
 def _print_refusal(refusal: Refusal, app: App) -> int:
     language = app.context.config.server.language
-    print(f"companion: {app.runtime_parts.translations.refusal(refusal, language)}", file=sys.stderr)
+    print(f"companion: {app.translations.refusal(refusal, language)}", file=sys.stderr)
     return 1
 
 
@@ -134,10 +135,10 @@ def _check_config(config: Config, context: AppContext) -> int:
 
 
 def _digest(app: App) -> int:
-    print(f"mails to admins: {app.mail_parts.admin_digest.run()}")
+    print(f"mails to admins: {app.admin_digest.run()}")
     if not app.context.config.mail.admins:
         print("no mail is sent: mail.admins is empty", file=sys.stderr)
-    elif not app.mail_parts.backend.is_available:
+    elif not app.mail_backend.is_available:
         print("no mail is sent: mail is switched off (mail.backend)", file=sys.stderr)
     return 0
 
@@ -147,7 +148,7 @@ def _unlock_all(app: App) -> int:
         print(f"companion: {NO_AUTHME}: there are no players to unlock", file=sys.stderr)
         return 1
     with exclusive_state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
-        unlocked, failed = app.sync_parts.unlock_all.run()
+        unlocked, failed = app.unlock_all.run()
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:
         print("do not start the companion again: it would lock them again")
@@ -157,6 +158,7 @@ def _unlock_all(app: App) -> int:
 
 
 def _mail_test(address: str, app: App) -> int:
-    failure = asyncio.run(app.mail_parts.send_test(address, app.context.config.server.language))
+    language = app.context.config.server.language
+    failure = asyncio.run(send_test_mail(app.mail_backend, app.mail_renderer, address, language))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0

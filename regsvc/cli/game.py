@@ -5,45 +5,45 @@ import asyncio
 from plugin_bridge.server.files import ServerFileError
 from plugin_bridge.server.versions import is_newer
 from regsvc import __version__
-from regsvc.app.game import GameParts
+from regsvc.app.app import App
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.updates import Product
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 
 
-def run_game_command(command: str, game_parts: GameParts) -> int:
+def run_game_command(command: str, app: App) -> int:
     """Run one of these commands; return the exit status. Needs no database."""
-    return _updates(game_parts) if command == "updates" else _game_status(game_parts)
+    return _updates(app) if command == "updates" else _game_status(app)
 
 
-def _updates(game_parts: GameParts) -> int:
-    if not game_parts.updates.is_enabled:
+def _updates(app: App) -> int:
+    if not app.services.updates.is_enabled:
         print("update checks are off: updates.enabled is false")
         return 0
-    failures = asyncio.run(game_parts.updates.check())
-    installed: dict[Product, str | None] = {"companion": __version__, "plugin": asyncio.run(game_parts.plugin.get())}
+    failures = asyncio.run(app.services.updates.check())
+    installed: dict[Product, str | None] = {"companion": __version__, "plugin": asyncio.run(app.services.plugin.get())}
     for product, current in installed.items():
-        newest = _newest(game_parts, product, current, failures.get(product))
+        newest = _newest(app, product, current, failures.get(product))
         print(f"{_NAMES[product]}: {current or 'unknown version'} installed, {newest}")
     return 1 if failures else 0
 
 
-def _newest(game_parts: GameParts, product: Product, current: str | None, failure: str | None) -> str:
+def _newest(app: App, product: Product, current: str | None, failure: str | None) -> str:
     if failure is not None:
         return f"the newest version is unknown: {failure}"
-    published = game_parts.updates.latest.published.get(product)
+    published = app.services.updates.latest.published.get(product)
     if published is None:
         return "no update feed is configured"
     page = f" ({published.page})" if published.page and is_newer(published.version, current) else ""
     return f"the newest version is {published.version}{page}"
 
 
-def _game_status(game_parts: GameParts) -> int:
-    if not game_parts.has_game and not game_parts.network:
+def _game_status(app: App) -> int:
+    if not app.context.config.game.is_known and not app.services.network:
         print("the config does not say where the game server is: set game.directory or game.address")
         return 1
-    network = game_parts.network or {"": game_parts.game_status}
+    network = app.services.network or {"": app.services.game_status}
     return max([_server_status(name, status) for name, status in network.items()])
 
 

@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
-from plugin_bridge.server.files import ServerFileError
+from plugin_bridge.server.files import PropertiesFile, ServerFileError
 from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, fetch_status
+from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.game_address import GameAddress
+from regsvc.core.game_address import GameAddress, find_game_address
 
 log = logging.getLogger(__name__)
 
@@ -91,3 +93,25 @@ class GameStatus:
         except Exception as bug:
             log.error("pinging the game server failed unexpectedly: %s", describe_exception(bug))
         return None
+
+
+def make_game_statuses(config: Config, files: Mapping[str, PropertiesFile], now: Clock) -> dict[str, GameStatus]:
+    """Return the status of the main game server under "", and of each further one that the config tells how to reach.
+
+    `files`: the server.properties of each server (`Config.game_servers`).
+    """
+    return {
+        server: GameStatus(
+            partial(find_game_address, game.address, game.server_properties_path),
+            now,
+            is_hidden=partial(_is_status_hidden, files[server]),
+        )
+        for server, game in config.game_servers.items()
+        if not server or game.is_known
+    }
+
+
+def _is_status_hidden(properties: PropertiesFile) -> bool:
+    """Return whether the game server is set to answer no status pings. Blocking."""
+    current = properties.refresh()
+    return current is not None and not current.enable_status

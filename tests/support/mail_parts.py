@@ -10,7 +10,6 @@ from typing import Any
 
 from peewee import Database
 
-from regsvc.app.mail import mail_retry_policy
 from regsvc.auth.application_tokens import ApplicationTokens
 from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.auth.guess_limits import GuessLimits
@@ -28,7 +27,7 @@ from regsvc.notifications.mail.next_steps import NextSteps
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailStore, MailTransport
+from regsvc.notifications.mail.transport import MailStore, MailTransport, mail_retry_policy
 from regsvc.notifications.outbox import Outbox
 from regsvc.users.reapplication import find_reapply_at_after
 from tests.support.manual_clock import ManualClock

@@ -17,6 +17,7 @@ from regsvc.accounts.captcha.store import Challenge, ChallengeStore
 from regsvc.accounts.captcha.work import MAX_NUMBER, make_work
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.config.player_sections import CaptchaUse
+from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller
@@ -29,6 +30,9 @@ Use = Literal["register"] | CaptchaUse
 
 MAX_USES: Final = 5
 """Requests that one right answer serves: four refused ones, and one more."""
+
+MAX_WAITING_PICTURES: Final = 50
+"""Pictures that may wait for the thread; the last of them is drawn after about a tenth of a second."""
 
 _TOKEN_BYTES = 18
 _MAX_ANSWER = 64
@@ -77,6 +81,20 @@ class CaptchaPolicy:
     answer_limits: tuple[RateLimit, ...]
     work_limits: tuple[RateLimit, ...] = ()
     offers_work: bool = True
+
+
+def captcha_policy(config: Config) -> CaptchaPolicy:
+    """Return the policy of a config."""
+    captcha = config.captcha
+    at_registration: tuple[Use, ...] = ("register",) if "captcha" in config.registration.methods else ()
+    return CaptchaPolicy(
+        required_for=frozenset({*at_registration, *captcha.also_for}),
+        valid=captcha.valid,
+        picture_limits=captcha.pictures_per_client,
+        answer_limits=captcha.answers_per_client,
+        work_limits=captcha.work_per_client,
+        offers_work=captcha.without_picture,
+    )
 
 
 class Captchas:

@@ -3,9 +3,13 @@
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from regsvc.auth.rate_limits import hash_key
 from regsvc.core.clock import Clock
+
+_SHARE: Final = 100
+_LEAST: Final = 10
 
 
 @dataclass(slots=True)
@@ -21,14 +25,15 @@ class Challenge:
 class ChallengeStore:
     """Challenges by their tokens. For the event loop only: not thread-safe.
 
-    A client has at most `max_per_client`, beyond which its oldest is evicted. At `max_total` the oldest of the client
+    A client has at most `max_per_client`, a hundredth of `max_total` and ten in any case if it is not given, beyond
+    which its oldest is evicted. At `max_total` the oldest of the client
     with the most is evicted, so that a client with one never loses it to a client with many. About 1 KB each.
     """
 
-    def __init__(self, now: Clock, max_total: int, max_per_client: int) -> None:
+    def __init__(self, now: Clock, max_total: int, max_per_client: int | None = None) -> None:
         self._now = now
         self._max_total = max_total
-        self._max_per_client = max_per_client
+        self._max_per_client = max_per_client or max(_LEAST, max_total // _SHARE)
         self._challenges: OrderedDict[bytes, Challenge] = OrderedDict()
         self._keys_of: dict[str, OrderedDict[bytes, None]] = {}
         self._clients_with: dict[int, OrderedDict[str, None]] = {}

@@ -16,7 +16,7 @@ class SessionsHandler(ApiHandler):
     @endpoint()
     async def get(self) -> SessionsReply:
         """List your active sessions, newest first."""
-        sessions = await self.run(self.services.self_service.sessions.list_own, self.require_session())
+        sessions = await self.run(self.services.session_ending.list_own, self.require_session())
         return SessionsReply(sessions=[to_reply(SessionFields, session) for session in sessions])
 
 
@@ -24,7 +24,7 @@ class EndSessionHandler(ApiHandler):
     @endpoint(errors.SessionNotFound)
     async def post(self, request: EndSessionRequest) -> MessageReply:
         """End one of your sessions."""
-        end = self.services.self_service.sessions.end_own
+        end = self.services.session_ending.end_own
         await self.run(end, self.require_session(), request.session, self.caller.address)
         return MessageReply(message=self.message("session_ended"))
 
@@ -33,6 +33,6 @@ class EndUserSessionHandler(DecisionHandler):
     @endpoint(errors.UserNotFound, errors.SessionNotFound, errors.ProtectedOperator)
     async def post(self, request: EndUserSessionRequest) -> MessageReply:
         """End one session of a user."""
-        end = self.services.self_service.sessions.end_of
+        end = self.services.session_ending.end_of
         username = await self.run(end, request.username, request.session, self.principal)
         return MessageReply(message=self.message("session_ended_of", username=username))

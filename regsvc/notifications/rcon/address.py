@@ -1,8 +1,9 @@
 """Address of a game server's remote console (RCON): from the config, else from its server.properties."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
-from plugin_bridge.server.files import ServerProperties
+from plugin_bridge.server.files import PropertiesFile, ServerProperties
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.sections import GameServer
 from regsvc.core.addresses import connect_host
@@ -26,3 +27,18 @@ def find_rcon_address(game: GameServer, properties: ServerProperties | None) -> 
         game.rcon_port or known.rcon_port,
         game.rcon_password or known.rcon_password,
     )
+
+
+def find_consoles(
+    servers: Mapping[str, GameServer], files: Mapping[str, PropertiesFile], *, may_block: bool
+) -> dict[str, FindAddress]:
+    """Return for each server a function that returns its console's address, as it is now or as it was last read.
+
+    `files`: the server.properties of each server; they are read again only by functions that `may_block`.
+    """
+
+    def find(server: str) -> RconAddress | None:
+        file = files[server]
+        return find_rcon_address(servers[server], file.refresh() if may_block else file.current)
+
+    return {server: partial(find, server) for server in servers}
