@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
 from plugin_bridge.authme.rules import NameRule, PasswordRule
 from regsvc.accounts.captcha.captcha import Captchas
 from regsvc.accounts.decisions import Accounts
+from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
-from regsvc.accounts.self_service import SelfService
+from regsvc.accounts.second_factor_setup import SecondFactorSetup
+from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.auth.rate_limits import StatusRateLimits
+from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
-from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.audit import Audit
 from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.notifications.mail.history import MailHistory, MailResender
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.registration.applications.service import ApplicationService
+from regsvc.registration.applications.address import AddressCorrection, AnswerChanges
+from regsvc.registration.applications.status import Applications
+from regsvc.registration.applications.streams import ApplicationStreams
 from regsvc.registration.chat.linking import Chat
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.registration.registration import Registration
@@ -34,6 +37,7 @@ from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.updates import PluginVersionCache, Updates
 from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.service import SyncService
+from regsvc.users.export import UserExport
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
@@ -48,31 +52,20 @@ class BlockingRunner(Protocol):
         """Run the whole function on a worker thread; return its result or raise its exception."""
 
 
-class TokenVerifier(Protocol):
-    """Verifier of access tokens. Its methods block, so they run on a worker thread."""
-
-    def authenticate(self, bearer: str) -> VerifiedSession:
-        """Return the session of a token of either audience; raises Unauthorized."""
-
-    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
-        """Return the session of an admin's token; raises Unauthorized, or Forbidden (audited) without admin rights.
-
-        With `is_activity=False` the request does not reset the idle timeout.
-        """
-
-
-@dataclass(frozen=True, slots=True)
 class Services:
-    """The services that handlers call, one per field."""
+    """The services that handlers call, one per attribute; each is assigned when the process starts."""
 
     live: LiveConfig
     worker: BlockingRunner
     translations: Translations
-    sessions: TokenVerifier
+    sessions: Sessions
     is_authme_enabled: bool
     verification: EmailVerification
     registration: Registration
-    applications: ApplicationService
+    applications: Applications
+    application_streams: ApplicationStreams
+    answer_changes: AnswerChanges
+    address_correction: AddressCorrection
     logins: Logins
     captchas: Captchas
     accounts: Accounts
@@ -81,7 +74,11 @@ class Services:
     password_handover: PasswordHandover
     questionnaires: Questionnaires
     chat: Chat
-    self_service: SelfService
+    email_changes: EmailChanges
+    user_export: UserExport
+    self_deletion: SelfDeletion
+    session_ending: SessionEnding
+    second_factor: SecondFactorSetup
     users: UserList
     user_details: UserDetailsLoader
     audit: Audit

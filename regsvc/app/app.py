@@ -1,130 +1,522 @@
 """The application: all services of one process, wired feature by feature."""
 
-from datetime import timedelta
-
+from plugin_bridge.authme.patterns import compile_pattern
+from plugin_bridge.server.plugin_jar import PluginJar
+from regsvc.accounts.access import AccountAccess, PlayerWarnings
+from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, captcha_policy
+from regsvc.accounts.captcha.pictures import puzzle_maker, render
+from regsvc.accounts.decisions import Accounts
+from regsvc.accounts.email_changes import EmailChanges
+from regsvc.accounts.email_verification import EmailVerification
+from regsvc.accounts.login import Logins, LoginSessions
+from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
+from regsvc.accounts.password_checker import LoginLookup, PasswordChecker
+from regsvc.accounts.password_store import PasswordStore
+from regsvc.accounts.player_totp import PlayerTotp
+from regsvc.accounts.second_factor_setup import SecondFactorNotices, SecondFactorSetup, SecondFactorStore
+from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
+from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.api.services import Services
-from regsvc.app.accounts import wire_accounts
-from regsvc.app.auth import wire_auth
-from regsvc.app.captcha import wire_captcha
-from regsvc.app.chat import wire_chat
 from regsvc.app.context import AppContext
-from regsvc.app.game import wire_game
-from regsvc.app.mail import wire_mail
-from regsvc.app.passwords import wire_passwords
-from regsvc.app.questionnaire import wire_questionnaire
-from regsvc.app.registration import wire_registration
-from regsvc.app.runtime import wire_runtime
-from regsvc.app.self_service import wire_self_service
-from regsvc.app.sync import wire_sync
-from regsvc.auth.rate_limits import MemoryLimits, StatusRateLimits
+from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
+from regsvc.auth.hashing import HashPool, PasswordHashing
+from regsvc.auth.login_limits import LoginDelays, LoginLimits
+from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
+from regsvc.auth.second_factor import SecondFactors
+from regsvc.auth.sessions import KnownClients, Sessions
+from regsvc.auth.verification_codes import GuessLimits, VerificationCodes
+from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import network_matcher
+from regsvc.core.bounded_pool import BoundedPool
+from regsvc.core.email_address import EmailPolicy, parse_email
+from regsvc.core.game_address import public_game_address
+from regsvc.core.i18n.translations import load_translations
+from regsvc.core.text import name_key
+from regsvc.core.units import RateLimit
+from regsvc.database.audit import Audit
+from regsvc.database.engine import Worker
+from regsvc.database.lease import instance_id
+from regsvc.database.location import read_other_authmes
 from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import RunningDaemon
+from regsvc.notifications.delivery import DeliveryWorker, DeliveryWorkers
+from regsvc.notifications.mail.admin_digest import AdminDigest
+from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.history import MailHistory, MailResender
+from regsvc.notifications.mail.queue import Budget, MailLimits, MailQueue
+from regsvc.notifications.mail.renderer import MailRenderer, NextSteps
+from regsvc.notifications.mail.templates import load_mail_templates
+from regsvc.notifications.mail.transport import MailStore, MailTransport, mail_retry_policy
+from regsvc.notifications.outbox import Outbox, OutboxStore
+from regsvc.notifications.rcon.queue import KIND as RCON
+from regsvc.notifications.rcon.queue import RconQueue, find_consoles
+from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
+from regsvc.notifications.transport import Transport
+from regsvc.notifications.webhook.queue import NoWebhookQueue, WebhookQueue
+from regsvc.notifications.webhook.transport import (
+    WEBHOOK_RETRY_POLICY,
+    NoWebhookTransport,
+    WebhookRenderer,
+    WebhookTransport,
+)
+from regsvc.registration.applications.address import AddressCorrection, AnswerChanges, PendingApplications
+from regsvc.registration.applications.status import Applications
+from regsvc.registration.applications.streams import ApplicationStreams
+from regsvc.registration.chat.auth_requests import AuthorizationRequests
+from regsvc.registration.chat.linking import ChatLinking, ChatStep, ChatUnlinking, NoChat
+from regsvc.registration.chat.provider import ChatProvider, describe_provider
+from regsvc.registration.questionnaire.file import load_questionnaire
+from regsvc.registration.questionnaire.results import QuestionnaireResults
+from regsvc.registration.questionnaire.scorer import make_scorer
+from regsvc.registration.questionnaire.service import (
+    ActiveQuestionnaire,
+    NoQuestionnaire,
+    Questionnaires,
+    SubmissionLimits,
+)
+from regsvc.registration.registration import Registration
+from regsvc.registration.user_creation import UserCreation
+from regsvc.registration.validation import (
+    ApplicationValidator,
+    ApprovalStep,
+    CaptchaStep,
+    ClientLimit,
+    MailedCode,
+    RegistrationStep,
+)
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import EventLog
+from regsvc.runtime.game_status import make_game_statuses
 from regsvc.runtime.health import Health
 from regsvc.runtime.installation import InstallationWatch
-from regsvc.runtime.metrics import ProcessCollector, QueueCollector
+from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
+from regsvc.runtime.reload import PendingRestart
+from regsvc.runtime.updates import PluginVersionCache, make_updates
 from regsvc.runtime.waiting_work import WaitingWork
+from regsvc.sync.lease import SyncLease
+from regsvc.sync.reconciler import Reconciler, UnlockAll
 from regsvc.sync.report import SyncReport
+from regsvc.sync.run import Sync
+from regsvc.sync.service import SyncService
+from regsvc.sync.step_context import StepContext
+from regsvc.users.chat_links import ChatLinks
+from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
+from regsvc.users.retention import Retention, find_reapply_at_after
+from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
-_LIMITS_KEPT = timedelta(days=2)
-
 
 class App:
-    """All services of one process. `base_url`: where players reach it."""
+    """All services of one process. `base_url`: where players reach it.
+
+    One `_wire_…` method per feature, in the order in which features build on each other.
+    """
 
     def __init__(self, context: AppContext, base_url: str) -> None:
+        """Wire everything; no connection is open yet. Raises `ConfigError` for what the config's files cannot mean."""
         self.context = context
-        self.runtime_parts = runtime = wire_runtime(context)
-        self.live, self.worker = runtime.live, runtime.worker
-        self.installation = InstallationWatch(context.config.server.state_dir, context.location.file)
-        self.auth_parts = auth = wire_auth(context)
-        self.events = EventStreams(self.worker, EventLog(), auth.sessions.is_still_admin)
-        self.mail_parts = mail = wire_mail(context, runtime, auth, base_url, self._on_change)
-        self.password_parts = passwords = wire_passwords(context, self.live)
-        runtime.metrics.register(ProcessCollector(), QueueCollector(self.worker, passwords.pool, runtime.loop_lag))
-        self.sync_parts = sync = wire_sync(context, runtime, auth, mail.mail_queue, self._on_sync_finished)
-        self.sync, self.reconciler = sync.service, sync.reconciler
-        self.captcha_parts = wire_captcha(context)
-        captchas = self.captcha_parts.captchas
-        self.account_parts = accounts = wire_accounts(context, runtime, auth, mail, passwords, sync, captchas)
-        self.chat_parts = chat = wire_chat(context, runtime, mail, accounts.checker, auth.audit)
-        self.questionnaires = wire_questionnaire(context, runtime, auth.limits, mail.codes.proofs)
-        steps = [*self.questionnaires.steps, *chat.steps]
-        self.registration_parts = registration = wire_registration(
-            context, runtime, auth, mail, passwords, sync, captchas, self.questionnaires, steps
-        )
-        export = UserExport(auth.audit, chat.links.find_of, self.questionnaires.find_result_of, context.now)
-        self.self_service = wire_self_service(
-            context, runtime, auth, mail, accounts, registration.verification, sync.reconciler, export
-        )
-        self.game_parts = wire_game(context)
-        self.services = self._wire_services()
+        self.base_url = base_url
+        self.services = Services()
+        self._config, self._now = context.config, context.now
+        self._database, self._players = context.location.database, context.location.players
+        self._secrets = DerivedSecrets(context.keys.installation_key)
+        self._wire_process()
+        self._wire_auth()
+        self._wire_passwords()
+        self._wire_mail()
+        self._wire_mail_queue()
+        self._wire_console()
+        self._wire_webhook()
+        self._wire_sync()
+        self._wire_captchas()
+        self._wire_accounts()
+        self._wire_password_changes()
+        self._wire_chat()
+        self._wire_questionnaire()
+        self._wire_registration()
+        self._wire_applications()
+        self._wire_own_account()
+        self._wire_game()
+        self._wire_admin()
 
-    def _wire_services(self) -> Services:
-        context, runtime, mail, accounts = self.context, self.runtime_parts, self.mail_parts, self.account_parts
-        audit = self.auth_parts.audit
-        is_bridge_on, now = context.location.players.is_enabled, context.now
-        is_trusted = network_matcher(context.config.http.trusted_clients)
-        users = UserList(now, context.is_operator, is_bridge_on=is_bridge_on)
-        return Services(
-            live=self.live,
-            worker=self.worker,
-            translations=runtime.translations,
-            sessions=self.auth_parts.sessions,
-            is_authme_enabled=is_bridge_on,
-            verification=self.registration_parts.verification,
-            registration=self.registration_parts.registration,
-            applications=self.registration_parts.applications,
-            logins=accounts.logins,
-            captchas=self.captcha_parts.captchas,
-            accounts=accounts.accounts,
-            password_changes=accounts.password_changes,
-            password_mails=accounts.password_mails,
-            password_handover=accounts.password_handover,
-            questionnaires=self.questionnaires,
-            chat=self.chat_parts.chat,
-            self_service=self.self_service,
-            users=users,
-            user_details=UserDetailsLoader(users, self.questionnaires.find_result_of, now),
-            audit=audit,
-            sync=self.sync,
-            statuses=accounts.statuses,
-            status_limits=StatusRateLimits(MemoryLimits(now), self.live, is_trusted),
-            mail_queue=mail.mail_queue,
-            mail_history=MailHistory(),
-            mail_resender=MailResender(context.location.database, mail.outbox, mail.renderer, mail.mail_queue, audit),
-            health=Health(
-                self.worker,
-                mail.outbox,
-                self.sync,
-                now,
-                runtime.pending_restart,
-                self.installation,
-                is_bridge_on=is_bridge_on,
-            ),
-            waiting_work=WaitingWork(self.worker),
-            metrics=runtime.metrics,
-            updates=self.game_parts.updates,
-            plugin=self.game_parts.plugin,
-            game_status=self.game_parts.game_status,
-            network=self.game_parts.network,
-            doctor=CachedCheckup(self._gather_facts, now),
-            events=self.events,
+    def _wire_process(self) -> None:
+        """The process: config in force, worker threads, metrics, delivery of messages."""
+        config = self._config
+        self.live = self.services.live = LiveConfig(config, self.context.authme)
+        self.live.apply_other_authmes(read_other_authmes(config).values())
+        close = self._players.close
+        self.worker = self.services.worker = Worker(self._database, config.database.threads, also_close=close)
+        self.sync_worker = Worker(self._database, 1, "sync", also_close=close, outage_log=self.worker.outage_log)
+        folder = config.server.translations
+        self.translations = self.services.translations = load_translations(
+            *([folder] if folder else []), offered=config.server.languages, default=config.server.language
         )
+        self.metrics = self.services.metrics = Metrics(config.server.instance)
+        self.loop_lag = LoopLag()
+        self.delivery_workers = DeliveryWorkers()
+        self.pending_restart = PendingRestart()
+        self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
+
+    def _wire_auth(self) -> None:
+        """Sessions, durable limits, the audit log, live events for admins."""
+        auth = self._config.auth
+        self.audit = self.services.audit = Audit(self._now)
+        self.sessions = self.services.sessions = Sessions(
+            signing=self.context.keys.signing,
+            now=self._now,
+            user_lifetime=auth.user_token,
+            admin_lifetime=auth.admin_token,
+            user_idle=auth.user_idle,
+            admin_idle=auth.admin_idle,
+            is_operator=self.context.is_operator,
+            audit=self.audit,
+        )
+        self.known_clients = KnownClients(self._now)
+        self.second_factors = SecondFactors(self._secrets, self._now)
+        self.limits = DurableLimits(self._now)
+        self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
+        self.events = self.services.events = EventStreams(self.worker, EventLog(), self.sessions.is_still_admin)
+
+    def _wire_passwords(self) -> None:
+        """Hashing, rules for names and passwords."""
+        auth, bedrock = self._config.auth, self._config.bedrock
+        self.hash_pool = HashPool(auth.max_concurrent_hashes, auth.max_waiting_hashes)
+        self.hashing = PasswordHashing(self.live, self.hash_pool)
+        bedrock_names = BedrockNames(bedrock.enabled, bedrock.prefix, compile_pattern(bedrock.username_regex))
+        self.credential_rules = CredentialRules(self.live, bedrock_names, self.context.ops.names)
+        self.metrics.register(ProcessCollector(), QueueCollector(self.worker, self.hash_pool, self.loop_lag))
+
+    def _wire_mail(self) -> None:
+        """E-mail: what is in the mails, and their delivery."""
+        config, now = self._config, self._now
+        verification = config.verification
+        self.mail_backend = make_mail_backend(config.mail, self.context.authme.mail if self.context.authme else None)
+        self.outbox = Outbox(now, "mail", mail_retry_policy(config.mail.max_attempts))
+        self.codes = VerificationCodes(
+            self._secrets,
+            now,
+            GuessLimits(MemoryLimits(now), verification.tries_per_client),
+            valid=verification.code_valid,
+            max_tries=verification.max_tries,
+            digits=verification.code_digits,
+        )
+        self.links = PasswordLinks(self._secrets, now)
+        self.application_tokens = ApplicationTokens(self._secrets)
+        live = self.live
+        next_steps = NextSteps(
+            self.base_url,
+            public_game_address(config.game.address),
+            has_own_pages=config.http.web_root is None,
+            application_tokens=self.application_tokens,
+            find_reapply_at=lambda review: find_reapply_at_after(
+                review, live.current.registration.reapply_after, now()
+            ),
+            word_reason=self.translations.reason,
+            offered_language=self.translations.offered_for,
+        )
+        self.mail_renderer = MailRenderer(
+            load_mail_templates(config.mail.templates),
+            self.codes,
+            self.links,
+            self.outbox,
+            now,
+            sender=self.mail_backend.sender,
+            config=lambda: live.current,
+            next_steps=next_steps,
+        )
+        store = MailStore(self._database, self.outbox, self.codes, self.mail_renderer, self.metrics.count_mail)
+        transport = MailTransport(self.worker, store, self.mail_backend)
+        self.mail_delivery = DeliveryWorker(self.worker, store, transport)
+        self.delivery_workers.add(self.mail_delivery)
+
+    def _wire_mail_queue(self) -> None:
+        """E-mail: who gets mails, and how many."""
+        config, verification = self._config, self._config.verification
+        is_available = self.mail_backend.is_available
+        self.mail_queue = self.services.mail_queue = MailQueue(
+            self.outbox,
+            config.server.language,
+            is_available=is_available and config.registration.requires_code,
+            wake=self._on_change,
+            wake_mails=self.mail_delivery.wake,
+        )
+        self.mail_limits = self._make_mail_limits("mail", verification.limits_total)
+        self.forgot_limits = self._make_mail_limits("forgot", verification.limits_total_forgot)
+        admins = [parse_email(written) for written in config.mail.admins] if is_available else []
+        self.admin_digest = AdminDigest(
+            self._database, self.mail_queue, admins, config.mail.admin_digest, config.mail.remind_after, self._now
+        )
+
+    def _make_mail_limits(self, budget: Budget, total: tuple[RateLimit, ...]) -> MailLimits:
+        verification = self._config.verification
+        return MailLimits(
+            self.limits,
+            budget,
+            verification.limits_per_address,
+            verification.limits_per_client,
+            total,
+            is_known=self.known_clients.is_known,
+            on_used_up=self.metrics.count_used_up_budget,
+        )
+
+    def _wire_console(self) -> None:
+        """Commands to the game servers' remote consoles."""
+        config, servers, files = self._config, self._config.game_servers, self.context.properties_files
+
+        def reconcile_after_kick(key: str) -> None:
+            self.reconciler.reconcile(key, may_adopt=False)
+
+        outbox = Outbox(self._now, RCON, RCON_RETRY_POLICY)
+        known = find_consoles(servers, files, may_block=False)
+        self.console = RconQueue(outbox, known, config.game.on_ban, config.server.language, self._now)
+        store = RconStore(self._database, outbox, reconcile_after_kick, self.metrics.count_console_command)
+        current = find_consoles(servers, files, may_block=True)
+        transport = RconTransport(current, self.translations, config.server.name, self._now)
+        self.delivery_workers.add(DeliveryWorker(self.worker, store, transport), is_on=lambda: self.console.is_on)
+
+    def _wire_webhook(self) -> None:
+        """The webhook that informs the host."""
+        config = self._config.webhook
+        outbox = Outbox(self._now, "webhook", WEBHOOK_RETRY_POLICY)
+        store = OutboxStore(self._database, outbox, on_finished=self.metrics.count_webhook_call)
+        transport: Transport
+        if config.url:
+            renderer = WebhookRenderer(self.translations, self._config.server.name)
+            transport = WebhookTransport(
+                config.url, config.secret, renderer, self._now, allows_private=config.allow_private
+            )
+            self.webhook = WebhookQueue(outbox, self._config.server.language, self._now)
+        else:
+            transport, self.webhook = NoWebhookTransport(), NoWebhookQueue()
+        self.delivery_workers.add(DeliveryWorker(self.worker, store, transport), is_on=lambda: bool(config.url))
+
+    def _wire_sync(self) -> None:
+        """The sync with AuthMe's table."""
+        config, context, players = self._config, self.context, self._players
+        self.transitions = Transitions(self.audit, self.mail_queue, self.webhook, self.console, self._now)
+        step_context = StepContext(
+            self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
+        )
+        self.reconciler = Reconciler(step_context, self.live, context.ops.names)
+        self.sync = self.services.sync = SyncService(
+            self.sync_worker,
+            Sync(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
+            SyncLease(self._database, instance_id(config.server.state_dir, config.server.instance)),
+        )
+        self.sync.on_finished = self._on_sync_finished
+        self.unlock_all = UnlockAll(players)
+
+    def _wire_captchas(self) -> None:
+        """Captchas, and the thread that draws them."""
+        config = self._config.captcha
+        self.challenges = ChallengeStore(self._now, config.max_outstanding)
+        self.captcha_pool = BoundedPool("captcha", 1, MAX_WAITING_PICTURES)
+        self.captchas = self.services.captchas = Captchas(
+            policy=captcha_policy(self._config),
+            make_puzzle=puzzle_maker(config),
+            render=render,
+            pool=self.captcha_pool,
+            challenges=self.challenges,
+            limits=MemoryLimits(self._now),
+            now=self._now,
+        )
+
+    def _wire_accounts(self) -> None:
+        """Decisions, logins, status of users."""
+        database, worker, now = self._database, self.worker, self._now
+        self.access = AccountAccess(database, self.reconciler, self.context.level_of)
+        self.warnings = PlayerWarnings(self._players.is_enabled, self.console, self.live)
+        self.services.accounts = Accounts(
+            self.access, self.reconciler, self.transitions, self.warnings, self.mail_queue, now
+        )
+        lookup = LoginLookup(self.reconciler, self.known_clients, self.second_factors)
+        limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
+        self.checker = PasswordChecker(worker, lookup, self.hashing, limits, self.audit, self.second_factors, now)
+        sessions = LoginSessions(
+            self.sessions, self.known_clients, self.audit, self.context.is_operator, self.live, now
+        )
+        self.services.logins = Logins(
+            database, worker, self.checker, self.captchas, self.access, self.reconciler, sessions
+        )
+        is_trusted = network_matcher(self._config.http.trusted_clients)
+        self.services.status_limits = StatusRateLimits(MemoryLimits(now), self.live, is_trusted)
+        self.services.statuses = StatusLookup(database, worker, self.codes.proofs, self.live, now)
+
+    def _wire_password_changes(self) -> None:
+        """Passwords: changed, forgotten, handed over."""
+        database, rules = self._database, self.credential_rules
+        store = PasswordStore(
+            self.access, self.reconciler, self.sessions, self.links, self.warnings, self.audit, self._now
+        )
+        self.services.password_changes = PasswordChanges(
+            self.worker, self.hashing, store, self.checker, self.links, self.known_clients, rules
+        )
+        self.services.password_mails = PasswordMails(
+            database, self.worker, self.mail_queue, self.forgot_limits, store, rules, self.captchas
+        )
+        self.services.password_handover = PasswordHandover(database, store, self.links, self.audit, self.base_url)
+
+    def _wire_chat(self) -> None:
+        """Links to chat accounts."""
+        config = self._config.chat
+        self.chat_links = ChatLinks(self._secrets, self.audit, self._now)
+        self.chat_requests = AuthorizationRequests(self._secrets, self._now)
+        self.services.chat = NoChat()
+        if config.platform:
+            self.services.chat = ChatLinking(
+                database=self._database,
+                worker=self.worker,
+                provider=ChatProvider(describe_provider(config, self.base_url), config.timeout),
+                requests=self.chat_requests,
+                links=self.chat_links,
+                unlinking=ChatUnlinking(self._database, self.worker, self.chat_links, self.checker, self.codes),
+                limits=MemoryLimits(self._now),
+                limits_per_client=config.limits_per_client,
+            )
+
+    def _wire_questionnaire(self) -> None:
+        """The questionnaire of applicants, and the scoring of their answers."""
+        config, language = self._config.questionnaire, self._config.server.language
+        results = QuestionnaireResults(self._secrets, self._now, config.valid)
+        questionnaires: Questionnaires = NoQuestionnaire(results, config.pass_score)
+        if config.file is not None:
+            questionnaires = ActiveQuestionnaire(
+                load_questionnaire(config.file, config.pass_score),
+                results,
+                database=self._database,
+                worker=self.worker,
+                limits=SubmissionLimits(
+                    self.codes.proofs, self.limits, config.limits_per_client, config.limits_total, config.retry_after
+                ),
+                scorer=make_scorer(config, language),
+                translations=self.translations,
+                language=language,
+            )
+        self.questionnaires = self.services.questionnaires = questionnaires
+
+    def _wire_registration(self) -> None:
+        """Registration, and the verification of e-mail addresses."""
+        config, database, worker, live = self._config.registration, self._database, self.worker, self.live
+        self.email_policy = policy = EmailPolicy(
+            config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases
+        )
+        self.verification = self.services.verification = EmailVerification(
+            database, worker, self.codes, self.mail_queue, self.mail_limits, policy, self.captchas, live
+        )
+        # from cheap to expensive
+        steps: list[RegistrationStep] = [CaptchaStep(self.captchas), *self.questionnaires.steps]
+        if self._config.chat.platform:
+            steps.append(ChatStep(self.chat_links, is_required=self._config.chat.required))
+        steps.append(ApprovalStep(live))
+        self.services.registration = Registration(
+            worker=worker,
+            validator=ApplicationValidator(live, self.credential_rules, policy),
+            proof=MailedCode(self.verification) if config.requires_code else ClientLimit(self.limits, live),
+            hashing=self.hashing,
+            users=UserCreation(database, self._players, self.reconciler, self.transitions, self.audit, live, self._now),
+            tokens=self.application_tokens,
+            steps=steps,
+            wake=self.mail_queue.wake,
+        )
+
+    def _wire_applications(self) -> None:
+        """Applications: their status, and what applicants may change."""
+        worker, captchas, tokens, wake = self.worker, self.captchas, self.application_tokens, self.mail_queue.wake
+        pending = PendingApplications(self._database, tokens)
+        applications = Applications(worker, tokens, self.questionnaires, self.live, self._now)
+        self.services.applications = applications
+        self.application_streams = self.services.application_streams = ApplicationStreams(applications)
+        self.services.answer_changes = AnswerChanges(
+            pending, worker, applications, self.questionnaires, self.audit, wake
+        )
+        self.services.address_correction = AddressCorrection(
+            pending, worker, self.email_policy, captchas, self.mail_limits, self.live, self.audit, wake
+        )
+
+    def _wire_own_account(self) -> None:
+        """Users' own accounts: address, export, deletion, sessions, second factor."""
+        ops = self.context.ops
+        self.services.email_changes = EmailChanges(
+            access=self.access,
+            worker=self.worker,
+            checker=self.checker,
+            verification=self.verification,
+            links=self.links,
+            mail_queue=self.mail_queue,
+            reconciler=self.reconciler,
+            audit=self.audit,
+        )
+        self.services.user_export = UserExport(
+            self.audit, self.chat_links.find_of, self.questionnaires.find_result_of, self._now
+        )
+        self.services.self_deletion = SelfDeletion(
+            access=self.access,
+            worker=self.worker,
+            checker=self.checker,
+            accounts=self.services.accounts,
+            mail_queue=self.mail_queue,
+            is_operator=lambda username: name_key(username) in ops.names(),
+            live=self.live,
+            now=self._now,
+        )
+        self.services.session_ending = SessionEnding(self._database, self.sessions, self.access, self.audit, self._now)
+        player_totp = PlayerTotp(self._players, self.reconciler)
+        self.second_factor_store = SecondFactorStore(
+            database=self._database,
+            accounts=self.reconciler.accounts,
+            checker=self.checker,
+            second_factors=self.second_factors,
+            sessions=self.sessions,
+            player_totp=player_totp,
+            notices=SecondFactorNotices(self.audit, self.mail_queue, self.limits),
+            now=self._now,
+        )
+        self.services.second_factor = SecondFactorSetup(
+            worker=self.worker,
+            checker=self.checker,
+            store=self.second_factor_store,
+            player_totp=player_totp,
+            is_operator=self.context.is_operator,
+            live=self.live,
+            wake=self.mail_queue.wake,
+        )
+
+    def _wire_game(self) -> None:
+        """The game servers' status, the plugin's version, update checks."""
+        config, services, game = self._config, self.services, self._config.game
+        statuses = make_game_statuses(config, self.context.properties_files, self._now)
+        services.game_status = main = statuses.pop("")
+        services.network = {game.name or config.server.name: main, **statuses} if statuses else {}
+        plugins = game.directory / "plugins" if game.directory else None
+        services.plugin = PluginVersionCache(PluginJar(plugins).find_version)
+        services.updates = make_updates(config.updates, self._now)
+
+    def _wire_admin(self) -> None:
+        """What operators see: users, mails, health, findings of the doctor."""
+        services, worker, now, is_bridge_on = self.services, self.worker, self._now, self._players.is_enabled
+        services.is_authme_enabled = is_bridge_on
+        services.users = UserList(now, self.context.is_operator, is_bridge_on=is_bridge_on)
+        services.user_details = UserDetailsLoader(services.users, self.questionnaires.find_result_of, now)
+        services.mail_history = MailHistory()
+        services.mail_resender = MailResender(
+            self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
+        )
+        services.waiting_work = WaitingWork(worker)
+        services.health = Health(
+            worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
+        )
+        services.doctor = CachedCheckup(self._gather_facts, now)
 
     def _gather_facts(self) -> Facts:
         """Return what the doctor starts from. On the event loop."""
         config, report = self.live.current, self.sync.last_report
         is_braked = report is not None and report.held_back is not None
-        restart_needed = self.runtime_parts.pending_restart.keys
+        restart_needed = self.pending_restart.keys
         running_daemon = RunningDaemon(
             config.address(),
             is_companion=True,
@@ -133,50 +525,55 @@ class App:
             is_state_lost=self.installation.is_lost,
             seconds_since_sync=self.sync.seconds_since_run,
         )
-        return Facts(config, Host(now=self.context.now), running_daemon)
+        return Facts(config, Host(now=self._now), running_daemon)
 
     def _on_sync_finished(self, report: SyncReport) -> None:
-        self.runtime_parts.metrics.count_sync(report)
-        self.mail_parts.mail_queue.wake()
+        self.metrics.count_sync(report)
+        self.mail_queue.wake()
         self.events.publish_run(report)
-        self.registration_parts.applications.streams.wake()
+        self.application_streams.wake()
 
     def _on_change(self) -> None:
-        self.runtime_parts.delivery_workers.wake()
+        self.delivery_workers.wake()
         self.events.wake()
-        self.registration_parts.applications.streams.wake()
+        self.application_streams.wake()
 
     def open(self) -> None:
         """Let services run: the database has our tables."""
-        self.runtime_parts.open()
+        self.worker.is_open = self.sync_worker.is_open = True
+
+    def pause(self) -> None:
+        """Keep the workers from beginning new work; clients get 503."""
+        self.worker.is_open = self.sync_worker.is_open = False
 
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
         self.events.close()
-        self.registration_parts.applications.streams.close()
+        self.application_streams.close()
 
     def watch_installation(self) -> None:
         """Let no service write to files that were removed under this process, until those are back. Blocking."""
         was_lost = self.installation.is_lost
         if self.worker.is_open and not self.installation.check():
-            self.runtime_parts.pause()
+            self.pause()
         elif was_lost and self.installation.check():
-            self.runtime_parts.open()
+            self.open()
 
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""
-        now = self.context.now()
-        self.auth_parts.sessions.purge_expired()
-        self.auth_parts.known_clients.purge()
-        self.auth_parts.limits.purge(now - _LIMITS_KEPT)
-        self.mail_parts.codes.purge_expired()
-        self.mail_parts.links.purge_expired()
+        self.sessions.purge_expired()
+        self.known_clients.purge()
+        self.limits.purge()
+        self.codes.purge_expired()
+        self.links.purge_expired()
         self.questionnaires.purge_expired()
-        self.chat_parts.purge_expired()
-        self.mail_parts.outbox.purge_done(now - self.context.config.retention.outbox)
+        self.chat_requests.purge_expired()
+        self.chat_links.purge_expired()
+        self.outbox.purge_done(self._now() - self._config.retention.outbox)
 
     def close(self) -> None:
         """Let work on threads finish, then close every connection. Blocking."""
-        self.runtime_parts.close()
-        self.password_parts.pool.close()
-        self.captcha_parts.pool.close()
+        self.worker.close()
+        self.sync_worker.close()
+        self.hash_pool.close()
+        self.captcha_pool.close()

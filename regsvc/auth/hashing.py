@@ -1,5 +1,6 @@
 """Password hashing, off the event loop: with AuthMe's algorithms where AuthMe is used, otherwise with our own."""
 
+import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
@@ -52,10 +53,10 @@ WRONG: Final = PasswordCheck(is_correct=False)
 
 
 class HashPool(BoundedPool):
-    """Threads that only hash passwords."""
+    """Threads that only hash passwords. 0 `threads`: all processors but one."""
 
     def __init__(self, threads: int, max_waiting: int) -> None:
-        super().__init__("hash", threads, max_waiting)
+        super().__init__("hash", threads or max(1, (os.cpu_count() or 2) - 1), max_waiting)
 
 
 class PasswordHashing:

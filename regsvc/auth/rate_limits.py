@@ -34,6 +34,7 @@ from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
 
 MAX_KEYS = 20_000  # about 10 MB in memory
+_KEPT = timedelta(days=2)
 
 
 def hash_key(*parts: str) -> bytes:
@@ -84,9 +85,9 @@ class DurableLimits:
         allowed = _allowed_by_window([(scope, subject, limits)])
         return _longest_wait(find_windows(sorted(allowed)), allowed, self._now())
 
-    def purge(self, before: datetime) -> int:
-        """Delete windows that ended before this moment; returns their number."""
-        removed: int = RateLimitWindow.delete().where(RateLimitWindow.ends_at < before).execute()
+    def purge(self, kept: timedelta = _KEPT) -> int:
+        """Delete windows that ended longer ago than `kept`; returns their number."""
+        removed: int = RateLimitWindow.delete().where(RateLimitWindow.ends_at < self._now() - kept).execute()
         return removed
 
 

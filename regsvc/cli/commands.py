@@ -15,7 +15,6 @@ from plugin_bridge.server.versions import is_newer
 from regsvc import __version__
 from regsvc.app.app import App
 from regsvc.app.context import AppContext, open_context
-from regsvc.app.game import GameParts
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
 from regsvc.cli.command_line import (
     DATA_COMMANDS,
@@ -41,6 +40,7 @@ from regsvc.doctor.checkup import examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.report import EXIT_STATUS, as_json, as_text, in_language
+from regsvc.notifications.mail.transport import send_test_mail
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
@@ -49,38 +49,38 @@ from regsvc.runtime.updates import Product
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 
 
-def run_game_command(command: str, game_parts: GameParts) -> int:
+def run_game_command(command: str, app: App) -> int:
     """Run one of these commands; return the exit status. Needs no database."""
-    return _updates(game_parts) if command == "updates" else _game_status(game_parts)
+    return _updates(app) if command == "updates" else _game_status(app)
 
 
-def _updates(game_parts: GameParts) -> int:
-    if not game_parts.updates.is_enabled:
+def _updates(app: App) -> int:
+    if not app.services.updates.is_enabled:
         print("update checks are off: updates.enabled is false")
         return 0
-    failures = asyncio.run(game_parts.updates.check())
-    installed: dict[Product, str | None] = {"companion": __version__, "plugin": asyncio.run(game_parts.plugin.get())}
+    failures = asyncio.run(app.services.updates.check())
+    installed: dict[Product, str | None] = {"companion": __version__, "plugin": asyncio.run(app.services.plugin.get())}
     for product, current in installed.items():
-        newest = _newest(game_parts, product, current, failures.get(product))
+        newest = _newest(app, product, current, failures.get(product))
         print(f"{_NAMES[product]}: {current or 'unknown version'} installed, {newest}")
     return 1 if failures else 0
 
 
-def _newest(game_parts: GameParts, product: Product, current: str | None, failure: str | None) -> str:
+def _newest(app: App, product: Product, current: str | None, failure: str | None) -> str:
     if failure is not None:
         return f"the newest version is unknown: {failure}"
-    published = game_parts.updates.latest.published.get(product)
+    published = app.services.updates.latest.published.get(product)
     if published is None:
         return "no update feed is configured"
     page = f" ({published.page})" if published.page and is_newer(published.version, current) else ""
     return f"the newest version is {published.version}{page}"
 
 
-def _game_status(game_parts: GameParts) -> int:
-    if not game_parts.has_game and not game_parts.network:
+def _game_status(app: App) -> int:
+    if not app.context.config.game.is_known and not app.services.network:
         print("the config does not say where the game server is: set game.directory or game.address")
         return 1
-    network = game_parts.network or {"": game_parts.game_status}
+    network = app.services.network or {"": app.services.game_status}
     return max([_server_status(name, status) for name, status in network.items()])
 
 
@@ -165,14 +165,14 @@ def _run_stateless(args: argparse.Namespace, config: Config) -> int:
             return _check_config(config, app.context)
         if args.command == "mail-test":
             return _mail_test(args.address, app)
-        return run_game_command(args.command, app.game_parts)
+        return run_game_command(args.command, app)
     except Refusal as refusal:
         return _print_refusal(refusal, app)
 
 
 def _print_refusal(refusal: Refusal, app: App) -> int:
     language = app.context.config.server.language
-    print(f"companion: {app.runtime_parts.translations.refusal(refusal, language)}", file=sys.stderr)
+    print(f"companion: {app.translations.refusal(refusal, language)}", file=sys.stderr)
     return 1
 
 
@@ -210,10 +210,10 @@ def _check_config(config: Config, context: AppContext) -> int:
 
 
 def _digest(app: App) -> int:
-    print(f"mails to admins: {app.mail_parts.admin_digest.run()}")
+    print(f"mails to admins: {app.admin_digest.run()}")
     if not app.context.config.mail.admins:
         print("no mail is sent: mail.admins is empty", file=sys.stderr)
-    elif not app.mail_parts.backend.is_available:
+    elif not app.mail_backend.is_available:
         print("no mail is sent: mail is switched off (mail.backend)", file=sys.stderr)
     return 0
 
@@ -223,7 +223,7 @@ def _unlock_all(app: App) -> int:
         print(f"companion: {NO_AUTHME}: there are no players to unlock", file=sys.stderr)
         return 1
     with exclusive_state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
-        unlocked, failed = app.sync_parts.unlock_all.run()
+        unlocked, failed = app.unlock_all.run()
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:
         print("do not start the companion again: it would lock them again")
@@ -233,7 +233,8 @@ def _unlock_all(app: App) -> int:
 
 
 def _mail_test(address: str, app: App) -> int:
-    failure = asyncio.run(app.mail_parts.send_test(address, app.context.config.server.language))
+    language = app.context.config.server.language
+    failure = asyncio.run(send_test_mail(app.mail_backend, app.mail_renderer, address, language))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0
 

@@ -150,7 +150,7 @@ def _export(args: argparse.Namespace, app: App) -> int:
         )
     authme = app.context.authme
     algorithm = authme.password_hash if authme is not None else None
-    exporter = Exporter(app.context.location.database, app.auth_parts.audit, app.context.now, algorithm)
+    exporter = Exporter(app.context.location.database, app.audit, app.context.now, algorithm)
     request = ExportRequest(args.format, args.what, args.output, args.with_hashes)
     counts = exporter.export(request, actor_name())
     names = {"users": "users", "audit": "audit entries"}
@@ -160,16 +160,16 @@ def _export(args: argparse.Namespace, app: App) -> int:
 
 def _purge(args: argparse.Namespace, app: App) -> int:
     if args.dry_run:
-        due = app.auth_parts.retention.count()
+        due = app.retention.count()
         print("\n".join(f"{count} {what} are due" for what, count in due.items()) or "nothing is due")
         return 0
     app.worker.run_here(app.purge_expired)
-    purge_run = app.auth_parts.retention.start()
+    purge_run = app.retention.start()
     progress = Progress.on_stderr("purging", None)
     while app.worker.run_here(purge_run.run_batch):
         progress.advance(1)
     progress.end()
-    app.auth_parts.retention.record(purge_run, actor_name())
+    app.retention.record(purge_run, actor_name())
     for what, count in purge_run.counts.items():
         print(f"{count} {what}")
     if not purge_run.counts:

@@ -191,7 +191,7 @@ def _import_verifymc(args: argparse.Namespace, app: App) -> int:
     new_entries, kept = _import_entries(data, app, is_dry_run=args.dry_run)
     report = _run(app, data.users, request, refused)
     told = describe_handover(data, report, algorithms, new_entries, kept, is_dry_run=args.dry_run)
-    print("\n".join([*describe_operators(data, app.password_parts.rules.is_operator), *told]))
+    print("\n".join([*describe_operators(data, app.credential_rules.is_operator), *told]))
     for row in refused:
         print(describe_refusal(row), file=sys.stderr)
     return 1 if report.refused else 0
@@ -205,14 +205,14 @@ def _run(
 ) -> ImportReport:
     """Import the records. The refused ones of a handover are collected; others are printed at once."""
     context = app.context
-    audit = app.auth_parts.audit
+    audit = app.audit
     importer = Importer(
         app.worker,
         context.location.players,
         app.reconciler,
-        app.password_parts.rules,
-        app.password_parts.hashing,
-        UserWriter(context.location.database, app.reconciler, app.chat_parts.links, audit, context.now),
+        app.credential_rules,
+        app.hashing,
+        UserWriter(context.location.database, app.reconciler, app.chat_links, audit, context.now),
     )
     progress = Progress.on_stderr("importing", None)
     try:
@@ -238,7 +238,7 @@ def _import_entries(data: VerifyMCData, app: App, *, is_dry_run: bool) -> tuple[
 
     def add() -> int:
         with app.context.location.database.atomic():
-            return app.auth_parts.audit.record_past(young, is_dry_run=is_dry_run)
+            return app.audit.record_past(young, is_dry_run=is_dry_run)
 
     return app.worker.run_here(add), len(young)
 

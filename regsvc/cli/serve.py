@@ -36,10 +36,12 @@ from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import find_running_daemon
 from regsvc.doctor.report import log_summary
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
+from regsvc.runtime.game_status import PING_INTERVAL
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import print_error, set_up_logging
 from regsvc.runtime.reload import Reloader
 from regsvc.runtime.state_lock import shared_state_lock
+from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
@@ -96,7 +98,7 @@ class Daemon:
         pages = [*HEALTH, *METRICS, *PAGES, *DOCS, *CHAT_PAGE]
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
         self._application = make_application(app.services, pages=pages)
-        context, pending_restart = app.context, app.runtime_parts.pending_restart
+        context, pending_restart = app.context, app.pending_restart
         self._reloader = Reloader(context.config, read_config, self._apply_config, pending_restart)
         self._game_files = GameFileWatcher(
             context.config,
@@ -126,11 +128,11 @@ class Daemon:
         _favour_event_loop()
         print(f"companion ready on {address}", flush=True)
         notify("READY=1")
-        delivery = asyncio.create_task(self._app.runtime_parts.delivery_workers.run(), name="deliveries")
+        delivery = asyncio.create_task(self._app.delivery_workers.run(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
-        self._app.runtime_parts.loop_lag.start()
+        self._app.loop_lag.start()
         await self._stop.wait()
 
         notify("STOPPING=1")
@@ -138,8 +140,8 @@ class Daemon:
         for task in (reloading, opening, findings):
             if task is not None:
                 task.cancel()
-        self._app.runtime_parts.loop_lag.stop()
-        self._app.runtime_parts.delivery_workers.stop()
+        self._app.loop_lag.stop()
+        self._app.delivery_workers.stop()
         await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
         if self._fatal_error is not None:
             raise self._fatal_error
@@ -204,7 +206,7 @@ class Daemon:
                 return
 
     def _list_jobs(self) -> list[Job]:
-        app = self._app
+        app, services = self._app, self._app.services
 
         async def sync() -> None:
             try:
@@ -216,13 +218,13 @@ class Daemon:
             await app.worker.run(app.purge_expired)
 
         async def retention() -> None:
-            purge_run = app.auth_parts.retention.start()
+            purge_run = app.retention.start()
             while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
                 await asyncio.sleep(_BATCH_PAUSE.total_seconds())
-            await app.worker.run(app.auth_parts.retention.record, purge_run, "retention")
+            await app.worker.run(app.retention.record, purge_run, "retention")
 
         async def digest() -> None:
-            await app.worker.run(app.mail_parts.admin_digest.run)
+            await app.worker.run(app.admin_digest.run)
 
         async def watch_installation() -> None:
             await asyncio.to_thread(app.watch_installation)
@@ -237,8 +239,14 @@ class Daemon:
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
             Job("installation", POLL_INTERVAL, watch_installation),
-            *app.game_parts.list_jobs(),
         ]
+        if services.updates.is_enabled:
+            check = services.updates.check_if_due
+            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True))
+        for name, status in (services.network or {"": services.game_status}).items():
+            if status is not services.game_status or app.context.config.game.is_known:
+                label = f"game status {name}".rstrip()
+                jobs.append(Job(label, PING_INTERVAL, status.refresh, runs_at_start=True, cancel_on_stop=True))
         interval = watchdog_interval()
         if interval is not None:
             jobs.append(Job("watchdog", timedelta(seconds=interval), watchdog))

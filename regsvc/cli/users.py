@@ -141,7 +141,7 @@ def _show(args: argparse.Namespace, app: App) -> int:
 
 def _reasons_in_words(entry: UserListItem, app: App) -> dict[str, Any]:
     """Return the fields with reasons, in the host's language where they are codes."""
-    translations, language = app.runtime_parts.translations, app.context.config.server.language
+    translations, language = app.translations, app.context.config.server.language
     shown: dict[str, Any] = {"reason": translations.reason(entry.reason, language)}
     if entry.rejections is not None:
         last_reason = translations.reason(entry.rejections.last_reason, language)
@@ -152,7 +152,7 @@ def _reasons_in_words(entry: UserListItem, app: App) -> dict[str, Any]:
 def _find_second_factor(username: str, app: App) -> str:
     """Return where the second factor was set up: "web" or "game"; "none"; "unknown" while AuthMe cannot be asked."""
     try:
-        return app.self_service.second_factor_store.find_origin(username) or "none"
+        return app.second_factor_store.find_origin(username) or "none"
     except AuthMeUnavailable:
         return "unknown"
 
@@ -178,7 +178,7 @@ def _make_link(args: argparse.Namespace, app: App, by: Principal) -> int:
 
 
 def _reset_totp(args: argparse.Namespace, app: App, by: Principal) -> int:
-    had_one = app.worker.run_here(app.self_service.second_factor_store.reset, args.username, by)
+    had_one = app.worker.run_here(app.second_factor_store.reset, args.username, by)
     print(f"{args.username}: {'the second factor was removed' if had_one else 'had no second factor'}")
     return 0
 

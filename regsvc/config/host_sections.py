@@ -227,6 +227,11 @@ class GameServer:
     rcon_password: str = key.secret("", 'Password of the remote console; "" takes it from server.properties.')
 
     @property
+    def is_known(self) -> bool:
+        """Whether the config tells where to ask for the server's status."""
+        return bool(self.address) or self.directory is not None
+
+    @property
     def server_properties_path(self) -> Path | None:
         """The game's server.properties, or None if the game's folder is not configured."""
         return self.directory / "server.properties" if self.directory else None

@@ -1,7 +1,7 @@
 """Transports for outbox messages: one class per kind, all implementing this interface.
 
-A new kind is a class beside `MailTransport`, `WebhookTransport` and `RconTransport`, and a `wire_…` function that adds
-its delivery worker, as in `regsvc/app/webhook.py`.
+A new kind is a class beside `MailTransport`, `WebhookTransport` and `RconTransport`, and a delivery worker that the app
+adds (`regsvc/app/app.py`).
 """
 
 from abc import ABC, abstractmethod

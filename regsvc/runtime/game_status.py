@@ -2,19 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 from urllib.parse import quote
 
-from plugin_bridge.server.files import ServerFileError
+from plugin_bridge.server.files import PropertiesFile, ServerFileError
 from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, fetch_status
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.game_address import GameAddress, public_bedrock_address, public_game_address
+from regsvc.core.game_address import GameAddress, find_game_address, public_bedrock_address, public_game_address
 from regsvc.core.text import draw_qr_code
 
 log = logging.getLogger(__name__)
@@ -135,3 +135,25 @@ def _make_bedrock_server(name: str, address: GameAddress) -> BedrockServer:
 
 
 _draw: Final = lru_cache(maxsize=1)(draw_qr_code)
+
+
+def make_game_statuses(config: Config, files: Mapping[str, PropertiesFile], now: Clock) -> dict[str, GameStatus]:
+    """Return the status of the main game server under "", and of each further one that the config tells how to reach.
+
+    `files`: the server.properties of each server (`Config.game_servers`).
+    """
+    return {
+        server: GameStatus(
+            partial(find_game_address, game.address, game.server_properties_path),
+            now,
+            is_hidden=partial(_is_status_hidden, files[server]),
+        )
+        for server, game in config.game_servers.items()
+        if not server or game.is_known
+    }
+
+
+def _is_status_hidden(properties: PropertiesFile) -> bool:
+    """Return whether the game server is set to answer no status pings. Blocking."""
+    current = properties.refresh()
+    return current is not None and not current.enable_status

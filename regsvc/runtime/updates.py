@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from plugin_bridge.server.versions import find_version
+from regsvc.config.sections import UpdatesSection
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock
 from regsvc.core.http_client import HttpClient, NoResponse
@@ -176,3 +177,10 @@ class PluginVersionCache:
     async def _look_up(self) -> None:
         self._version = await asyncio.to_thread(self._find_version)
         self._expires_at = asyncio.get_running_loop().time() + self._max_age
+
+
+def make_updates(config: UpdatesSection, now: Clock) -> Updates:
+    """Return the checks of the configured feeds: none where update checks are off."""
+    addresses: dict[Product, str] = {"plugin": config.plugin_url, "companion": config.own_url} if config.enabled else {}
+    feeds = {product: UpdateFeed(address) for product, address in addresses.items() if address}
+    return Updates(feeds, max(config.every, POLL_INTERVAL), now)

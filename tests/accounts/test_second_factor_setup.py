@@ -20,7 +20,7 @@ def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, mon
     monkeypatch.setattr(PlayerTotp, "give", lose_connection)
     services.approved("Alice")
     session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
-    setup = services.app.self_service.second_factor
+    setup = services.app.services.second_factor
     entry = asyncio.run(setup.begin(session, PASSWORD, CALLER))
     app = Authenticator(entry.secret, services.clock)
     enabled = asyncio.run(setup.confirm(session, PASSWORD, app.code(), CALLER))
@@ -29,6 +29,6 @@ def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, mon
 
 def test_the_row_is_written_once(services: ServiceHarness) -> None:
     services.approved("Alice")
-    give = partial(services.app.self_service.second_factor.player_totp.give, "alice")
+    give = partial(services.app.services.second_factor.player_totp.give, "alice")
     assert [give("JBSWY3DPEHPK3PXP"), give("JBSWY3DPEHPK3PXP"), give("KRSXG5CTMVRXEZLU")] == [True, True, False]
     assert services.row("alice")["totp"] == "JBSWY3DPEHPK3PXP"

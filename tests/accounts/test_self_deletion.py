@@ -21,5 +21,5 @@ def test_authmes_row_is_written_last(services: ServiceHarness, monkeypatch: pyte
         written.append((key, mails, addresses))
 
     monkeypatch.setattr(services.app.reconciler, "reconcile_in_transaction", look)
-    asyncio.run(services.app.self_service.deletion.delete(session, PASSWORD, None, CALLER))
+    asyncio.run(services.app.services.self_deletion.delete(session, PASSWORD, None, CALLER))
     assert written == [("ada", 1, 0)], "the game waits for AuthMe's row, so the rest is written before"

@@ -44,7 +44,7 @@ class Booth:
 
     def code(self, name: str) -> str:
         """The verification code on its way to this person."""
-        codes = self.services.app.mail_parts.codes
+        codes = self.services.app.codes
         issued = codes.find_sendable(codes.issue(parse_email(f"{name}@example.org").key, "register", CALLER))
         assert issued is not None
         return codes.code_of(issued)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -40,7 +39,9 @@ class Stage:
         worker: Any = InlineRunner()
         log: Any = EmptyLog()
         self.streams = EventStreams(worker, log, lambda session: True, **options)
-        self.api = LiveApi(replace(make_services(Config(http=http or HttpSection())), events=self.streams))
+        services = make_services(Config(http=http or HttpSection()))
+        services.events = self.streams
+        self.api = LiveApi(services)
 
     @property
     def listeners(self) -> int:

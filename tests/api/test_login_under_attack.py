@@ -60,7 +60,7 @@ class Siege:
 
     def recovery_code(self) -> str:
         """Return one of new recovery codes."""
-        second_factors = self.services.app.self_service.second_factor_store.second_factors
+        second_factors = self.services.app.second_factor_store.second_factors
         user_id = self.services.user(OPERATOR).id
         return self.services.app.worker.run_here(second_factors.replace_recovery_codes, user_id)[0]
 
@@ -70,7 +70,7 @@ class Siege:
 
     def link(self) -> str:
         """Return the token of a link that the host hands over."""
-        handover, worker = self.services.app.account_parts.password_handover, self.services.app.worker
+        handover, worker = self.services.app.services.password_handover, self.services.app.worker
         link = worker.run_here(handover.create_link, OPERATOR, Principal(Actor("cli"), may_do_everything=True))
         return link.link.partition("#token=")[2]
 

@@ -47,14 +47,14 @@ class Host:
 
     def code(self, name: str) -> str:
         """Return the verification code on its way to this person."""
-        codes = self.services.app.mail_parts.codes
+        codes = self.services.app.codes
         issued = codes.find_sendable(codes.issue(parse_email(f"{name}@example.org").key, "register", CALLER))
         assert issued is not None
         return codes.code_of(issued)
 
     def link_token(self, name: str) -> str:
         """Return the token of a link on its way to this person."""
-        user, links = self.services.user(name), self.services.app.mail_parts.links
+        user, links = self.services.user(name), self.services.app.links
         return links.token_of(links.issue(user.id, "reset", str(user.email_key)))
 
     def olivia(self) -> str:

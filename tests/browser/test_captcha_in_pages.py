@@ -157,7 +157,7 @@ def test_a_captcha_saves_the_wait_while_others_guess(
 
 def code_for(services: ServiceHarness, email: str) -> str:
     """The digits on their way to this address."""
-    codes = services.app.mail_parts.codes
+    codes = services.app.codes
     issued = codes.find_sendable(codes.issue(parse_email(email).key, "register", CALLER))
     assert issued is not None
     return codes.code_of(issued)

@@ -153,7 +153,7 @@ def test_query_undelivered_mails(services: ServiceHarness, ask: Ask) -> None:
     for name in ("Alice", "Bob", "Carol"):
         services.approved(name)
     OutboxEntry.delete().where(OutboxEntry.template == "received").execute()
-    outbox = services.app.mail_parts.outbox
+    outbox = services.app.outbox
     alice, bob = outbox.claim_due(2)
     outbox.mark_sent(alice.id)
     outbox.mark_failed(bob, "550 no such mailbox", is_final=True)
@@ -228,7 +228,7 @@ def test_query_ban(services: ServiceHarness) -> None:
     token = services.login("Alice", PASSWORD).token
     type_sql(services, "ban")
     with pytest.raises(Unauthorized):
-        services.app.auth_parts.sessions.authenticate(token)
+        services.app.sessions.authenticate(token)
     services.sync()
     alice = services.user("Alice")
     assert (alice.status, alice.applied_status, alice.reason) == ("banned", "banned", "griefing")
@@ -266,7 +266,7 @@ def test_query_delete(services: ServiceHarness) -> None:
     token = services.login("Alice", PASSWORD).token
     type_sql(services, "delete")
     with pytest.raises(Unauthorized):
-        services.app.auth_parts.sessions.authenticate(token)
+        services.app.sessions.authenticate(token)
     services.sync()
     assert find_player(services.table, "alice") is None
     assert [entry.operator for entry in services.audits("user.deleted")] == ["sql"]

@@ -190,7 +190,7 @@ def test_the_drift_has_what_was_typed_and_not_carried_out_yet(services: ServiceH
 
 
 def test_the_recent_audit_is_the_newest_thousand(services: ServiceHarness) -> None:
-    audit = services.app.auth_parts.audit
+    audit = services.app.audit
     with services.app.context.location.database.atomic():
         for number in range(1005):
             audit.record("user.logged_in", "Alice", "Alice", {"number": number})
@@ -200,7 +200,7 @@ def test_the_recent_audit_is_the_newest_thousand(services: ServiceHarness) -> No
 
 
 def test_the_outbox_tells_what_became_of_each_mail(services: ServiceHarness) -> None:
-    outbox = services.app.mail_parts.outbox
+    outbox = services.app.outbox
     outbox.put("verification_code", parse_email("alice@example.org"), "en", row_id=1)
     services.register("Alice")
     services.decide("reject", "Alice")

@@ -101,7 +101,7 @@ def open_every_connection(services: ServiceHarness) -> None:
 
     async def everybody() -> None:
         await asyncio.gather(*(services.app.worker.run(look_together) for _thread in range(count)))
-        await services.app.runtime_parts.sync_worker.run(services.app.reconciler.load, "nobody")
+        await services.app.sync_worker.run(services.app.reconciler.load, "nobody")
 
     asyncio.run(everybody())
 
@@ -124,7 +124,7 @@ def test_a_day_of_requests_leaves_no_task_and_no_connection(services: ServiceHar
     open_every_connection(services)
 
     async def a_day() -> set[str]:
-        delivery = asyncio.create_task(services.app.mail_parts.delivery_worker.run(), name="mail")
+        delivery = asyncio.create_task(services.app.mail_delivery.run(), name="mail")
         for hour in range(HOURS):
             runs = [services.app.sync.run() for _call in range(5)]
             looks = [services.app.services.health.status() for _call in range(5)]
@@ -133,7 +133,7 @@ def test_a_day_of_requests_leaves_no_task_and_no_connection(services: ServiceHar
             services.clock.advance(hours=1)
             if hour == 1:
                 files, connections = list_open_files(), count_connections()
-        services.app.mail_parts.delivery_worker.stop()
+        services.app.mail_delivery.stop()
         await delivery
         assert list_open_files() == files
         assert count_connections() <= connections

@@ -196,6 +196,17 @@ def expected_test_file(path: str) -> str:
     return f"test_{'_'.join(words)}.py"
 
 
+def test_the_app_assigns_every_service() -> None:
+    """A service that handlers may use, but that no one has made, would be found by a request."""
+    assigned = {
+        node.attr
+        for node in nodes_of(ROOT / "regsvc" / "app" / "app.py")
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if ast.unparse(node.value) in ("services", "self.services")
+    }
+    assert assigned == import_module("regsvc.api.services").Services.__annotations__.keys()
+
+
 def test_every_dependency_says_what_it_is_for() -> None:
     packages = re.findall(r'^    "([\w-]+)[\[>]', (ROOT / "setup.py").read_text(encoding="utf-8"), re.MULTILINE)
     assert "tornado" in packages

@@ -44,7 +44,7 @@ def services(open_with: OpenServices) -> ServiceHarness:
 
 
 def tick(app: App) -> int:
-    return app.mail_parts.admin_digest.run()
+    return app.admin_digest.run()
 
 
 def digests() -> list[str]:
@@ -55,9 +55,9 @@ def digests() -> list[str]:
 
 def read_digest(services: ServiceHarness) -> tuple[str, str]:
     """Subject and text of the next digest, as it would be sent now."""
-    mail_parts = services.app.mail_parts
-    [mail] = [mail for mail in mail_parts.outbox.claim_due(100) if mail.recipient_key == "olivia@example.org"]
-    message = mail_parts.renderer.render(mail).message
+    app = services.app
+    [mail] = [mail for mail in app.outbox.claim_due(100) if mail.recipient_key == "olivia@example.org"]
+    message = app.mail_renderer.render(mail).message
     part = message.get_body(("plain",))
     assert part is not None
     return str(message["Subject"]), str(part.get_content())
@@ -173,7 +173,7 @@ def test_a_promise_that_could_not_be_written_is_made_again(
 ) -> None:
     services.register("Alice")
     with monkeypatch.context() as broken:
-        broken.setattr(services.app.mail_parts.mail_queue, "send_digest", lambda admin: 1 / 0)
+        broken.setattr(services.app.mail_queue, "send_digest", lambda admin: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             tick(services.app)
     assert tick(services.app) == 2
@@ -216,7 +216,7 @@ def test_it_speaks_the_hosts_language(open_with: OpenServices) -> None:
 @pytest.mark.parametrize("given", [{}, {"mail__admins": ADMINS, "mail__backend": "off"}], ids=["nobody", "no mail"])
 def test_without_admins_or_mail_nothing_is_written(open_with: OpenServices, given: dict[str, object]) -> None:
     services = open_with(**given)
-    if services.app.mail_parts.backend.is_available:
+    if services.app.mail_backend.is_available:
         services.register("Alice")
     assert tick(services.app) == 0
 

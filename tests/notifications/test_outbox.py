@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from peewee import Database
 
-from regsvc.app.mail import mail_retry_policy
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.mail.renderer import recipient_of
+from regsvc.notifications.mail.transport import mail_retry_policy
 from regsvc.notifications.outbox import Backlog, Outbox
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.mail_parts import ALICE, BOB, MailHarness, rows_of

@@ -15,7 +15,6 @@ from regsvc.api.handlers.events import EVENT_STREAM
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.errors import ApplicationNotFound, DatabaseUnavailable, TooManyStreams
-from regsvc.registration.applications.service import ApplicationService
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.registration.applications.streams import (
     MAX_STREAMS,
@@ -96,11 +95,11 @@ async def following(statuses: AsyncIterator[ApplicationStatus | None]) -> Applic
 @contextmanager
 def live_api(stored: StoredApplications) -> Iterator[LiveApi]:
     """Serve the routes of applications on a real socket; clients are those that `X-Forwarded-For` names."""
-    unused: Any = None
     streams = open_streams(stored)
-    service = ApplicationService(stored, streams, answers=unused, address=unused)  # type: ignore[arg-type]
     unlimited: Any = SimpleNamespace(hit=lambda caller: None)
-    with LiveApi(replace(make_services(Config()), applications=service, status_limits=unlimited)) as api:
+    services = make_services(Config())
+    services.application_streams, services.status_limits = streams, unlimited
+    with LiveApi(services) as api:
         yield api
         api.call(streams.close)
 

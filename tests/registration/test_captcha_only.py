@@ -109,7 +109,7 @@ def test_a_link_lasts_an_hour_and_proves_no_address(services: ServiceHarness) ->
     services.clock.advance(hours=1)
     with pytest.raises(errors.ResetTokenInvalid):
         reset(services, late)
-    services.app.mail_parts.links.purge_expired()
+    services.app.links.purge_expired()
     reset(services, make_link(services, "Bob"))
     assert services.authme.login("Bob", NEW)
     assert (services.user("Bob").email, services.user("Bob").is_email_verified) == ("bob@example.org", False)

@@ -92,7 +92,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
 ) -> None:
     alice = services.approved("Alice")
     token = services.login("Alice", "the-web-password").token
-    session = services.app.worker.run_here(services.app.auth_parts.sessions.authenticate, token)
+    session = services.app.worker.run_here(services.app.sessions.authenticate, token)
     begun = asyncio.run(chat.begin("Alice", session, CALLER))
 
     def log_out_meanwhile(handler: BaseHTTPRequestHandler) -> None:
@@ -103,7 +103,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
     answer = agree(server, begun, ChatPerson("1", "alice"))
     with server.fault("/users/@me", log_out_meanwhile), pytest.raises(InvalidState):
         asyncio.run(chat.finish(answer, Initiator([begun.link_token]), CALLER))
-    assert services.app.chat_parts.links.find_of(alice.id) is None
+    assert services.app.chat_links.find_of(alice.id) is None
     assert ChatLink.select().count() == 0
 
 

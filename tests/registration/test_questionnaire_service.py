@@ -91,7 +91,7 @@ def submit(services: ServiceHarness, answers: Mapping[str, Answer], caller: Call
 def register(services: ServiceHarness, name: str, token: str | None, **changes: Any) -> str:
     """With a right code, unless the changes say otherwise; comes back with the status."""
     email = changes.pop("email", f"{name.lower()}@example.org")
-    codes = services.app.mail_parts.codes
+    codes = services.app.codes
     issued = codes.find_sendable(codes.issue(email, "register", CALLER))
     assert issued is not None
     application = Application(
@@ -173,7 +173,7 @@ def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarness) ->
 
 @pytest.mark.every_database
 def test_many_proven_addresses_behind_one_client_may_fail_at_once(services: ServiceHarness) -> None:
-    codes = services.app.mail_parts.codes
+    codes = services.app.codes
     proofs = []
     for number in range(8):
         row = codes.find_sendable(codes.issue(f"player{number}@example.org", "register", CALLER))
@@ -258,7 +258,7 @@ def test_a_refused_registration_burns_nothing(services: ServiceHarness) -> None:
 @pytest.mark.every_database
 def test_one_result_and_many_registrations_make_one_user(services: ServiceHarness) -> None:
     token = submit(services, RIGHT).token
-    codes = services.app.mail_parts.codes
+    codes = services.app.codes
     applications = []
     for number in range(8):
         issued = codes.find_sendable(codes.issue(f"p{number}@example.org", "register", CALLER))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from peewee import Database
 
-from regsvc.app.mail import mail_retry_policy
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
+from regsvc.notifications.mail.transport import mail_retry_policy
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.health import BridgeState, Health, HealthStatus
 from regsvc.runtime.installation import InstallationWatch

@@ -24,7 +24,7 @@ class Server(Protocol):
 
 def answer_to(app: App, token: str) -> str:
     """Return the right answer; AssertionError if the challenge is not outstanding."""
-    challenge = app.captcha_parts.challenges.find(token)
+    challenge = app.challenges.find(token)
     assert challenge is not None, "there is no such challenge"
     return challenge.answer.decode()
 

@@ -19,6 +19,7 @@ from regsvc.api.application import Rule, make_application
 from regsvc.api.routes import ROUTES, Route
 from regsvc.api.server import make_server
 from regsvc.api.services import Services
+from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core import clock
@@ -47,16 +48,19 @@ class InlineRunner:
         return work(*args, **kwargs)
 
 
-class TwoTokens:
+class TwoTokens(Sessions):
     """Accepts `alice` as a user's access token and `olivia` as an admin's, and nothing else."""
 
-    def authenticate(self, bearer: str) -> VerifiedSession:
+    def __init__(self) -> None:
+        """Needs no database."""
+
+    def authenticate(self, bearer: str | None, *, is_activity: bool = True) -> VerifiedSession:
         try:
-            return {"alice": ALICE, "olivia": OLIVIA}[bearer]
+            return {"alice": ALICE, "olivia": OLIVIA}[bearer or ""]
         except KeyError:
             raise Unauthorized from None
 
-    def authenticate_admin(self, bearer: str, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
+    def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
         session = self.authenticate(bearer)
         if not session.is_admin:
             raise Forbidden
@@ -77,45 +81,23 @@ class Reply:
 
 
 def make_services(config: Config, authme: AuthMeConfig | None = None) -> Services:
+    """Return what the HTTP layer itself uses; the real process has every service."""
     unused: Any = None
-    return Services(
-        live=LiveConfig(config, authme),
-        worker=InlineRunner(),
-        translations=load_translations(offered=config.server.languages, default=config.server.language),
-        sessions=TwoTokens(),
-        is_authme_enabled=authme is not None,
-        # these tests are about the HTTP layer alone; the real process has every service
-        verification=unused,
-        registration=unused,
-        logins=unused,
-        captchas=unused,
-        accounts=unused,
-        password_changes=unused,
-        password_mails=unused,
-        password_handover=unused,
-        questionnaires=NoQuestionnaire(unused, config.questionnaire.pass_score),
-        chat=NoChat(),
-        self_service=unused,
-        users=unused,
-        user_details=unused,
-        audit=unused,
-        sync=unused,
-        applications=unused,
-        statuses=unused,
-        status_limits=unused,
-        mail_queue=MailQueue(unused, "en", is_available=True, wake=unused, wake_mails=unused),
-        mail_history=unused,
-        mail_resender=unused,
-        health=unused,
-        waiting_work=unused,
-        metrics=Metrics(),
-        updates=Updates({}, timedelta(hours=6), clock.now),
-        plugin=PluginVersionCache(lambda: None),
-        game_status=GameStatus(lambda: None, clock.now),
-        network={},
-        doctor=unused,
-        events=unused,
-    )
+    services = Services()
+    services.live = LiveConfig(config, authme)
+    services.worker = InlineRunner()
+    services.translations = load_translations(offered=config.server.languages, default=config.server.language)
+    services.sessions = TwoTokens()
+    services.is_authme_enabled = authme is not None
+    services.questionnaires = NoQuestionnaire(unused, config.questionnaire.pass_score)
+    services.chat = NoChat()
+    services.mail_queue = MailQueue(unused, "en", is_available=True, wake=unused, wake_mails=unused)
+    services.metrics = Metrics()
+    services.updates = Updates({}, timedelta(hours=6), clock.now)
+    services.plugin = PluginVersionCache(lambda: None)
+    services.game_status = GameStatus(lambda: None, clock.now)
+    services.network = {}
+    return services
 
 
 class LiveApi:

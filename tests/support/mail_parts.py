@@ -10,7 +10,6 @@ from typing import Any
 
 from peewee import Database
 
-from regsvc.app.mail import mail_retry_policy
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
@@ -27,7 +26,7 @@ from regsvc.notifications.mail.http_backend import MailBackend
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer, NextSteps
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailStore, MailTransport
+from regsvc.notifications.mail.transport import MailStore, MailTransport, mail_retry_policy
 from regsvc.notifications.outbox import Outbox
 from regsvc.users.retention import find_reapply_at_after
 from tests.support.manual_clock import ManualClock

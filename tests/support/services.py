@@ -83,7 +83,7 @@ class ServiceHarness:
         """Register and return the status."""
         address = email or f"{name.lower()}@example.org"
         key = parse_email(address).key
-        codes = self.app.mail_parts.codes
+        codes = self.app.codes
         issued = codes.find_sendable(codes.issue(key, "register", CALLER))
         assert issued is not None
         application = Application(name, address, CodeOrProof(codes.code_of(issued)), password, platform, "en")
@@ -152,8 +152,8 @@ class ServiceHarness:
 
     def find_mailed_link(self) -> str | None:
         """Deliver the mails that are due, and return the token of the newest link, or None if there is none."""
-        parts = self.app.mail_parts
-        store = MailStore(self.app.context.location.database, parts.outbox, parts.codes, parts.renderer)
+        app = self.app
+        store = MailStore(app.context.location.database, app.outbox, app.codes, app.mail_renderer)
         for mail in iter(lambda: store.claim_due(1), []):
             try:
                 store.render(mail[0])
@@ -162,7 +162,7 @@ class ServiceHarness:
             else:
                 store.record_sent(mail[0])
         link = Link.select().order_by(Link.id.desc()).first()
-        return parts.links.token_of(link) if link else None
+        return app.links.token_of(link) if link else None
 
     def sessions(self, name: str) -> int:
         """Return the number of the user's active sessions."""
@@ -180,7 +180,7 @@ class ServiceHarness:
 
     def close(self) -> None:
         self.app.worker.close_here()
-        self.app.runtime_parts.sync_worker.close_here()
+        self.app.sync_worker.close_here()
         self.app.close()
 
 

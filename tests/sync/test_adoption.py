@@ -266,7 +266,7 @@ def test_sqlite_lets_a_column_hold_anything(make_services: MakeServices, authme_
     for name in ("alice", "bob"):
         assert services.decide("ban", name).warnings == ()
         assert services.is_locked(name)
-    assert services.app.sync_parts.unlock_all.run() == (2, [])
+    assert services.app.unlock_all.run() == (2, [])
     assert services.row("bob")["password"] == "y"
 
 

@@ -16,9 +16,8 @@ def ban_until_over(services: ServiceHarness, *, silently: bool = False) -> None:
 
 
 def only_mail(services: ServiceHarness) -> str:
-    mail_parts = services.app.mail_parts
-    [mail] = mail_parts.outbox.claim_due(100)
-    message = mail_parts.renderer.render(mail).message
+    [mail] = services.app.outbox.claim_due(100)
+    message = services.app.mail_renderer.render(mail).message
     part = message.get_body(("plain",))
     assert part is not None
     return str(part.get_content())

@@ -22,7 +22,7 @@ def session_of(services: ServiceHarness, name: str) -> VerifiedSession:
 
 
 def code_for(services: ServiceHarness, email: str) -> str:
-    codes = services.app.mail_parts.codes
+    codes = services.app.codes
     issued = codes.find_sendable(codes.issue(parse_email(email).key, "change_email", CALLER))
     assert issued is not None
     return codes.code_of(issued)
@@ -30,7 +30,7 @@ def code_for(services: ServiceHarness, email: str) -> str:
 
 def change(services: ServiceHarness, name: str, email: str = NEW, code: str | None = None) -> EmailChangeResult:
     wished = EmailChangeRequest(email, CodeOrProof(code or code_for(services, email)), PASSWORD)
-    changes = services.app.self_service.email_changes
+    changes = services.app.services.email_changes
     return asyncio.run(changes.change_own(session_of(services, name), wished, CALLER))
 
 
@@ -109,7 +109,7 @@ def test_an_address_that_the_table_cannot_hold_is_a_conflict_told_once(services:
     assert services.authme.login("Alice", "another-password")
 
     change_with = EmailChangeRequest(NEW, CodeOrProof(code_for(services, NEW)), "another-password")
-    changes = services.app.self_service.email_changes
+    changes = services.app.services.email_changes
     asyncio.run(changes.change_own(session_of(services, "Alice"), change_with, CALLER))
     assert services.row("alice")["email"] == NEW
     assert services.plugin("alice") == "synced"
@@ -145,13 +145,13 @@ def test_nor_does_it_keep_a_row_that_came_back_closed(services: ServiceHarness) 
 
 def test_links_end_and_what_ended_the_sessions_is_the_newer_word(services: ServiceHarness) -> None:
     user = services.approved("Alice")
-    services.app.mail_parts.links.issue(user.id, "reset", "alice@example.org")
+    services.app.links.issue(user.id, "reset", "alice@example.org")
     change(services, "Alice")
     assert Link.select().where(Link.redeemed_at.is_null()).count() == 0
 
-    changes = services.app.self_service.email_changes
-    candidate = asyncio.run(services.app.account_parts.checker.check("Alice", PASSWORD, CALLER))
-    services.app.auth_parts.sessions.revoke_all(user.id)
+    changes = services.app.services.email_changes
+    candidate = asyncio.run(services.app.checker.check("Alice", PASSWORD, CALLER))
+    services.app.sessions.revoke_all(user.id)
     with pytest.raises(errors.Unauthorized):
         services.app.worker.run_here(
             changes._change,

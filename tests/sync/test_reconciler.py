@@ -380,7 +380,7 @@ def test_a_password_set_while_the_file_is_busy_is_written_later(services: Servic
     services.authme.unregister_from_console("Alice")
     services.sync()
     user = services.user("Alice")
-    stored = services.app.password_parts.hashing.hash("newer-password", "Alice")
+    stored = services.app.hashing.hash("newer-password", "Alice")
     owner = services.app.services.password_changes.store.get_owner("Alice", OLIVIA)
     with Away(services.table):
         decided = services.app.worker.run_here(services.app.services.password_changes.store.set, owner, stored, ALICE)
@@ -445,6 +445,6 @@ def test_unlock_all_unlocks_everything_we_locked(services: ServiceHarness) -> No
     services.decide("ban", "Dave")
     services.sync()
     assert [services.is_locked(name) for name in ("alice", "carol", "dave", "eve")] == [True] * 4
-    assert services.app.sync_parts.unlock_all.run() == (3, ["eve"])
+    assert services.app.unlock_all.run() == (3, ["eve"])
     assert dump_table(services.table) == before
     assert services.player("Dave").kept_hash is None

@@ -320,7 +320,7 @@ def test_when_both_sides_changed_the_host_says_who_wins(
 ) -> None:
     services = make_services(sync__conflict=winner)
     services.approved("Alice")
-    stored = services.app.password_parts.hashing.hash("newer-password", "Alice")
+    stored = services.app.hashing.hash("newer-password", "Alice")
     User.update(password_hash=stored.hash).where(User.username_key == "alice").execute()
     services.authme.set_password("Alice", "changed-in-game")
     report = services.sync()

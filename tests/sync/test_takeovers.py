@@ -124,7 +124,7 @@ def test_wrong_logins_do_not_bypass_the_mass_change_guard(services: ServiceHarne
 def test_the_name_changes_hands_while_the_password_is_checked(services: ServiceHarness) -> None:
     """Mallory's row existed when her login began; when it was checked, the name was Victor's."""
     services.authme.register("Victor", "mallorys-secret")
-    logins, checker = services.app.services.logins, services.app.account_parts.checker
+    logins, checker = services.app.services.logins, services.app.checker
     candidate = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
     services.authme.unregister_from_console("Victor")
     services.register("Victor")
@@ -155,9 +155,9 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
     """The session refers to a row that is gone: the login is decided again, and refused as any unknown name is."""
     services.register("Bob")
     app = services.app
-    identity = app.worker.run_here(app.account_parts.checker._lookup.find, "Bob", CALLER)
+    identity = app.worker.run_here(app.checker._lookup.find, "Bob", CALLER)
     services.decide("approve", "Bob")  # so that the login reads the user again
-    sessions = app.account_parts.logins._sessions
+    sessions = app.services.logins._sessions
     find_refusal = sessions.find_refusal
     attempts: list[int] = []
 

@@ -17,12 +17,16 @@ from typing import Final, Literal
 from regsvc.accounts.captcha.pictures import Puzzle
 from regsvc.auth.rate_limits import MemoryLimits, hash_key
 from regsvc.config.player_sections import CaptchaUse
+from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
 from regsvc.core.units import RateLimit
+
+_SHARE: Final = 100
+_LEAST: Final = 10
 
 
 @dataclass(slots=True)
@@ -38,14 +42,15 @@ class Challenge:
 class ChallengeStore:
     """Challenges by their tokens. For the event loop only: not thread-safe.
 
-    A client has at most `max_per_client`, beyond which its oldest is evicted. At `max_total` the oldest of the client
+    A client has at most `max_per_client`, a hundredth of `max_total` and ten in any case if it is not given, beyond
+    which its oldest is evicted. At `max_total` the oldest of the client
     with the most is evicted, so that a client with one never loses it to a client with many. About 1 KB each.
     """
 
-    def __init__(self, now: Clock, max_total: int, max_per_client: int) -> None:
+    def __init__(self, now: Clock, max_total: int, max_per_client: int | None = None) -> None:
         self._now = now
         self._max_total = max_total
-        self._max_per_client = max_per_client
+        self._max_per_client = max_per_client or max(_LEAST, max_total // _SHARE)
         self._challenges: OrderedDict[bytes, Challenge] = OrderedDict()
         self._keys_of: dict[str, OrderedDict[bytes, None]] = {}
         self._clients_with: dict[int, OrderedDict[str, None]] = {}
@@ -136,6 +141,9 @@ Use = Literal["register"] | CaptchaUse
 MAX_USES: Final = 5
 """Requests that one right answer serves: four refused ones, and one more."""
 
+MAX_WAITING_PICTURES: Final = 50
+"""Pictures that may wait for the thread; the last of them is drawn after about a tenth of a second."""
+
 _TOKEN_BYTES = 18
 _MAX_ANSWER = 64
 
@@ -183,6 +191,20 @@ class CaptchaPolicy:
     answer_limits: tuple[RateLimit, ...]
     work_limits: tuple[RateLimit, ...] = ()
     offers_work: bool = True
+
+
+def captcha_policy(config: Config) -> CaptchaPolicy:
+    """Return the policy of a config."""
+    captcha = config.captcha
+    at_registration: tuple[Use, ...] = ("register",) if "captcha" in config.registration.methods else ()
+    return CaptchaPolicy(
+        required_for=frozenset({*at_registration, *captcha.also_for}),
+        valid=captcha.valid,
+        picture_limits=captcha.pictures_per_client,
+        answer_limits=captcha.answers_per_client,
+        work_limits=captcha.work_per_client,
+        offers_work=captcha.without_picture,
+    )
 
 
 class Captchas:

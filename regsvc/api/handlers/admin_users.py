@@ -63,6 +63,6 @@ class EndUserSessionHandler(DecisionHandler):
     @endpoint(errors.UserNotFound, errors.SessionNotFound, errors.ProtectedOperator)
     async def post(self, request: EndUserSessionRequest) -> MessageReply:
         """End one session of a user."""
-        end = self.services.self_service.sessions.end_of
+        end = self.services.session_ending.end_of
         username = await self.run(end, request.username, request.session, self.principal)
         return MessageReply(message=self.message("session_ended_of", username=username))

@@ -98,7 +98,7 @@ class ApplicationHandler(ApiHandler):
         the user's address changes.
         """
         self.services.status_limits.hit(self.caller)
-        found = await self.services.applications.statuses.find(_token_of(self, query))
+        found = await self.services.applications.find(_token_of(self, query))
         return _application_reply(self, found)
 
 
@@ -118,7 +118,7 @@ class ApplicationEventsHandler(StreamHandler):
         limited; a client that gets `too_many_streams` can still ask for the application from time to time.
         """
         self.services.status_limits.hit(self.caller)
-        streams = self.services.applications.streams
+        streams = self.services.application_streams
         async with streams.listen(_token_of(self, query), self.caller) as stream:
             await self.send_events(stream, _encode_each(self, streams.statuses(stream)))
 
@@ -142,8 +142,7 @@ class ChangeAnswersHandler(ApiHandler):
         """
         self.services.status_limits.hit(self.caller)
         answers = {key: to_answer(fields) for key, fields in request.answers.items()}
-        changes = self.services.applications.answers
-        changed = await changes.change(_token_of(self), answers, self.caller)
+        changed = await self.services.answer_changes.change(_token_of(self), answers, self.caller)
         return _application_reply(self, changed, message=self.message("answers_changed"))
 
 
@@ -163,7 +162,7 @@ class CorrectAddressHandler(ApiHandler):
         The token is taken from the header alone. Nothing is mailed to such addresses.
         """
         self.services.status_limits.hit(self.caller)
-        correction = self.services.applications.address
+        correction = self.services.address_correction
         corrected = await correction.correct(_token_of(self), request.email, request.captcha, self.caller)
         return to_reply(CorrectAddressReply, corrected, message=self.message("email_changed"))
 

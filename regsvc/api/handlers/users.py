@@ -265,8 +265,7 @@ class UpdateUserHandler(ApiHandler):
         return await self.change_email(EmailChangeRequest(request.email, given, request.current_password))
 
     async def change_email(self, change: EmailChangeRequest) -> UpdateUserReply:
-        changes = self.services.self_service.email_changes
-        changed = await changes.change_own(self.require_session(), change, self.caller)
+        changed = await self.services.email_changes.change_own(self.require_session(), change, self.caller)
         return to_reply(UpdateUserReply, changed, message=self.message("email_changed"))
 
 
@@ -281,7 +280,7 @@ class DeleteUserHandler(ApiHandler):
     )
     async def post(self, request: DeleteUserRequest) -> DeleteUserReply:
         """Delete your own account, here and in the game. Operators and recently rejected users cannot."""
-        decided = await self.services.self_service.deletion.delete(
+        decided = await self.services.self_deletion.delete(
             self.require_session(), request.given_password, request.totp, self.caller
         )
         return to_reply(DeleteUserReply, decided, message=self.message("deleted_own", username=decided.username))
@@ -291,7 +290,7 @@ class ExportUserHandler(ApiHandler):
     @endpoint()
     async def get(self) -> ExportUserReply:
         """Export all data stored about you, without secrets and without data of other people."""
-        export = await self.run(self.services.self_service.export.export, self.require_session())
+        export = await self.run(self.services.user_export.export, self.require_session())
         return to_reply(
             ExportUserReply,
             export,
@@ -329,7 +328,7 @@ class SessionsHandler(ApiHandler):
     @endpoint()
     async def get(self) -> SessionsReply:
         """List your active sessions, newest first."""
-        sessions = await self.run(self.services.self_service.sessions.list_own, self.require_session())
+        sessions = await self.run(self.services.session_ending.list_own, self.require_session())
         return SessionsReply(sessions=[to_reply(SessionFields, session) for session in sessions])
 
 
@@ -337,6 +336,6 @@ class EndSessionHandler(ApiHandler):
     @endpoint(errors.SessionNotFound)
     async def post(self, request: EndSessionRequest) -> MessageReply:
         """End one of your sessions."""
-        end = self.services.self_service.sessions.end_own
+        end = self.services.session_ending.end_own
         await self.run(end, self.require_session(), request.session, self.caller.address)
         return MessageReply(message=self.message("session_ended"))

@@ -1,11 +1,14 @@
 """Delivery of mails: rendered at the last moment, sent, and kept out of every error text with their secrets."""
 
+import asyncio
 from collections.abc import Callable
-from typing import ClassVar
+from datetime import timedelta
+from typing import ClassVar, Final
 
 from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.core.email_address import parse_email
 from regsvc.database.cluster import catch_up
 from regsvc.database.engine import Worker
 from regsvc.notifications.mail.http_backend import (
@@ -16,8 +19,19 @@ from regsvc.notifications.mail.http_backend import (
 )
 from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS
-from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome
+from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome, RetryPolicy
 from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
+
+_TEST_LIMIT: Final = timedelta(seconds=10)
+"""How long the mail server may take for a login, and for a mail, of a test."""
+
+
+def mail_retry_policy(max_attempts: int) -> RetryPolicy:
+    """Return a policy from half a minute to four hours: longer than greylisting servers make senders wait.
+
+    Eight attempts take about three hours. An unreachable mail server costs no attempt.
+    """
+    return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts)
 
 
 class MailStore(OutboxStore):
@@ -82,3 +96,19 @@ class MailTransport(Transport):
             raise PermanentFailure(rendered.censor(str(error))) from error
         except TemporaryMailFailure as error:
             raise TemporaryFailure(rendered.censor(str(error)), error.retry_after) from error
+
+
+async def send_test_mail(backend: MailBackend, renderer: MailRenderer, address: str, language: str) -> str | None:
+    """Send a mail without the outbox. Returns why it failed, or None. Raises `InvalidEmail`."""
+    recipient = parse_email(address)
+    if problem := await backend.find_problem(_TEST_LIMIT):
+        return problem
+    message = renderer.compose("mail_test", recipient, language, {})
+    try:
+        async with asyncio.timeout(_TEST_LIMIT.total_seconds()):
+            await backend.send(message, recipient)
+    except TimeoutError:
+        return "the mail server can be reached, but takes too long to accept a mail"
+    except (PermanentMailFailure, TemporaryMailFailure, MailServerUnavailable) as error:
+        return str(error)
+    return None

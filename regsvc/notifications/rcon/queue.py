@@ -12,9 +12,10 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Final, Literal
 
-from plugin_bridge.server.files import ServerProperties
+from plugin_bridge.server.files import PropertiesFile, ServerProperties
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.sections import GameServer, OnBan
 from regsvc.core.addresses import connect_host
@@ -227,3 +228,18 @@ def _key_of(command: Command, username: str, server: str) -> str:
     """
     key = f"{command} {username.lower()}" if command in ("kick", KICK_FIRST) else username.lower()
     return f"{key} on {server}" if server else key
+
+
+def find_consoles(
+    servers: Mapping[str, GameServer], files: Mapping[str, PropertiesFile], *, may_block: bool
+) -> dict[str, FindAddress]:
+    """Return for each server a function that returns its console's address, as it is now or as it was last read.
+
+    `files`: the server.properties of each server; they are read again only by functions that `may_block`.
+    """
+
+    def find(server: str) -> RconAddress | None:
+        file = files[server]
+        return find_rcon_address(servers[server], file.refresh() if may_block else file.current)
+
+    return {server: partial(find, server) for server in servers}

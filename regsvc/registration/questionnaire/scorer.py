@@ -231,3 +231,10 @@ def _describe(error: Exception) -> str:
     if isinstance(error, msgspec.DecodeError):
         return "the service's reply is not a chat completion"
     return describe_exception(error)
+
+
+def make_scorer(config: QuestionnaireSection, language: str) -> Scorer:
+    """Return the configured scorer. `language`: language of the reasons."""
+    if not config.scorer_url:
+        return NoScorer()
+    return ChatScorer(config, language, CircuitBreaker("the scoring service"))
