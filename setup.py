@@ -34,6 +34,7 @@ RUNTIME = [
     "aiosmtplib>=5.1",
     "PyYAML>=6.0.3",
     "prometheus-client>=0.26",
+    "regex>=2026.11.15",
     "segno>=1.6.6",
 ]
 
@@ -61,6 +62,7 @@ DEVELOPMENT = [
     "types-passlib>=1.7",
     "types-Authlib>=1.8",
     "types-jsonschema>=4.26",
+    "types-regex>=2026.11.8",
     "types-requests>=2.33",
 ]
 

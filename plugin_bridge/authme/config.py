@@ -22,7 +22,7 @@ from plugin_bridge.authme.rules import (
     DEFAULT_NAMES,
     DEFAULT_PASSWORD_RULE,
     MAX_PASSWORD_CHARACTERS,
-    JavaPattern,
+    HostPattern,
     NameRule,
     PasswordRule,
     compile_java_pattern,
@@ -496,7 +496,7 @@ def _read_name_rule(document: ConfigDocument) -> NameRule:
     )
 
 
-def _read_pattern(document: ConfigDocument, path: str, default: JavaPattern, substitute: JavaPattern) -> JavaPattern:
+def _read_pattern(document: ConfigDocument, path: str, default: HostPattern, substitute: HostPattern) -> HostPattern:
     return compile_java_pattern(document.text(path, default.text), path, substitute)
 
 

@@ -2,7 +2,7 @@
 
 The order of the checks and the odd details (the password is matched in lower case, lengths count UTF-16 units) are
 AuthMe's, but a text that is too long is never matched. The regular expressions are Java's; the common ones are
-translated.
+translated. `regex` matches them, as `re` has no time-out, and a crafted text can keep some expressions busy for ever.
 """
 
 from __future__ import annotations
@@ -10,17 +10,27 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
+from math import prod
+from typing import Final
 
-from plugin_bridge.authme.patterns import MAX_TEXT, can_explode
+import regex
 
 log = logging.getLogger(__name__)
 
 MAX_PATTERN_CHARACTERS = 200
+_MAX_OWN_PATTERN_CHARACTERS: Final = 256
+_LONGEST_MATCH: Final = timedelta(milliseconds=20)
+"""Processor time: a request matches two expressions, and they hold up the event loop."""
 # Bounds on the text that a host's regular expression is tried on, however long the config lets it be.
-MAX_PASSWORD_CHARACTERS = MAX_TEXT
+MAX_PASSWORD_CHARACTERS = 128
 MAX_NAME_CHARACTERS = 64
+
+# `regex` compiles what is repeated at least n times n times over, and looks at repeated groups twice.
+_COPIES: Final = re.compile(r"\{(\d+)|\)[*+]")
+_MAX_COPIES: Final = 10_000  # compiled in 50 ms; without a limit, nested counts would take hours, and all memory
 
 _JAVA_TOKEN = re.compile(r"\\Q.*?(?:\\E|\Z)|\\p\{\w+\}|\\.|&&|.", re.DOTALL)
 _JAVA_CLASSES = {
@@ -56,16 +66,21 @@ class NameViolation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class JavaPattern:
-    """A regular expression of AuthMe's config, which has to match the whole text."""
+class HostPattern:
+    """A host's regular expression, which has to match the whole text."""
 
     text: str
-    compiled: re.Pattern[str]
+    compiled: regex.Pattern[str] = field(compare=False)
     is_substitute: bool = False
     """Whether it stands in for an expression that cannot be used."""
 
     def matches(self, text: str) -> bool:
-        return self.compiled.fullmatch(text) is not None
+        """Return whether it matches; a text that keeps it busy is one that does not."""
+        try:
+            return self.compiled.fullmatch(text, timeout=_LONGEST_MATCH.total_seconds()) is not None
+        except TimeoutError:
+            log.warning("%r takes too long on some texts, which are refused; simplify it", self.text)
+            return False
 
     @property
     def anchored(self) -> str:
@@ -75,7 +90,7 @@ class JavaPattern:
         return f"^{self.text.removeprefix('^').removesuffix('$')}$"
 
 
-ANYTHING = JavaPattern(".*", re.compile(".*", re.DOTALL), is_substitute=True)
+ANYTHING = HostPattern(".*", regex.compile(".*", regex.DOTALL), is_substitute=True)
 """In place of an expression for passwords: a rule that is left to the game."""
 
 
@@ -107,10 +122,10 @@ def _translate_part(part: str, is_in_set: bool) -> str:
     return part
 
 
-def compile_java_pattern(text: str, key: str, substitute: JavaPattern) -> JavaPattern:
+def compile_java_pattern(text: str, key: str, substitute: HostPattern) -> HostPattern:
     """Compile the expression, or log a warning with the config key and return `substitute` if it cannot be used.
 
-    It cannot if it is invalid (AuthMe allows everything then), too long, possibly slow, or understood by Java alone.
+    It cannot if it is invalid (AuthMe allows everything then), too long, or understood by Java alone.
     """
     if len(text) > MAX_PATTERN_CHARACTERS:
         log.warning("%s is too long for a regular expression; the web uses %s instead", key, substitute.text)
@@ -119,17 +134,34 @@ def compile_java_pattern(text: str, key: str, substitute: JavaPattern) -> JavaPa
         with warnings.catch_warnings():
             # Python warns where a set looks like set arithmetic, which it may be in Java.
             warnings.simplefilter("error")
-            pattern = re.compile(_translate(text), re.ASCII)
-            if can_explode(pattern.pattern):
-                raise ValueError("it can take for ever on a crafted text")
-            return JavaPattern(text, pattern)
-    except (re.error, ValueError, OverflowError, RecursionError, Warning) as problem:
+            return HostPattern(text, _compile(_translate(text), regex.ASCII))
+    except (re.error, regex.error, ValueError, OverflowError, RecursionError, Warning) as problem:
         log.warning("%s: %r cannot be used (%s); the web uses %s instead", key, text, problem, substitute.text)
         return substitute
 
 
-_DEFAULT_PASSWORD_PATTERN = JavaPattern("[!-~]*", re.compile("[!-~]*", re.ASCII))
-_DEFAULT_NAME_PATTERN = JavaPattern("[a-zA-Z0-9_]*", re.compile("[a-zA-Z0-9_]*", re.ASCII))
+def compile_pattern(text: str) -> HostPattern:
+    """Compile a regular expression of our own config. Raises ValueError with a sentence that says what is wrong."""
+    if len(text) > _MAX_OWN_PATTERN_CHARACTERS:
+        raise ValueError(f"a regular expression may have at most {_MAX_OWN_PATTERN_CHARACTERS} characters; shorten it")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # "[[" is legal today; the host may write it
+            return HostPattern(text, _compile(text))
+    except (re.error, regex.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"this is not a regular expression ({error}); for example ^[a-z0-9_]{{3,16}}$") from None
+
+
+def _compile(text: str, flags: int = 0) -> regex.Pattern[str]:
+    """Compile what both `re` and `regex` can read, so that extensions of `regex` are no part of anybody's config."""
+    re.compile(text)
+    if prod(max(2, int(count or 0)) for count in _COPIES.findall(text)) > _MAX_COPIES:
+        raise ValueError("this repeats too much; repeat single sets of characters, for example ^[a-z0-9_]{3,16}$")
+    return regex.compile(text, flags)
+
+
+_DEFAULT_PASSWORD_PATTERN = HostPattern("[!-~]*", regex.compile("[!-~]*", regex.ASCII))
+_DEFAULT_NAME_PATTERN = HostPattern("[a-zA-Z0-9_]*", regex.compile("[a-zA-Z0-9_]*", regex.ASCII))
 DEFAULT_NAMES = replace(_DEFAULT_NAME_PATTERN, is_substitute=True)
 """In place of an expression for names: AuthMe's default, since people read names and take them for one another."""
 
@@ -138,7 +170,7 @@ DEFAULT_NAMES = replace(_DEFAULT_NAME_PATTERN, is_substitute=True)
 class PasswordRule:
     """AuthMe's rule for new passwords. The defaults are AuthMe's own."""
 
-    pattern: JavaPattern = _DEFAULT_PASSWORD_PATTERN
+    pattern: HostPattern = _DEFAULT_PASSWORD_PATTERN
     min_length: int = 5
     max_length: int = 30
     unsafe: frozenset[str] = frozenset(
@@ -172,7 +204,7 @@ class PasswordRule:
 class NameRule:
     """AuthMe's rule for the names that may join. The defaults are AuthMe's own."""
 
-    pattern: JavaPattern = _DEFAULT_NAME_PATTERN
+    pattern: HostPattern = _DEFAULT_NAME_PATTERN
     min_length: int = 3
     max_length: int = 16
 

@@ -1,6 +1,6 @@
 """The application: all services of one process, wired feature by feature."""
 
-from plugin_bridge.authme.patterns import compile_pattern
+from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess, PlayerWarnings
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, captcha_policy

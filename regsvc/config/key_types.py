@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
-from plugin_bridge.authme.patterns import compile_pattern
+from plugin_bridge.authme.rules import compile_pattern
 from regsvc.config.value_checks import column_name, is_placeholder, listen_host, required, web_address_or_path
 from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
 
@@ -170,8 +170,8 @@ def optional_path(help: str) -> Path | None:
 
 
 def pattern(default: str, help: str) -> str:
-    """Declare a regular expression without catastrophic backtracking, kept as text; may be empty."""
-    return text(default, help, check=lambda written: compile_pattern(written).pattern)
+    """Declare a regular expression, kept as text; may be empty."""
+    return text(default, help, check=lambda written: compile_pattern(written).text)
 
 
 def networks(default: Sequence[str], help: str) -> tuple[IpNetwork, ...]:

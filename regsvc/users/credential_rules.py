@@ -1,9 +1,9 @@
 """Rules for usernames and passwords: AuthMe's own, so that every credential accepted here works in the game."""
 
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from plugin_bridge.authme.rules import HostPattern
 from regsvc.config.live import LiveConfig
 from regsvc.core.errors import InvalidField, InvalidPassword, InvalidUsername, PasswordRequired, ReservedUsername
 from regsvc.core.text import name_key
@@ -19,7 +19,7 @@ class BedrockNames:
 
     is_enabled: bool
     prefix: str
-    pattern: re.Pattern[str]
+    pattern: HostPattern
 
     def in_game(self, gamertag: str) -> str:
         """Return Floodgate's name for the player: the prefix, then `_` for each space, cut to 16 characters.
@@ -63,8 +63,8 @@ class CredentialRules:
         if platform == "bedrock":
             if not self._bedrock.is_enabled:
                 raise InvalidField("platform")
-            if not self._bedrock.pattern.fullmatch(username):
-                raise InvalidUsername(regex=self._bedrock.pattern.pattern)
+            if not self._bedrock.pattern.matches(username):
+                raise InvalidUsername(regex=self._bedrock.pattern.text)
             return
         violation = names.validate(username)
         if violation is not None:

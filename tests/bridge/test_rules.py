@@ -1,6 +1,8 @@
 """AuthMe's own rules for passwords and names."""
 
 import re
+import time
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +14,7 @@ from plugin_bridge.authme.rules import (
     PasswordRule,
     PasswordViolation,
     compile_java_pattern,
+    compile_pattern,
 )
 
 
@@ -99,7 +102,10 @@ class TestNameRule:
             assert (regex.search(name) is not None) == (NameRule().validate(name) is None)
 
 
-class TestJavaPatterns:
+SLOW = "^(?:a|aa)+$"
+
+
+class TestHostPatterns:
     @pytest.mark.parametrize(
         ("java", "good", "bad"),
         [
@@ -124,10 +130,22 @@ class TestJavaPatterns:
         assert pattern.matches(good)
         assert not pattern.matches(bad)
 
-    @pytest.mark.parametrize("java", ["([a-z]+)+", "(?:a|aa)*", r"(\p{Lower}*[0-9]?)*"])
-    def test_one_that_could_take_for_ever_is_never_tried(self, java: str, caplog: pytest.LogCaptureFixture) -> None:
-        assert pattern_rule(java).validate(f"{'a' * 29}!", "Alice") is None
-        assert "can take for ever" in caplog.text
+    @pytest.mark.parametrize("text", ["a" * 127 + "-", "a" * 100 + "\n"])
+    @pytest.mark.parametrize("java", [SLOW, "(?:a|a?b?a)*!?", "(?:a|aa)*b?!", "(?:(?:a|aa)c?)*", "([a-z]+)+"])
+    def test_none_holds_up_the_event_loop(self, java: str, text: str) -> None:
+        for pattern in (compile_java_pattern(java, "allowedNicknameCharacters", DEFAULT_NAMES), compile_pattern(java)):
+            began = time.thread_time()
+            assert not pattern.matches(text)
+            assert time.thread_time() - began < 0.05
+
+    def test_a_text_that_keeps_one_busy_is_refused_and_others_are_not(self, caplog: pytest.LogCaptureFixture) -> None:
+        rule = replace(pattern_rule(SLOW), max_length=100)
+        assert rule.validate("a" * 20, "alice") is None
+        assert caplog.records == []
+        assert rule.validate("a" * 80 + "-", "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
+        [record] = caplog.records
+        assert "takes too long" in record.getMessage()
+        assert "aaa" not in record.getMessage(), "it may be a password"
 
     @pytest.mark.parametrize("java", ["(", "[a", "*", r"[a-z[A-Z]]*", r"[a-z&&[^b]]*", r"\p{L}*", "[!--a]*", "a" * 201])
     def test_an_unusable_one_allows_everything_with_a_warning(
@@ -138,7 +156,7 @@ class TestJavaPatterns:
         assert len(caplog.records) == 1
         assert "allowedPasswordCharacters" in caplog.text
 
-    @pytest.mark.parametrize("java", ["[a-zA-Z0-9_&&[^z]]*", "(", "(a*)*", r"\p{L}*"])
+    @pytest.mark.parametrize("java", ["[a-zA-Z0-9_&&[^z]]*", "(", "((a{99}){99}){99}", r"\p{L}*"])
     @pytest.mark.parametrize("name", ["Оlivia", "<b>x</b>", "§4Admin", "x;stop", "../../x", "'--", "@e[]"])
     def test_an_unusable_one_never_opens_the_web_to_any_name(self, java: str, name: str) -> None:
         rule = NameRule(pattern=compile_java_pattern(java, "allowedNicknameCharacters", DEFAULT_NAMES))
@@ -151,3 +169,41 @@ class TestJavaPatterns:
     )
     def test_clients_get_it_anchored(self, java: str, anchored: str) -> None:
         assert pattern_rule(java).regex == anchored
+
+    @pytest.mark.parametrize(
+        "written",
+        [
+            "^[.]?[a-zA-Z0-9_]{3,16}$",
+            "^(?!.*__)[a-z_]+$",
+            "^([0-9]{1,3}[.]){3}[0-9]{1,3}$",
+            "^(?:[A-Za-z0-9]_?){3,16}$",
+            "^[a-zA-Z0-9]+([ _-][a-zA-Z0-9]+)*$",
+            "^(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!?&])[A-Za-z0-9!?&]{8,30}$",
+            "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+            r"(?i)(?!.*(.)\1\1)\w++",
+        ],
+    )
+    def test_usual_ones_of_our_config_pass(self, written: str) -> None:
+        assert compile_pattern(written).text == written
+
+    @pytest.mark.parametrize("written", ["[", "(", "a{2,1}", r"\p{L}", "*", "(?P<x>a)(?P<x>b)"])
+    def test_what_is_none_is_refused_with_an_example(self, written: str) -> None:
+        with pytest.raises(ValueError, match=r"for example"):
+            compile_pattern(written)
+
+    @pytest.mark.parametrize(
+        "written",
+        [
+            "((a{999}){999}){999}",
+            "(" * 60 + "a" + ")+" * 60,
+            "(?:a|" * 30 + "b" + ")*" * 30,
+            "(?:" * 20 + "a" + "){1,3}" * 20,
+        ],
+    )
+    def test_one_that_would_be_compiled_for_ever_is_refused(self, written: str) -> None:
+        with pytest.raises(ValueError, match="repeats too much"):
+            compile_pattern(written)
+
+    def test_one_of_our_config_has_a_bounded_length(self) -> None:
+        with pytest.raises(ValueError, match="at most 256 characters"):
+            compile_pattern("a" * 257)

@@ -1,15 +1,14 @@
 """Players of the Bedrock edition are registered under the name that Floodgate gives them in the game."""
 
-import re
-
 import pytest
 
+from plugin_bridge.authme.rules import compile_pattern
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config, RegistrationSection
 from regsvc.core.errors import InvalidField, InvalidUsername
 from regsvc.users.credential_rules import BedrockNames, CredentialRules
 
-PATTERN = re.compile("^[a-zA-Z0-9._-]{3,16}$")
+PATTERN = compile_pattern("^[a-zA-Z0-9._-]{3,16}$")
 
 
 def rules(prefix: str = ".", *, is_enabled: bool = True) -> CredentialRules:

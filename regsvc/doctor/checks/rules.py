@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from plugin_bridge.authme.patterns import compile_pattern
-from plugin_bridge.authme.rules import JavaPattern, compile_java_pattern
+from plugin_bridge.authme.rules import HostPattern, compile_java_pattern, compile_pattern
 from regsvc.core.i18n.sentences import Sentence, join
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.finding import Check, Severity, Symptom, check
@@ -116,7 +115,7 @@ def bedrock_names_are_refused(facts: Facts) -> Iterator[Sentence]:
 )
 def bedrock_prefix_is_refused(facts: Facts) -> Iterator[Sentence]:
     bedrock = facts.config.bedrock
-    if bedrock.enabled and not compile_pattern(bedrock.username_regex).fullmatch(f"{bedrock.prefix}Steve"):
+    if bedrock.enabled and not compile_pattern(bedrock.username_regex).matches(f"{bedrock.prefix}Steve"):
         yield Sentence("bedrock.username_regex does not accept the name {name}.", name=f"{bedrock.prefix}Steve")
 
 
@@ -139,7 +138,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-def _accepted_only_by_us(ours: str, theirs: JavaPattern) -> Sentence | None:
+def _accepted_only_by_us(ours: str, theirs: HostPattern) -> Sentence | None:
     """Return the characters that only our expression accepts; None if there are none, or if we have no expression."""
     if not ours:
         return None
