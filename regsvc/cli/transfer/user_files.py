@@ -1,6 +1,7 @@
 """Reader for user files: our own exports, and plain CSV or JSON from other systems, record by record."""
 
 import csv
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO, cast
 
-from regsvc.cli.transfer.json_stream import read_json_records
 from regsvc.cli.transfer.output import from_cell
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.core.clock import from_epoch_ms, to_milliseconds
@@ -29,6 +29,8 @@ _OTHER_NAMES: Final = {
     "password_hash": "hash",
 }
 _MILLISECONDS_FROM: Final = 10**11  # smaller numbers are seconds; as seconds this would be the year 5138
+_MAX_JSON: Final = 500_000_000  # characters: more than a million users
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _YES: Final = frozenset({"yes", "true", "1", "y"})
 _NO: Final = frozenset({"no", "false", "0", "n", ""})
 _MAX_HASH: Final = 255
@@ -99,7 +101,7 @@ def read_users(path: Path, format: Format | None) -> Iterator[ImportedUser | Unr
     """
     with _opened(path) as file:
         kind = format or _guess_format(path, file)
-        records = read_json_records(file, "users") if kind == "json" else _read_csv(file)
+        records = _read_json(file, "users") if kind == "json" else _read_csv(file)
         for line, record in records:
             yield parse_record(line, record)
 
@@ -141,6 +143,84 @@ def _read_csv(file: TextIO) -> Iterator[tuple[int, Any]]:
         if cells:
             values = [from_cell(cell) or None for cell in cells]
             yield line, dict(zip(columns, values, strict=False)) if len(cells) == len(columns) else cells
+
+
+def _read_json(file: TextIO, name: str) -> Iterator[tuple[int, Any]]:
+    """Yield (line, record) from a top-level list, or from the list under the key `name` of a top-level object."""
+    text = _JsonText(file.read(_MAX_JSON + 1))
+    if text.peek() == "[":
+        yield from text.items()
+        return
+    text.take("{", "expected a list of users, or an object that contains one")
+    is_found = False
+    while text.peek() != "}":
+        key = text.value()
+        text.take(":")
+        if key == name and text.peek() == "[":
+            is_found = True
+            yield from text.items()
+        else:
+            text.value()
+        if text.peek() == ",":
+            text.take(",")
+    if not is_found:
+        raise text.broken(f'the file has no list called "{name}"')
+
+
+class _JsonText:
+    """A position in a JSON text, whose values are parsed one by one: records above a mistake are read, each with its
+    line.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._line = 1
+        self._decoder = json.JSONDecoder()
+        if len(text) > _MAX_JSON:
+            raise TransferProblem(f"The file has more than {_MAX_JSON:,} characters: split it, or use CSV.")
+
+    def peek(self) -> str:
+        """Return the next non-blank character without consuming it; raises at the end of the file."""
+        blanks = _BLANKS.match(self._text, self._at)
+        self._move(blanks.end() if blanks else self._at)
+        if self._at == len(self._text):
+            raise self.broken("the file ends too early")
+        return self._text[self._at]
+
+    def take(self, expected: str, problem: str | None = None) -> None:
+        if self.peek() != expected:
+            raise self.broken(problem or f"expected {expected!r}")
+        self._move(self._at + 1)
+
+    def items(self) -> Iterator[tuple[int, Any]]:
+        """Yield (line, item) of the list that begins here."""
+        self.take("[")
+        while self.peek() != "]":
+            line = self._line
+            yield line, self.value()
+            if self.peek() == ",":
+                self.take(",")
+            elif self.peek() != "]":
+                raise self.broken("expected ',' or ']'")
+        self.take("]")
+
+    def value(self) -> Any:
+        """Return the whole value that begins here."""
+        self.peek()
+        try:
+            found, end = self._decoder.raw_decode(self._text, self._at)
+        except (ValueError, RecursionError) as error:
+            raise self.broken("this is not JSON") from error
+        self._move(end)
+        return found
+
+    def broken(self, why: str) -> TransferProblem:
+        return TransferProblem(f"Line {self._line}: {why}.")
+
+    def _move(self, to: int) -> None:
+        self._line += self._text.count("\n", self._at, to)
+        self._at = to
 
 
 def _column(name: str) -> str:

@@ -215,6 +215,29 @@ def test_a_file_that_is_broken_further_down_is_told_with_what_was_done(
     assert User.select().count() == 200
 
 
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        ('\n  {"username": "Alice",}]}', "Line 304: this is not JSON"),
+        ('\n  {"username": "Alice"} {"username": "Bob"}]}', "Line 304: expected ',' or ']'"),
+        ("\n  null", "Line 304: the file ends too early"),
+    ],
+)
+def test_a_list_that_is_broken_further_down_is_told_with_its_line(
+    services: ServiceHarness, tmp_path: Path, capsys: Captured, ending: str, told: str
+) -> None:
+    file = tmp_path / "users.json"
+    people = "".join(f'\n  {{"username": "User{number}"}},' for number in range(300))
+    odd = '\n  {"username": "Bob", "status":\n "none"},'
+    file.write_text(f'{{"server": {{"users": []}}, "users": [{odd}{people}{ending}')
+    assert run(services, "import", str(file)) == 1
+    err = capsys.readouterr().err
+    assert "line 2: 'Bob': invalid_status" in err
+    assert told in err
+    assert User.select().count() == 199, "two whole pages, without Bob"
+    assert not User.select().where(User.username_key.in_(["alice", "bob"])).exists()
+
+
 def test_a_file_that_is_not_there_is_explained(services: ServiceHarness, tmp_path: Path, capsys: Captured) -> None:
     assert run(services, "import", str(tmp_path / "users.csv")) == 1
     assert "cannot be read" in capsys.readouterr().err
