@@ -1,7 +1,11 @@
-"""Loading of accounts by names that the database equates with others."""
+"""Loading of accounts: by names that the database equates with others, and with locks."""
+
+from contextlib import closing
 
 import pytest
+from pymysql.err import OperationalError
 
+from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.services import ServiceHarness
 
 
@@ -16,3 +20,21 @@ def test_a_user_with_a_similar_name_is_not_the_one(services: ServiceHarness, nam
     assert services.app.worker.run_here(find, "elm")
     assert not services.app.worker.run_here(find, name)
     assert services.app.worker.run_here(accounts.load, [name], {})[0].user is None
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+@pytest.mark.parametrize("table", ["regsvc_user", "regsvc_player"])
+@pytest.mark.parametrize("lock", ["lock", "lock_user"])
+def test_nobody_changes_an_account_that_is_locked(services: ServiceHarness, lock: str, table: str) -> None:
+    """Else what was read of it would overwrite a password, a ban or an address that somebody else has just set."""
+    services.approved("Alice")
+    accounts, schema = services.app.reconciler.accounts, services.ours
+    assert isinstance(schema, MariaDBSchema)
+    with services.app.context.location.database.atomic(), closing(schema.database.connect()) as shell:
+        if lock == "lock":
+            accounts.lock(["alice"])
+        else:
+            accounts.lock_user("alice", lambda: None)
+        with pytest.raises(OperationalError) as refused:
+            shell.cursor().execute(f"SELECT 1 FROM {table} WHERE username_key = 'alice' FOR UPDATE NOWAIT")
+    assert refused.value.args[0] in (1205, 3572), "on MariaDB and MySQL: the row is locked"

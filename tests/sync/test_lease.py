@@ -35,6 +35,30 @@ def test_one_process_at_a_time_has_the_lease(services: ServiceHarness) -> None:
     assert mine.acquire()
 
 
+def test_a_long_run_keeps_the_lease(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page takes eleven seconds."""
+    passed = 0
+    monkeypatch.setattr("regsvc.sync.lease.time.monotonic", lambda: float(passed))
+    database = services.app.context.location.database
+    mine, other = SyncLease(database, "here", 1), SyncLease(database, "elsewhere", 1)
+    assert mine.acquire()
+    for _page in range(4):
+        pass_lease_time(services, 11)
+        passed += 11
+        assert not other.acquire()
+        assert mine.renew()
+
+
+def test_a_daemon_whose_lease_expired_does_not_end_that_of_another(services: ServiceHarness) -> None:
+    database = services.app.context.location.database
+    mine, other = SyncLease(database, "here", 1), SyncLease(database, "elsewhere", 1)
+    assert mine.acquire()
+    pass_lease_time(services, 31)
+    assert other.acquire()
+    mine.release(is_done=True)
+    assert not mine.acquire()
+
+
 @pytest.mark.parametrize("is_done", [True, False])
 def test_a_clock_that_was_set_back_stops_no_run(services: ServiceHarness, *, is_done: bool) -> None:
     """Whether the other daemon completed its run two hours ahead of now, or died in it."""

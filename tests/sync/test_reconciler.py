@@ -392,9 +392,10 @@ def test_a_password_set_while_the_file_is_busy_is_written_later(services: Servic
 def test_an_empty_table_is_not_believed_about_one_name_either(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.table.database.execute(f"DELETE FROM {services.table.name}")
-    services.login("Alice", PASSWORD)
+    services.set_password("Alice", "newer-password")
     assert services.player("Alice").presence == "present"
     assert services.audits("sync.player_removed") == []
+    assert find_player(services.table, "alice") is None, "the host is about to restore it"
 
 
 def test_a_name_that_only_collides_is_a_conflict_and_is_not_written(services: ServiceHarness) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,8 @@ from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import Session, User
 from tests.support.authme.authme_tables import insert_player
-from tests.support.services import CALLER, MakeServices, ServiceHarness
+from tests.support.meanwhile import meanwhile
+from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
 
 
 def forgot(services: ServiceHarness, email: str) -> str | None:
@@ -81,6 +83,26 @@ def test_a_change_that_waited_does_not_undo_an_admins_reset(services: ServiceHar
             services.app.services.password_changes.store.set, owner, thiefs, Actor("Alice"), token_generation=before
         )
     assert services.authme.login("Alice", "chosen-by-olivia")
+
+
+def test_a_login_with_the_password_that_was_just_replaced_opens_no_session(services: ServiceHarness) -> None:
+    """Alice resets the stolen password while that of Mallory's login is being hashed."""
+    services.approved("Alice")
+    hashing = services.app.password_parts.hashing
+    replace = partial(services.set_password, "Alice", "chosen-by-alice")
+    with meanwhile(hashing, "verify_in_pool", replace), pytest.raises(errors.BadCredentials):
+        services.login("Alice", PASSWORD)
+    assert services.sessions("Alice") == 0
+
+
+def test_a_session_that_ended_meanwhile_changes_no_address(services: ServiceHarness) -> None:
+    """Without the password a fresh session is enough, and Mallory's was when her request arrived."""
+    services.approved("Alice")
+    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    services.set_password("Alice", "chosen-by-alice")
+    checker = services.app.account_parts.checker
+    with pytest.raises(errors.Unauthorized):
+        asyncio.run(checker.recognize_owner(session, CALLER))
 
 
 def test_an_admins_password_ends_the_links_that_were_mailed_before(services: ServiceHarness) -> None:
