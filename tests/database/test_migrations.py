@@ -191,15 +191,17 @@ def test_one_process_at_a_time_migrates(our_database: Database, clock: ManualClo
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_who_took_too_long_leaves_the_rest_to_the_one_who_took_over(our_database: Database, clock: ManualClock) -> None:
+def test_who_took_too_long_leaves_the_rest_to_the_process_that_has_begun_since(
+    our_database: Database, clock: ManualClock
+) -> None:
     elsewhere = TaskLease(our_database, "migration", timedelta(minutes=1), "elsewhere", 1)
 
-    def take_over() -> None:
+    def begin_elsewhere() -> None:
         Lease.update(expires_at=SQL("UTC_TIMESTAMP(3)")).execute()
         assert elsewhere.acquire()
 
     Migration.delete().where(Migration.number.in_([2, 3])).execute()
-    with meanwhile(migrator, "_apply", take_over, after=True), pytest.raises(MigrationRunning):
+    with meanwhile(migrator, "_apply", begin_elsewhere, after=True), pytest.raises(MigrationRunning):
         migrate(our_database, clock)
     assert [Migration.get_or_none(Migration.number == number) is None for number in (2, 3)] == [False, True]
     assert elsewhere.acquire(), "it still holds the lease"
