@@ -191,9 +191,7 @@ def test_one_process_at_a_time_migrates(our_database: Database, clock: ManualClo
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_who_took_too_long_leaves_the_rest_to_the_process_that_has_begun_since(
-    our_database: Database, clock: ManualClock
-) -> None:
+def test_who_took_too_long_leaves_the_rest_to_who_has_begun_since(our_database: Database, clock: ManualClock) -> None:
     elsewhere = TaskLease(our_database, "migration", timedelta(minutes=1), "elsewhere", 1)
 
     def begin_elsewhere() -> None:

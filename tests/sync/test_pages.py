@@ -85,7 +85,7 @@ def change_group(services: ServiceHarness, group: str) -> None:
     change_rows(services, "password = 'foreign again'", names(group, 17))
     for number in (9, 17, 22):
         services.set_password(f"{group}{number:03}", "set-on-the-web")
-    services.decide("approve", f"{group}018")
+    services.decide("approve", f"{group}018", password_choice="keep")
     services.sync(allow_mass_changes=True)
 
 
