@@ -202,7 +202,14 @@ def test_who_took_too_long_leaves_the_rest_to_who_has_begun_since(our_database: 
     with meanwhile(migrator, "_apply", begin_elsewhere, after=True), pytest.raises(MigrationRunning):
         migrate(our_database, clock)
     assert [Migration.get_or_none(Migration.number == number) is None for number in (2, 3)] == [False, True]
-    assert elsewhere.acquire(), "it still holds the lease"
+    assert Lease.get_by_id("migration").holder == "elsewhere:1"
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_who_waited_for_another_process_migrates_nothing_again(our_database: Database, clock: ManualClock) -> None:
+    Migration.delete().where(Migration.number == 2).execute()
+    with meanwhile(migrator, "_wait_for", lambda: migrate(our_database, clock)):
+        assert migrate(our_database, clock) == []
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])

@@ -1,11 +1,13 @@
 """Loading of accounts: by names that the database equates with others, and with locks."""
 
 from contextlib import closing
+from functools import partial
 
 import pytest
 from pymysql.err import OperationalError
 
 from tests.support.authme.authme_database import MariaDBSchema
+from tests.support.meanwhile import meanwhile
 from tests.support.services import ServiceHarness
 
 
@@ -38,3 +40,20 @@ def test_nobody_changes_an_account_that_is_locked(services: ServiceHarness, lock
         with pytest.raises(OperationalError) as refused:
             shell.cursor().execute(f"SELECT 1 FROM {table} WHERE username_key = 'alice' FOR UPDATE NOWAIT")
     assert refused.value.args[0] in (1205, 3572), "on MariaDB and MySQL: the row is locked"
+
+
+@pytest.mark.parametrize("lock", ["lock", "lock_user"])
+def test_the_row_of_a_locked_account_is_not_older_than_the_lock(services: ServiceHarness, lock: str) -> None:
+    """Alice changes her password in the game while we wait for the lock on her user."""
+    services.approved("Alice")
+    accounts, reconciler = services.app.reconciler.accounts, services.app.reconciler
+    change = partial(services.authme.set_password, "Alice", "changed-in-game")
+    with meanwhile(accounts, "_select_users", change, after=True):
+        if lock == "lock":
+            [account] = accounts.lock(["alice"])
+        else:
+            found = accounts.lock_user("alice", lambda: reconciler._find_rows("alice"))
+            assert found is not None
+            account = found[1]
+    assert account.player is not None
+    assert account.player.hash == services.row("alice")["password"]

@@ -13,7 +13,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import Session, User
 from tests.support.authme.authme_tables import insert_player
 from tests.support.meanwhile import meanwhile
-from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
+from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, ServiceHarness
 
 
 def forgot(services: ServiceHarness, email: str) -> str | None:
@@ -143,15 +143,46 @@ def test_wrong_logins_do_not_bypass_the_mass_change_guard(services: ServiceHarne
     assert [name for name in names if services.player(name).presence != "present"] == []
 
 
-def test_the_name_changes_hands_while_the_password_is_checked(services: ServiceHarness) -> None:
-    """Mallory's row existed when her login began; when it was checked, the name was Victor's."""
-    services.authme.register("Victor", "mallorys-secret")
+@pytest.mark.parametrize("mallory", ["a user", "a player"])
+@pytest.mark.parametrize("victor", ["a user", "a player"])
+def test_the_name_changes_hands_while_the_password_is_checked(
+    services: ServiceHarness, mallory: str, victor: str
+) -> None:
+    """It was Mallory's when her login began; when the password was checked, it was Victor's."""
+    services.authme.register("Zoe", "zoes-secret")  # without her the table would be suddenly empty
+    join(services, mallory, "mallorys-secret")
     logins, checker = services.app.services.logins, services.app.account_parts.checker
     candidate = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
     services.authme.unregister_from_console("Victor")
-    services.register("Victor")
+    if mallory == "a user":
+        services.decide("delete", "Victor")
+    join(services, victor, "victors-secret")
     outcome = services.app.worker.run_here(logins._complete, candidate, "user", CALLER)
     assert isinstance(outcome, errors.BadCredentials)
+    assert Session.select().count() == 0
+
+
+def join(services: ServiceHarness, how: str, password: str) -> None:
+    """Make Victor a user who registered on the web, or a player whom only AuthMe knows."""
+    if how == "a user":
+        services.register("Victor", password)
+    else:
+        services.authme.register("Victor", password)
+
+
+def test_a_password_that_was_meant_for_the_last_owner_of_a_name_is_not_set_for_the_next(
+    services: ServiceHarness,
+) -> None:
+    """Olivia's request was about Steve; while the password was hashed he was deleted, and Bob registered."""
+    services.register("Steve")
+    store = services.app.services.password_changes.store
+    owner = services.app.worker.run_here(store.get_owner, "Steve", OLIVIA)
+    services.decide("delete", "Steve")
+    services.register("Steve", "bobs-secret", email="bob@example.org")
+    new = StoredPassword("$SHA$a$b", None, "SHA256")
+    with pytest.raises(errors.UserNotFound):
+        services.app.worker.run_here(store.set, owner, new, OLIVIA.actor)
+    assert services.login("Steve", "bobs-secret").username == "Steve"
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
