@@ -12,7 +12,6 @@ from regsvc.registration.chat import auth_requests
 from regsvc.registration.chat.auth_requests import AuthorizationRequests
 from tests.support.database_fixtures import InParallel
 from tests.support.manual_clock import ManualClock
-from tests.support.meanwhile import meanwhile
 
 MINE, OTHERS = "a" * 64, "b" * 64
 
@@ -36,15 +35,6 @@ def test_it_is_spent_once(requests: AuthorizationRequests) -> None:
     assert (redeemed.token_hash, redeemed.session_jti) == (MINE, None)
     assert redeemed.verifier == requests.pkce_verifier(state)
     with pytest.raises(InvalidState):
-        requests.redeem(state, [MINE], None)
-
-
-def test_of_two_who_show_it_at_once_one_spends_it(requests: AuthorizationRequests) -> None:
-    state = requests.create(None, MINE)
-    with (
-        meanwhile(auth_requests, "_is_initiator", lambda: requests.redeem(state, [MINE], None)),
-        pytest.raises(InvalidState),
-    ):
         requests.redeem(state, [MINE], None)
 
 

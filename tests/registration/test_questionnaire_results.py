@@ -17,7 +17,6 @@ from regsvc.users.user_query import UserQuery
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.mail_parts import rows_of
 from tests.support.manual_clock import ManualClock
-from tests.support.meanwhile import meanwhile
 
 ANSWERS = (
     AnsweredQuestion(1, "single_choice", "Which?", ("This 你好 \U0001f600",), 60, 60, ""),
@@ -50,18 +49,6 @@ def test_a_token_is_checked_as_often_as_one_likes_and_redeemed_once(
         results.redeem(token, make_user("Bob").id)
     with pytest.raises(QuestionnaireRequired):
         results.redeem(token, alice.id)
-
-
-def test_of_two_applications_with_one_token_one_redeems_it(
-    results: QuestionnaireResults, alice: User, make_user: MakeUser
-) -> None:
-    token, bob = keep(results), make_user("Bob")
-    with (
-        meanwhile(results, "check", lambda: results.redeem(token, bob.id), after=True),
-        pytest.raises(QuestionnaireRequired),
-    ):
-        results.redeem(token, alice.id)
-    assert list(results.find_all_of([alice.id, bob.id])) == [bob.id]
 
 
 def test_a_token_expires(results: QuestionnaireResults, alice: User, clock: ManualClock) -> None:

@@ -170,6 +170,24 @@ def join(services: ServiceHarness, how: str, password: str) -> None:
         services.authme.register("Victor", password)
 
 
+@pytest.mark.parametrize("what", ["the password is replaced", "the user is banned with SQL", "the name changes hands"])
+def test_a_password_that_was_right_a_moment_ago_deletes_no_account(services: ServiceHarness, what: str) -> None:
+    """Mallory has a session and the password of Victor; the rule also holds for addresses and second factors."""
+    services.register("Victor")
+    checker, deletion = services.app.account_parts.checker, services.app.self_service.deletion
+    identity = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
+    if what == "the password is replaced":
+        services.set_password("Victor", "chosen-by-victor")
+    elif what == "the user is banned with SQL":
+        services.ours.execute("UPDATE regsvc_user SET status = 'banned'", ())
+    else:
+        services.decide("delete", "Victor")
+        services.register("Victor", email="victor2@example.org")
+    with pytest.raises(errors.Unauthorized):
+        services.app.worker.run_here(deletion._delete, identity, CALLER)
+    assert services.find_user("Victor") is not None
+
+
 def test_a_password_that_was_meant_for_the_last_owner_of_a_name_is_not_set_for_the_next(
     services: ServiceHarness,
 ) -> None:
