@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from pymysql.err import OperationalError
 
+from regsvc.auth.hashing import StoredPassword
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.meanwhile import meanwhile
 from tests.support.services import ServiceHarness
@@ -26,20 +27,27 @@ def test_a_user_with_a_similar_name_is_not_the_one(services: ServiceHarness, nam
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 @pytest.mark.parametrize("table", ["regsvc_user", "regsvc_player"])
-@pytest.mark.parametrize("lock", ["lock", "lock_user"])
+@pytest.mark.parametrize("lock", ["lock", "lock_user", "rehash"])
 def test_nobody_changes_an_account_that_is_locked(services: ServiceHarness, lock: str, table: str) -> None:
     """Else what was read of it would overwrite a password, a ban or an address that somebody else has just set."""
     services.approved("Alice")
-    accounts, schema = services.app.reconciler.accounts, services.ours
+    context, reconciler, schema = services.app.context, services.app.reconciler, services.ours
     assert isinstance(schema, MariaDBSchema)
-    with services.app.context.location.database.atomic(), closing(schema.database.connect()) as shell:
-        if lock == "lock":
-            accounts.lock(["alice"])
-        else:
-            accounts.lock_user("alice", lambda: None)
-        with pytest.raises(OperationalError) as refused:
+
+    def try_to_change() -> None:
+        with closing(schema.database.connect()) as shell, pytest.raises(OperationalError) as refused:
             shell.cursor().execute(f"SELECT 1 FROM {table} WHERE username_key = 'alice' FOR UPDATE NOWAIT")
-    assert refused.value.args[0] in (1205, 3572), "on MariaDB and MySQL: the row is locked"
+        assert refused.value.args[0] in (1205, 3572), "on MariaDB and MySQL: the row is locked"
+
+    if lock == "rehash":
+        stored = StoredPassword(str(services.row("alice")["password"]), None, None)
+        with meanwhile(context.location.players, "update", try_to_change):
+            assert reconciler.rehash("alice", stored, StoredPassword("$SHA$a$b", None, "SHA256"))
+        return
+    with context.location.database.atomic():
+        found = reconciler.accounts.lock(["alice"]) if lock == "lock" else reconciler.accounts.lock_user("alice", dict)
+        assert found
+        try_to_change()
 
 
 @pytest.mark.parametrize("lock", ["lock", "lock_user"])

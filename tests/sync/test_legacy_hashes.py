@@ -204,7 +204,7 @@ def test_authme_is_there_between_our_look_and_our_write(
 ) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
-    update = AuthMePlayers.update
+    update, base = AuthMePlayers.update, services.player("Alice").base_hash
 
     def too_late(players: AuthMePlayers, seen: PlayerRow, changes: dict[str, str | int | None]) -> bool:
         services.authme.set_password("Alice", password)
@@ -214,6 +214,7 @@ def test_authme_is_there_between_our_look_and_our_write(
         patch.setattr(AuthMePlayers, "update", too_late)
         services.login("Alice", PASSWORD)
     assert is_bcrypt(services, password=password)
+    assert services.player("Alice").base_hash == base, "nothing was written"
     services.sync()
     assert is_bcrypt(services, password=password)
     assert services.authme.login("Alice", password)

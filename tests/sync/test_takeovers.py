@@ -2,14 +2,13 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from regsvc.accounts.password_store import PasswordOwner
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
-from regsvc.database.audit import Actor
 from regsvc.database.models import Session, User
 from tests.support.authme.authme_tables import insert_player
 from tests.support.meanwhile import meanwhile
@@ -73,15 +72,13 @@ def test_the_next_owner_of_a_name_inherits_no_password(services: ServiceHarness)
 
 
 def test_a_change_that_waited_does_not_undo_an_admins_reset(services: ServiceHarness) -> None:
-    user = services.approved("Alice")
-    before = user.token_generation
-    services.set_password("Alice", "chosen-by-olivia")
-    owner = PasswordOwner(user.id, "Alice", "alice")
-    thiefs = StoredPassword("$SHA$a$b", None, "SHA256")
-    with pytest.raises(errors.Unauthorized):
-        services.app.worker.run_here(
-            services.app.services.password_changes.store.set, owner, thiefs, Actor("Alice"), token_generation=before
-        )
+    """Olivia replaces the stolen password while the one that Mallory has chosen is being hashed."""
+    services.approved("Alice")
+    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    changes = services.app.services.password_changes
+    reset_it = partial(services.set_password, "Alice", "chosen-by-olivia")
+    with meanwhile(changes.hashing, "hash_in_pool", reset_it), pytest.raises(errors.Unauthorized):
+        asyncio.run(changes.change_own(session, PASSWORD, "mallorys-secret", CALLER))
     assert services.authme.login("Alice", "chosen-by-olivia")
 
 
@@ -89,8 +86,8 @@ def test_a_login_with_the_password_that_was_just_replaced_opens_no_session(servi
     """Alice resets the stolen password while that of Mallory's login is being hashed."""
     services.approved("Alice")
     hashing = services.app.password_parts.hashing
-    replace = partial(services.set_password, "Alice", "chosen-by-alice")
-    with meanwhile(hashing, "verify_in_pool", replace), pytest.raises(errors.BadCredentials):
+    reset_it = partial(services.set_password, "Alice", "chosen-by-alice")
+    with meanwhile(hashing, "verify_in_pool", reset_it), pytest.raises(errors.BadCredentials):
         services.login("Alice", PASSWORD)
     assert services.sessions("Alice") == 0
 
@@ -171,10 +168,10 @@ def join(services: ServiceHarness, how: str, password: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["the password is replaced", "the user is banned with SQL", "the name changes hands"])
-def test_a_password_that_was_right_a_moment_ago_deletes_no_account(services: ServiceHarness, what: str) -> None:
-    """Mallory has a session and the password of Victor; the rule also holds for addresses and second factors."""
+def test_a_password_that_was_right_a_moment_ago_allows_nothing(services: ServiceHarness, what: str) -> None:
+    """Mallory has a session and the password of Victor."""
     services.register("Victor")
-    checker, deletion = services.app.account_parts.checker, services.app.self_service.deletion
+    checker, own = services.app.account_parts.checker, services.app.self_service
     identity = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
     if what == "the password is replaced":
         services.set_password("Victor", "chosen-by-victor")
@@ -183,9 +180,22 @@ def test_a_password_that_was_right_a_moment_ago_deletes_no_account(services: Ser
     else:
         services.decide("delete", "Victor")
         services.register("Victor", email="victor2@example.org")
-    with pytest.raises(errors.Unauthorized):
-        services.app.worker.run_here(deletion._delete, identity, CALLER)
+    for change in (own.second_factor.store.use_code, own.deletion._delete):
+        with pytest.raises(errors.Unauthorized):
+            services.app.worker.run_here(change, identity, CALLER)
     assert services.find_user("Victor") is not None
+
+
+def test_a_code_of_the_second_factor_allows_one_thing(services: ServiceHarness) -> None:
+    """Two requests showed it at once, and both found it unused."""
+    services.register("Alice")
+    checker, own = services.app.account_parts.checker, services.app.self_service
+    found = services.app.worker.run_here(checker._lookup.find, "Alice", CALLER)
+    identity, store = replace(found, totp_step=5), own.second_factor.store
+    services.app.worker.run_here(store.use_code, identity, CALLER)
+    for change in (store.use_code, store.replace_recovery_codes, own.deletion._delete):
+        with pytest.raises(errors.TotpRequired):
+            services.app.worker.run_here(change, identity, CALLER)
 
 
 def test_a_password_that_was_meant_for_the_last_owner_of_a_name_is_not_set_for_the_next(
