@@ -1,14 +1,11 @@
 """Loading of accounts: by names that the database equates with others, and with locks."""
 
-from contextlib import closing
 from functools import partial
 
 import pytest
-from pymysql.err import OperationalError
 
 from regsvc.auth.hashing import StoredPassword
-from tests.support.authme.authme_database import MariaDBSchema
-from tests.support.meanwhile import meanwhile
+from tests.support.meanwhile import assert_locked, meanwhile
 from tests.support.services import ServiceHarness
 
 
@@ -31,14 +28,8 @@ def test_a_user_with_a_similar_name_is_not_the_one(services: ServiceHarness, nam
 def test_nobody_changes_an_account_that_is_locked(services: ServiceHarness, lock: str, table: str) -> None:
     """Else what was read of it would overwrite a password, a ban or an address that somebody else has just set."""
     services.approved("Alice")
-    context, reconciler, schema = services.app.context, services.app.reconciler, services.ours
-    assert isinstance(schema, MariaDBSchema)
-
-    def try_to_change() -> None:
-        with closing(schema.database.connect()) as shell, pytest.raises(OperationalError) as refused:
-            shell.cursor().execute(f"SELECT 1 FROM {table} WHERE username_key = 'alice' FOR UPDATE NOWAIT")
-        assert refused.value.args[0] in (1205, 3572), "on MariaDB and MySQL: the row is locked"
-
+    context, reconciler = services.app.context, services.app.reconciler
+    try_to_change = partial(assert_locked, services.ours, table, "username_key = 'alice'")
     if lock == "rehash":
         stored = StoredPassword(str(services.row("alice")["password"]), None, None)
         with meanwhile(context.location.players, "update", try_to_change):

@@ -22,7 +22,7 @@ from regsvc.sync.records import Account, Policy
 from regsvc.users.transitions import Transitions
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import find_player, insert_player
-from tests.support.meanwhile import meanwhile
+from tests.support.meanwhile import assert_locked, meanwhile
 from tests.support.services import MakeServices, ServiceHarness
 from tests.support.statements import recorded_statements
 
@@ -262,6 +262,20 @@ def test_an_address_proven_on_the_web_meanwhile_is_the_one_that_counts(services:
     services.sync()
     user = services.user("elm001")
     assert (user.email, user.is_email_verified) == ("proven@example.org", True)
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_every_row_of_a_page_is_locked_before_one_is_written(services: ServiceHarness) -> None:
+    """Else we would wait for a row while AuthMe waits for another one, and the server rolls AuthMe's statement back."""
+    adopt_group(services, "elm", 3)
+    change_users(services, "status = 'banned'", names("elm", 0, 1, 2))
+
+    def look() -> None:
+        for number in range(3):
+            assert_locked(services.ours, services.table.name, f"username = {names('elm', number)}")
+
+    with meanwhile(services.app.context.location.players, "write_many", look):
+        assert services.sync().locked == 3
 
 
 # --- a failure concerns one name ---
