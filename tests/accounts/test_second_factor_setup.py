@@ -7,6 +7,7 @@ import pytest
 from peewee import OperationalError
 
 from regsvc.accounts.player_totp import PlayerTotp
+from regsvc.core.errors import TotpAlreadyOn
 from tests.support.authenticator import Authenticator
 from tests.support.services import CALLER, PASSWORD, ServiceHarness
 
@@ -32,3 +33,22 @@ def test_the_row_is_written_once(services: ServiceHarness) -> None:
     give = partial(services.app.services.second_factor.player_totp.give, "alice")
     assert [give("JBSWY3DPEHPK3PXP"), give("JBSWY3DPEHPK3PXP"), give("KRSXG5CTMVRXEZLU")] == [True, True, False]
     assert services.row("alice")["totp"] == "JBSWY3DPEHPK3PXP"
+
+
+def test_a_second_factor_that_another_request_has_switched_on_stays(services: ServiceHarness) -> None:
+    """Both looked while it was off; the app of the first one must not become worthless."""
+    services.approved("Alice")
+    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    checker, store = services.app.checker, services.app.services.second_factor.store
+    run = services.app.worker.run_here
+    late = run(checker._lookup.find, "Alice", CALLER)
+    app = Authenticator(run(store.begin, late), services.clock)
+    run(store.confirm, late, session, app.code(), CALLER)
+    was = services.user("Alice").totp_nonce
+    services.clock.advance(minutes=1)
+    now = run(checker._lookup.find, "Alice", CALLER)
+    with pytest.raises(TotpAlreadyOn):
+        run(store.begin, late)
+    with pytest.raises(TotpAlreadyOn):
+        run(store.confirm, now, session, app.code(), CALLER)
+    assert services.user("Alice").totp_nonce == was

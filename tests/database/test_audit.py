@@ -10,6 +10,7 @@ from regsvc.database import bulk as id_pages
 from regsvc.database.audit import ACTIONS, Audit, AuditRecord
 from regsvc.database.models import Review, User
 from tests.support.database_fixtures import InParallel, MakeUser
+from tests.support.each import assert_each
 from tests.support.manual_clock import ManualClock
 
 HOUR = timedelta(hours=1)
@@ -105,23 +106,31 @@ def test_a_tally_loses_none_of_fifty_at_once(our_database: Database, audit: Audi
     assert [entry.occurrences for entry in audit.list_entries(1, 20).entries] == [50]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM regsvc_audit",
-        "UPDATE regsvc_audit SET operator = 'nobody'",
-        "UPDATE regsvc_audit SET detail = '{}' WHERE tally IS NOT NULL",
-        "UPDATE regsvc_audit SET occurrences = 1 WHERE tally IS NOT NULL",
-        "UPDATE regsvc_audit SET occurrences = 9 WHERE tally IS NULL",
-    ],
-)
-def test_nobody_takes_an_entry_back(our_database: Any, audit: Audit, statement: str) -> None:
+def test_nobody_takes_an_entry_back(our_database: Any, audit: Audit) -> None:
     audit.record("user.banned", "Olivia", "Bob")
     audit.tally("admin.denied", "Mallory", per=HOUR)
     audit.tally("admin.denied", "Mallory", per=HOUR)
 
-    with pytest.raises(DatabaseError, match="append-only"):
-        our_database.execute_sql(statement)
+    def check(statement: str) -> None:
+        with pytest.raises(DatabaseError, match="append-only"):
+            our_database.execute_sql(statement)
+
+    assert_each(
+        [
+            "DELETE FROM regsvc_audit",
+            "UPDATE regsvc_audit SET id = id + 100",
+            "UPDATE regsvc_audit SET action = 'user.unbanned'",
+            "UPDATE regsvc_audit SET operator = 'nobody'",
+            "UPDATE regsvc_audit SET target = 'Alice'",
+            "UPDATE regsvc_audit SET detail = '{}' WHERE tally IS NOT NULL",
+            "UPDATE regsvc_audit SET ip = '198.51.100.1'",
+            "UPDATE regsvc_audit SET created_at = '2031-01-01 00:00:00.000'",
+            "UPDATE regsvc_audit SET tally = 'x'",
+            "UPDATE regsvc_audit SET occurrences = 1 WHERE tally IS NOT NULL",
+            "UPDATE regsvc_audit SET occurrences = 9 WHERE tally IS NULL",
+        ],
+        check,
+    )
     assert [entry.occurrences for entry in audit.list_entries(1, 20).entries] == [2, 1]
 
 

@@ -21,6 +21,7 @@ from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable, dump_table, insert_player
 from tests.support.each import assert_each
 from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import meanwhile
 from tests.support.peers.mariadb import Database as MariaDBSchema
 from tests.support.peers.mariadb import MariaDBServer
 
@@ -187,6 +188,28 @@ def test_one_process_at_a_time_migrates(our_database: Database, clock: ManualClo
     Lease.update(expires_at=SQL("UTC_TIMESTAMP(3)")).execute()  # the process was killed
     assert migrate(our_database, clock) == ["0002 views"]
     assert elsewhere.acquire(), "nothing is left of the lease"
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_who_took_too_long_leaves_the_rest_to_who_has_begun_since(our_database: Database, clock: ManualClock) -> None:
+    elsewhere = TaskLease(our_database, "migration", timedelta(minutes=1), "elsewhere", 1)
+
+    def begin_elsewhere() -> None:
+        Lease.update(expires_at=SQL("UTC_TIMESTAMP(3)")).execute()
+        assert elsewhere.acquire()
+
+    Migration.delete().where(Migration.number.in_([2, 3])).execute()
+    with meanwhile(migrator, "_apply", begin_elsewhere, after=True), pytest.raises(MigrationRunning):
+        migrate(our_database, clock)
+    assert [Migration.get_or_none(Migration.number == number) is None for number in (2, 3)] == [False, True]
+    assert Lease.get_by_id("migration").holder == "elsewhere:1"
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_who_waited_for_another_process_migrates_nothing_again(our_database: Database, clock: ManualClock) -> None:
+    Migration.delete().where(Migration.number == 2).execute()
+    with meanwhile(migrator, "_wait_for", lambda: migrate(our_database, clock)):
+        assert migrate(our_database, clock) == []
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])

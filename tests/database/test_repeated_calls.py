@@ -1,10 +1,13 @@
 """Calls of the database's workers that lost a race are repeated as a whole, within bounds."""
 
+import asyncio
+from contextlib import nullcontext
+
 import pytest
-from peewee import Database, IntegrityError, ProgrammingError
+from peewee import Database, IntegrityError, OperationalError, ProgrammingError
 
 from regsvc.core import errors
-from regsvc.database import engine
+from regsvc.database import engine, failpoints
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 
@@ -66,3 +69,28 @@ def test_the_repetitions_are_bounded(
         Worker(our_database, 1).run_here(work)
     assert work.attempts == attempts
     assert User.get_by_id(alice.id).reason is None
+
+
+@pytest.mark.parametrize(("point", "attempts"), [("in the transaction", 2), ("before commit", 1), ("after commit", 1)])
+def test_what_may_have_been_committed_is_not_done_twice(
+    our_database: Database, alice: User, monkeypatch: pytest.MonkeyPatch, point: str, attempts: int
+) -> None:
+    """The connection is lost before anything is committed, or during a COMMIT: nobody knows whether it was done."""
+    worker, made = Worker(our_database, 1), list[str]()
+    worker.is_open = True
+
+    def reach(at: str) -> None:
+        if at == point and len(made) == 1:
+            raise OperationalError(2013, "Lost connection to server during query")
+
+    def work() -> None:
+        with our_database.atomic():
+            made.append("work")
+            User.update(reason="seen").execute()
+            reach("in the transaction")
+
+    monkeypatch.setattr(failpoints, "reach", reach)
+    with nullcontext() if attempts == 2 else pytest.raises(errors.DatabaseUnavailable):
+        asyncio.run(worker.run(work))
+    worker.close()
+    assert len(made) == attempts

@@ -3,12 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
-from regsvc.core.errors import InvalidState, Overloaded, ProviderUnavailable
+from regsvc.core.errors import BadCredentials, InvalidState, Overloaded, ProviderUnavailable, TotpRequired
 from regsvc.database.models import ChatLink, ChatRequest
 from regsvc.registration.chat import linking
 from regsvc.registration.chat.auth_requests import Initiator
@@ -105,6 +106,19 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
         asyncio.run(chat.finish(answer, Initiator([begun.link_token]), CALLER))
     assert services.app.chat_links.find_of(alice.id) is None
     assert ChatLink.select().count() == 0
+
+
+def test_a_password_that_was_right_a_moment_ago_removes_no_link(services: ServiceHarness, chat: ChatLinking) -> None:
+    """Nor does a code of the second factor that another request has used."""
+    services.register("Alice")
+    run, checker = services.app.worker.run_here, services.app.checker
+    identity = replace(run(checker._lookup.find, "Alice", CALLER), totp_step=5)
+    assert run(checker.use_second_factor, identity, services.user("Alice").id, CALLER)
+    with pytest.raises(TotpRequired):
+        run(chat._unlinking._unlink_by_password, identity, CALLER)
+    services.set_password("Alice", "newer-password")
+    with pytest.raises(BadCredentials):
+        run(chat._unlinking._unlink_by_password, identity, CALLER)
 
 
 def test_only_so_many_wait_for_the_platform_at_a_time(

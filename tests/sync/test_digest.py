@@ -8,9 +8,11 @@ import pytest
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import Player, SyncState, User
 from regsvc.sync.changes.shared_rows import SharedRows
+from regsvc.sync.reconciler import Reconciler
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, insert_player
 from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 
 REGISTERED_LONG_AGO = 1_500_000_000_000
@@ -58,6 +60,22 @@ def test_a_file_that_nobody_wrote_into_is_not_read(
     assert adopted_players.sync().updated == 1
     adopted_players.restart()
     assert adopted_players.sync().counts() == {"scanned": MANY}
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_who_could_not_be_adopted_is_adopted_although_nobody_wrote_into_the_file(
+    services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.sync()
+    services.authme.register("Dave", "daves-password")
+    with monkeypatch.context() as patched:
+        patched.setattr("regsvc.sync.pages.adopt_each", failing)
+        assert [error["username"] for error in services.sync().errors] == ["dave"]
+    assert services.sync().adopted == 1
+
+
+def failing(*_given: object) -> None:
+    raise ValueError
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
@@ -232,6 +250,30 @@ def test_marks_go_away_once_their_rows_have_been_looked_at(services: ServiceHarn
         assert table.select().where(table.changed_at.is_null(False)).count() == 0
     services.login("Alice", PASSWORD)
     assert User.select().where(User.changed_at.is_null(False)).count() == 1
+
+
+def test_a_row_that_is_written_back_after_the_run_is_looked_at_again(adopted_players: ServiceHarness) -> None:
+    """AuthMe has the old password in memory; the row is as it was when the run began, and so are the checksums."""
+    adopted_players.restart(sync__conflict="companion")
+    reconcile(adopted_players)
+    was = "$SHA$x$changed-in-game"
+    change(adopted_players, "player0001", "password", was)
+    new = "password_hash = '$SHA$y$new', password_algorithm = 'SHA256'"
+    adopted_players.ours.execute(f"UPDATE regsvc_user SET {new} WHERE username_key = 'player0001'", ())
+    assert adopted_players.sync().updated == 1
+    assert adopted_players.row("player0001")["password"] == "$SHA$y$new"
+    change(adopted_players, "player0001", "password", was)
+    assert adopted_players.sync().updated == 1
+
+
+def test_a_row_that_changes_while_the_run_looks_at_it_keeps_its_mark(adopted_players: ServiceHarness) -> None:
+    def edit(reason: str) -> None:
+        adopted_players.ours.execute(f"UPDATE regsvc_user SET {reason} WHERE username_key = 'player0001'", ())
+
+    edit("reason = 'a note'")
+    with meanwhile(Reconciler, "reconcile_many", lambda: edit("status = 'banned'"), after=True):
+        assert adopted_players.sync().locked == 0
+    assert adopted_players.sync().locked == 1
 
 
 def test_a_deletion_in_sql_during_a_registration_is_found(adopted_players: ServiceHarness) -> None:

@@ -1,6 +1,7 @@
 """The lease that lets one of the processes sharing a database run the sync."""
 
 import asyncio
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +11,10 @@ from regsvc.database import lease as module
 from regsvc.database.lease import instance_id
 from regsvc.database.models import Lease
 from regsvc.sync.lease import SyncLease
-from tests.support.services import ServiceHarness
+from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.report import SyncReport
+from tests.support.meanwhile import meanwhile
+from tests.support.services import PASSWORD, ServiceHarness
 
 
 def pass_lease_time(services: ServiceHarness, seconds: int) -> None:
@@ -33,6 +37,30 @@ def test_one_process_at_a_time_has_the_lease(services: ServiceHarness) -> None:
     assert not mine.acquire()
     other.release(is_done=False)
     assert mine.acquire()
+
+
+def test_a_long_run_keeps_the_lease(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page takes eleven seconds."""
+    passed = 0
+    monkeypatch.setattr("regsvc.sync.lease.time.monotonic", lambda: float(passed))
+    database = services.app.context.location.database
+    mine, other = SyncLease(database, "here", 1), SyncLease(database, "elsewhere", 1)
+    assert mine.acquire()
+    for _page in range(4):
+        pass_lease_time(services, 11)
+        passed += 11
+        assert not other.acquire()
+        assert mine.renew()
+
+
+def test_a_daemon_whose_lease_expired_does_not_end_that_of_another(services: ServiceHarness) -> None:
+    database = services.app.context.location.database
+    mine, other = SyncLease(database, "here", 1), SyncLease(database, "elsewhere", 1)
+    assert mine.acquire()
+    pass_lease_time(services, 31)
+    assert other.acquire()
+    mine.release(is_done=True)
+    assert not mine.acquire()
 
 
 @pytest.mark.parametrize("is_done", [True, False])
@@ -63,6 +91,50 @@ def test_a_restarted_daemon_takes_the_lease_of_its_own_dead_predecessor(services
     assert SyncLease(database, "here", gone).acquire()
     assert not SyncLease(database, "elsewhere", 1).acquire()
     assert SyncLease(database, "here", 1).acquire()
+
+
+def test_of_two_successors_one_takes_the_lease_of_the_dead(services: ServiceHarness) -> None:
+    """Both have found that its holder is gone before one of them takes it."""
+    database = services.app.context.location.database
+    dead, first, second = (SyncLease(database, "here", process) for process in (2**22 + 1, os.getpid(), 1))
+    assert dead.acquire()
+    with meanwhile(second, "_is_dead", first.acquire):
+        assert not second.acquire()
+
+
+def test_a_run_whose_lease_another_daemon_has_leaves_the_rest_to_it(
+    services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page took so long that the lease ended."""
+    monkeypatch.setattr("regsvc.sync.lease.RENEW", timedelta())
+    other = SyncLease(services.app.context.location.database, "elsewhere", 1)
+
+    def run_elsewhere() -> None:
+        pass_lease_time(services, 31)
+        assert other.acquire()
+
+    services.authme.register("Alice", PASSWORD)
+    with meanwhile(Reconciler, "reconcile_many", run_elsewhere):
+        assert not services.sync().is_complete
+    assert Lease.get_by_id("sync").holder == "elsewhere:1"
+
+
+def test_a_daemon_that_stops_leaves_the_rest_to_the_next_run(services: ServiceHarness) -> None:
+    services.authme.register("Alice", PASSWORD)
+    with meanwhile(Reconciler, "reconcile_many", lambda: asyncio.run(services.app.sync.stop())):
+        assert not services.sync().is_complete
+
+
+def test_who_shares_a_run_does_not_end_it_for_the_others(services: ServiceHarness) -> None:
+    """The client who asked first closes the connection."""
+
+    async def story() -> SyncReport:
+        first, second = (asyncio.create_task(services.app.sync.run()) for _caller in range(2))
+        await asyncio.sleep(0)  # both have begun to wait
+        first.cancel()
+        return await second
+
+    assert asyncio.run(story()).is_complete
 
 
 def test_a_state_directory_is_an_instance_of_its_own(tmp_path: Path) -> None:

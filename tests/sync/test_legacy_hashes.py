@@ -4,6 +4,7 @@ In the game and on the web, in any order, and at once; the password stays the sa
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.bridge.hash_formulas import FORMULAS
 from tests.support.authme.authme_like import store_password
 from tests.support.authme.authme_tables import TableShape, dump_table, find_player
 from tests.support.authme.game_server import GameServer
+from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
 NEW = StoredPassword("$SHA$0123456789abcdef$new", None, "SHA256")
@@ -202,7 +204,7 @@ def test_authme_is_there_between_our_look_and_our_write(
 ) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
-    update = AuthMePlayers.update
+    update, base = AuthMePlayers.update, services.player("Alice").base_hash
 
     def too_late(players: AuthMePlayers, seen: PlayerRow, changes: dict[str, str | int | None]) -> bool:
         services.authme.set_password("Alice", password)
@@ -212,6 +214,7 @@ def test_authme_is_there_between_our_look_and_our_write(
         patch.setattr(AuthMePlayers, "update", too_late)
         services.login("Alice", PASSWORD)
     assert is_bcrypt(services, password=password)
+    assert services.player("Alice").base_hash == base, "nothing was written"
     services.sync()
     assert is_bcrypt(services, password=password)
     assert services.authme.login("Alice", password)
@@ -246,6 +249,14 @@ def test_of_two_logins_at_once_one_rehashes(services: ServiceHarness) -> None:
     assert services.app.reconciler.rehash("alice", stored, NEW)
     assert not services.app.reconciler.rehash("alice", stored, other)
     assert services.row("alice")["password"] == NEW.hash == services.player("Alice").base_hash
+
+
+def test_a_password_set_on_the_web_that_is_not_in_the_row_yet_stays(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    stored = StoredPassword(str(services.row("alice")["password"]), None, None)
+    User.update(password_hash="$SHA$newer$newer").execute()
+    assert services.app.reconciler.rehash("alice", stored, NEW)
+    assert services.user("Alice").password_hash == "$SHA$newer$newer"
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
@@ -392,6 +403,15 @@ def test_the_first_login_on_the_web_replaces_it_and_the_player_can_play(services
     assert not services.sync().has_effects
     services.login("Alice", PASSWORD)
     assert services.sessions("Alice") == 2
+
+
+def test_a_password_that_was_set_while_the_old_one_was_checked_stays(services: ServiceHarness) -> None:
+    approve_with_bcrypt(services, "Alice")
+    reset = partial(services.set_password, "Alice", "newer-password")
+    hashing = services.app.hashing
+    with meanwhile(hashing, "verify_in_pool", reset), pytest.raises(errors.BadCredentials):
+        services.login("Alice", PASSWORD)
+    assert services.login("Alice", "newer-password").username == "Alice"
 
 
 def test_a_name_that_another_player_registered_goes_back_to_its_owner(services: ServiceHarness) -> None:

@@ -22,6 +22,7 @@ from regsvc.sync.records import Account, Policy
 from regsvc.users.transitions import Transitions
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import find_player, insert_player
+from tests.support.meanwhile import assert_locked, meanwhile
 from tests.support.services import MakeServices, ServiceHarness
 from tests.support.statements import recorded_statements
 
@@ -246,6 +247,35 @@ def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
     for name, password in (("Elm007", "set-on-the-web"), ("Elm008", "changed-in-game")):
         assert services.authme.login(name, password)
         assert services.login(name, password).status == APPROVED
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_an_address_proven_on_the_web_meanwhile_is_the_one_that_counts(services: ServiceHarness) -> None:
+    """The run merges the game's with a password, has written the row, and has not recorded that yet."""
+    adopt_group(services, "elm", 3)
+    change_rows(services, "email = 'typed@example.org'", names("elm", 1))
+    change_users(services, "password_hash = '$SHA$y$new', password_algorithm = 'SHA256'", names("elm", 1))
+    proven = "email = 'proven@example.org', email_key = 'proven@example.org', is_email_verified = 1"
+    players = services.app.context.location.players
+    with meanwhile(players, "write_many", lambda: change_users(services, proven, names("elm", 1)), after=True):
+        services.sync()
+    services.sync()
+    user = services.user("elm001")
+    assert (user.email, user.is_email_verified) == ("proven@example.org", True)
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_every_row_of_a_page_is_locked_before_one_is_written(services: ServiceHarness) -> None:
+    """Else we would wait for a row while AuthMe waits for another one, and the server rolls AuthMe's statement back."""
+    adopt_group(services, "elm", 3)
+    change_users(services, "status = 'banned'", names("elm", 0, 1, 2))
+
+    def look() -> None:
+        for number in range(3):
+            assert_locked(services.ours, services.table.name, f"username = {names('elm', number)}")
+
+    with meanwhile(services.app.context.location.players, "write_many", look):
+        assert services.sync().locked == 3
 
 
 # --- a failure concerns one name ---

@@ -1,6 +1,7 @@
 """Stories of single names: decisions on the web reach the game, and changes in the game reach us."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,7 @@ from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
 from tests.support.authme.authme_tables import dump_table, find_player, insert_player
+from tests.support.meanwhile import meanwhile
 from tests.support.services import OLIVIA, PASSWORD, Away, ServiceHarness
 
 ALICE = Actor("Alice")
@@ -389,12 +391,22 @@ def test_a_password_set_while_the_file_is_busy_is_written_later(services: Servic
     assert services.authme.login("Alice", "newer-password")
 
 
+def test_a_deletion_takes_the_row_that_changed_while_it_waited(services: ServiceHarness) -> None:
+    """Alice changes her password in the game while the deletion waits for the lock on her user."""
+    services.approved("Alice")
+    change = partial(services.authme.set_password, "Alice", "changed-in-game")
+    with meanwhile(services.app.reconciler.accounts, "lock_user", change):
+        services.decide("delete", "Alice")
+    assert find_player(services.table, "alice") is None
+
+
 def test_an_empty_table_is_not_believed_about_one_name_either(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.table.database.execute(f"DELETE FROM {services.table.name}")
-    services.login("Alice", PASSWORD)
+    services.set_password("Alice", "newer-password")
     assert services.player("Alice").presence == "present"
     assert services.audits("sync.player_removed") == []
+    assert find_player(services.table, "alice") is None, "the host is about to restore it"
 
 
 def test_a_name_that_only_collides_is_a_conflict_and_is_not_written(services: ServiceHarness) -> None:

@@ -98,8 +98,8 @@ def test_mallory_gets_in_at_no_moment(
         services.clock.advance(seconds=10)
         if not is_before_sync:
             services.sync()
-        if number in names:
-            services.authme.register(names[number], MALLORYS)
+        if number in names and services.authme.register(names[number], MALLORYS):
+            services.authme.set_totp(names[number], "MALLORYSAPP")
         services.clock.advance(seconds=10)
         services.sync()
         if step == "delete" and number in names:  # the name is free, and Mallory's request for it waits for a review

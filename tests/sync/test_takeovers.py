@@ -2,16 +2,17 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from regsvc.accounts.password_store import PasswordOwner
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
-from regsvc.database.audit import Actor
 from regsvc.database.models import Session, User
 from tests.support.authme.authme_tables import insert_player
-from tests.support.services import CALLER, MakeServices, ServiceHarness
+from tests.support.meanwhile import meanwhile
+from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, ServiceHarness
 
 
 def forgot(services: ServiceHarness, email: str) -> str | None:
@@ -71,16 +72,34 @@ def test_the_next_owner_of_a_name_inherits_no_password(services: ServiceHarness)
 
 
 def test_a_change_that_waited_does_not_undo_an_admins_reset(services: ServiceHarness) -> None:
-    user = services.approved("Alice")
-    before = user.token_generation
-    services.set_password("Alice", "chosen-by-olivia")
-    owner = PasswordOwner(user.id, "Alice", "alice")
-    thiefs = StoredPassword("$SHA$a$b", None, "SHA256")
-    with pytest.raises(errors.Unauthorized):
-        services.app.worker.run_here(
-            services.app.services.password_changes.store.set, owner, thiefs, Actor("Alice"), token_generation=before
-        )
+    """Olivia replaces the stolen password while the one that Mallory has chosen is being hashed."""
+    services.approved("Alice")
+    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    changes = services.app.services.password_changes
+    reset_it = partial(services.set_password, "Alice", "chosen-by-olivia")
+    with meanwhile(changes.hashing, "hash_in_pool", reset_it), pytest.raises(errors.Unauthorized):
+        asyncio.run(changes.change_own(session, PASSWORD, "mallorys-secret", CALLER))
     assert services.authme.login("Alice", "chosen-by-olivia")
+
+
+def test_a_login_with_the_password_that_was_just_replaced_opens_no_session(services: ServiceHarness) -> None:
+    """Alice resets the stolen password while that of Mallory's login is being hashed."""
+    services.approved("Alice")
+    hashing = services.app.hashing
+    reset_it = partial(services.set_password, "Alice", "chosen-by-alice")
+    with meanwhile(hashing, "verify_in_pool", reset_it), pytest.raises(errors.BadCredentials):
+        services.login("Alice", PASSWORD)
+    assert services.sessions("Alice") == 0
+
+
+def test_a_session_that_ended_meanwhile_changes_no_address(services: ServiceHarness) -> None:
+    """Without the password a fresh session is enough, and Mallory's was when her request arrived."""
+    services.approved("Alice")
+    session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
+    services.set_password("Alice", "chosen-by-alice")
+    checker = services.app.checker
+    with pytest.raises(errors.Unauthorized):
+        asyncio.run(checker.recognize_owner(session, CALLER))
 
 
 def test_an_admins_password_ends_the_links_that_were_mailed_before(services: ServiceHarness) -> None:
@@ -121,15 +140,77 @@ def test_wrong_logins_do_not_bypass_the_mass_change_guard(services: ServiceHarne
     assert [name for name in names if services.player(name).presence != "present"] == []
 
 
-def test_the_name_changes_hands_while_the_password_is_checked(services: ServiceHarness) -> None:
-    """Mallory's row existed when her login began; when it was checked, the name was Victor's."""
-    services.authme.register("Victor", "mallorys-secret")
+@pytest.mark.parametrize("mallory", ["a user", "a player"])
+@pytest.mark.parametrize("victor", ["a user", "a player"])
+def test_the_name_changes_hands_while_the_password_is_checked(
+    services: ServiceHarness, mallory: str, victor: str
+) -> None:
+    """It was Mallory's when her login began; when the password was checked, it was Victor's."""
+    services.authme.register("Zoe", "zoes-secret")  # without her the table would be suddenly empty
+    join(services, mallory, "mallorys-secret")
     logins, checker = services.app.services.logins, services.app.checker
     candidate = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
     services.authme.unregister_from_console("Victor")
-    services.register("Victor")
+    if mallory == "a user":
+        services.decide("delete", "Victor")
+    join(services, victor, "victors-secret")
     outcome = services.app.worker.run_here(logins._complete, candidate, "user", CALLER)
     assert isinstance(outcome, errors.BadCredentials)
+    assert Session.select().count() == 0
+
+
+def join(services: ServiceHarness, how: str, password: str) -> None:
+    """Make Victor a user who registered on the web, or a player whom only AuthMe knows."""
+    if how == "a user":
+        services.register("Victor", password)
+    else:
+        services.authme.register("Victor", password)
+
+
+@pytest.mark.parametrize("what", ["the password is replaced", "the user is banned with SQL", "the name changes hands"])
+def test_a_password_that_was_right_a_moment_ago_allows_nothing(services: ServiceHarness, what: str) -> None:
+    """Mallory has a session and the password of Victor."""
+    services.register("Victor")
+    checker, own = services.app.checker, services.app.services
+    identity = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
+    if what == "the password is replaced":
+        services.set_password("Victor", "chosen-by-victor")
+    elif what == "the user is banned with SQL":
+        services.ours.execute("UPDATE regsvc_user SET status = 'banned'", ())
+    else:
+        services.decide("delete", "Victor")
+        services.register("Victor", email="victor2@example.org")
+    for change in (own.second_factor.store.use_code, own.self_deletion._delete):
+        with pytest.raises(errors.Unauthorized):
+            services.app.worker.run_here(change, identity, CALLER)
+    assert services.find_user("Victor") is not None
+
+
+def test_a_code_of_the_second_factor_allows_one_thing(services: ServiceHarness) -> None:
+    """Two requests showed it at once, and both found it unused."""
+    services.register("Alice")
+    checker, own = services.app.checker, services.app.services
+    found = services.app.worker.run_here(checker._lookup.find, "Alice", CALLER)
+    identity, store = replace(found, totp_step=5), own.second_factor.store
+    services.app.worker.run_here(store.use_code, identity, CALLER)
+    for change in (store.use_code, store.replace_recovery_codes, own.self_deletion._delete):
+        with pytest.raises(errors.TotpRequired):
+            services.app.worker.run_here(change, identity, CALLER)
+
+
+def test_a_password_that_was_meant_for_the_last_owner_of_a_name_is_not_set_for_the_next(
+    services: ServiceHarness,
+) -> None:
+    """Olivia's request was about Steve; while the password was hashed he was deleted, and Bob registered."""
+    services.register("Steve")
+    store = services.app.services.password_changes.store
+    owner = services.app.worker.run_here(store.get_owner, "Steve", OLIVIA)
+    services.decide("delete", "Steve")
+    services.register("Steve", "bobs-secret", email="bob@example.org")
+    new = StoredPassword("$SHA$a$b", None, "SHA256")
+    with pytest.raises(errors.UserNotFound):
+        services.app.worker.run_here(store.set, owner, new, OLIVIA.actor)
+    assert services.login("Steve", "bobs-secret").username == "Steve"
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.core.errors import UsernameTaken
 from regsvc.users.user_list import Rejections, UserList
 from regsvc.users.user_query import UserQuery
 from tests.support.authme.authme_tables import AuthMeTable
@@ -39,6 +40,21 @@ def reject(services: ServiceHarness, name: str, reason: str | None = None, email
     services.register(name, email=email)
     services.decide("reject", name, reason=reason)
     services.clock.advance(days=1)
+
+
+def test_a_rejection_typed_in_sql_frees_the_name_once_it_is_carried_out(services: ServiceHarness) -> None:
+    """Of Alice, who waits, it will be a decision; of Bob, who was approved, it is a mistake that will be undone."""
+    services.register("Alice")
+    services.approved("Bob", password=None)  # no row in AuthMe's table holds the name
+    services.ours.execute("UPDATE regsvc_user SET status = 'rejected'", ())
+    services.clock.advance(days=2)
+    for name in ("Alice", "Bob"):
+        with pytest.raises(UsernameTaken):
+            services.register(name, email="mallory@example.org")
+    services.sync()
+    services.clock.advance(days=2)
+    assert services.register("Alice", email="mallory@example.org") == "pending"
+    assert services.user("Bob").status == "approved"
 
 
 def test_who_comes_for_the_first_time_has_none(services: ServiceHarness, users: UserList) -> None:

@@ -247,6 +247,14 @@ def test_the_right_token_opens_the_route(api: LiveApi, path: str, token: str) ->
     assert api.request("GET", path, headers={"Authorization": f"bearer {token}"}).status == 200
 
 
+def test_of_two_tokens_none_counts(api: LiveApi) -> None:
+    """A proxy that checks one of them may have checked the other one."""
+    head = b"GET /api/mine HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    token = b"Authorization: Bearer alice\r\n"
+    assert api.raw(head + token + b"\r\n").startswith(b"HTTP/1.1 200 ")
+    assert api.raw(head + 2 * token + b"\r\n").startswith(b"HTTP/1.1 401 ")
+
+
 def test_the_password_of_a_proxy_is_none_of_our_business(api: LiveApi) -> None:
     assert api.request("GET", "/api/open", headers={"Authorization": "Basic YTpi"}).json["username"] is None
 

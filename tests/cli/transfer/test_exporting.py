@@ -84,6 +84,20 @@ def test_hashes_go_out_when_asked_for_with_a_warning(people: ServiceHarness, cap
     assert entry == {"what": "users", "withHashes": True}
 
 
+def test_a_strangers_hash_is_not_exported_as_the_users(
+    services: ServiceHarness, capsys: Captured, tmp_path: Path
+) -> None:
+    """Alice has no password yet when somebody registers her name in the game; the row is kept, locked."""
+    services.approved("Alice", password=None)
+    services.authme.register("Alice", "mallorys-secret")
+    services.sync()
+    assert services.is_locked("alice")
+    file = tmp_path / "users.json"
+    assert run(services, "export", "--format", "json", "--with-hashes", "--output", str(file)) == 0
+    hashes = {user["username"]: user["hash"] for user in json.loads(file.read_text("utf-8"))["users"]}
+    assert hashes["Alice"] is None
+
+
 def test_everything_as_json_with_every_review(people: ServiceHarness, capsys: Captured) -> None:
     assert run(people, "export", "--format", "json", "--what", "all") == 0
     told = json.loads(capsys.readouterr().out)
