@@ -54,8 +54,7 @@ lint: $(STAMP) $(JS_STAMP)  ## ruff and mypy; layers, sizes and words; biome and
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest -q tests/house_rules/test_english.py tests/house_rules/test_house_rules.py tests/house_rules/test_names.py \
-		tests/house_rules/test_structure.py
+	$(PY) -m pytest -q tests/house_rules/test_english.py tests/house_rules/test_house_rules.py tests/house_rules/test_names.py
 	npm --prefix tests/js run --silent lint
 
 format: $(STAMP) $(JS_STAMP)  ## formats everything with ruff and biome
