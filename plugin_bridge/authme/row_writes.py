@@ -1,4 +1,4 @@
-"""Preparation of writes to AuthMe's table: reduced to the columns it has, and what a refused one means."""
+"""The columns that AuthMe's table really has, rows of them as records, and writes reduced to them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import bcrypt
 
+from plugin_bridge.hashers.digests import is_same
 from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher, HashingConfig, UnusableAlgorithm
-from plugin_bridge.hashers.unsalted import is_same
 
 MAX_COST = 16
 _MAX_BCRYPT_COST = 31

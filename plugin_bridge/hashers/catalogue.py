@@ -2,10 +2,7 @@
 
 from plugin_bridge.hashers.argon2i import Argon2
 from plugin_bridge.hashers.bcrypts import Bcrypt, Bcrypt2y, Ipb4, Wbb4, XfBcrypt
-from plugin_bridge.hashers.hasher import Hasher
-from plugin_bridge.hashers.pbkdf2 import Pbkdf2, Pbkdf2Base64, Pbkdf2Django
-from plugin_bridge.hashers.phpass import PhpBb, WordPress
-from plugin_bridge.hashers.unsalted import (
+from plugin_bridge.hashers.digests import (
     Cmw,
     CrazyCrypt1,
     DoubleMd5,
@@ -28,6 +25,9 @@ from plugin_bridge.hashers.unsalted import (
     Whirlpool,
     XAuth,
 )
+from plugin_bridge.hashers.hasher import Hasher
+from plugin_bridge.hashers.pbkdf2 import Pbkdf2, Pbkdf2Base64, Pbkdf2Django
+from plugin_bridge.hashers.phpass import PhpBb, WordPress
 
 # With AuthMe's default parameters: enough to verify any hash, since costs are read from the stored one.
 HASHERS: dict[str, Hasher] = {

@@ -10,8 +10,8 @@ import secrets
 from passlib.utils.binary import HASH64_CHARS, h64
 
 from plugin_bridge.hashers.bcrypts import create_bcrypt, verify_bcrypt
+from plugin_bridge.hashers.digests import is_same
 from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher
-from plugin_bridge.hashers.unsalted import is_same
 
 _LENGTH = 34
 _MD5_BLOCK = 64  # bytes; each round hashes the whole password again

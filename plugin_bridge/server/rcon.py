@@ -1,4 +1,4 @@
-"""RCON client for the game server: one connection for a few commands, bounded in time and size.
+"""RCON client and console commands for the game server: one connection for a few commands, bounded in time and size.
 
 The protocol is Valve's, as the game implements it: a packet is its length, an id, a type (32 bits each,
 little-endian), text in UTF-8 and two NULs. The server splits a long reply into parts of 4096 characters and does not

@@ -1,4 +1,4 @@
-"""Access to accounts by admins, the command line and users: load, check, change, and let the player's row follow."""
+"""Access to accounts by admins, the command line and users: load, check, change, let the row follow, and warn."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Password check, with the second factor where the user has one; shared by the logins and changes to an account.
+"""Identities at a login, and the check of their passwords, with the second factor where the user has one.
 
 Looking up (SQL on a worker thread) and verifying (the hash pool) never overlap.
 """

@@ -1,4 +1,4 @@
-"""Deletion of a user by the user: the effects of an admin's deletion, permanently."""
+"""Ends that users put to their own account and sessions; admins end single sessions of others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

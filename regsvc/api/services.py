@@ -12,7 +12,7 @@ from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
-from regsvc.accounts.second_factor_setup import SecondFactorSetup
+from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.auth.rate_limits import StatusRateLimits

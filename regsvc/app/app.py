@@ -13,7 +13,7 @@ from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, 
 from regsvc.accounts.password_checker import LoginLookup, PasswordChecker
 from regsvc.accounts.password_store import PasswordStore
 from regsvc.accounts.player_totp import PlayerTotp
-from regsvc.accounts.second_factor_setup import SecondFactorNotices, SecondFactorSetup, SecondFactorStore
+from regsvc.accounts.second_factor import SecondFactorNotices, SecondFactorSetup, SecondFactorStore
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.api.services import Services

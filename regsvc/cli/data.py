@@ -1,4 +1,4 @@
-"""`companion migrate --to`, `backup`, `restore`, `export`, `import` and `purge`."""
+"""`companion migrate --to`, `backup`, `restore`, `export`, `import`, `purge` and `upgrade-check`."""
 
 import argparse
 import inspect

@@ -1,4 +1,4 @@
-"""Descriptions of unexpected exceptions, for logs."""
+"""The exception that ends a start, and descriptions of unexpected ones for logs."""
 
 from __future__ import annotations
 

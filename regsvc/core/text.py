@@ -1,4 +1,4 @@
-"""Cleaning of text typed by people before it is shown to others."""
+"""Text that people type: cleaned before it is shown, as the key of a name, or drawn as a QR code."""
 
 import re
 from typing import Final

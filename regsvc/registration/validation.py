@@ -1,4 +1,4 @@
-"""Validation of an application: everything that needs no database."""
+"""Steps and validation of an application: everything that needs no database."""
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext

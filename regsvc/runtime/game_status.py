@@ -1,4 +1,4 @@
-"""Cached status of the game server: requests get the last known one and never wait for the game."""
+"""How to join the game server, and its cached status: requests get the last known one and never wait for the game."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Config reload at run time: some keys take effect at once, the others at the next start."""
+"""Config reload at run time: some keys take effect at once, the others at the next start, and are told until then."""
 
 import asyncio
 import logging

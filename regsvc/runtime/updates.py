@@ -1,4 +1,4 @@
-"""Background check for new versions; requests get the last known result and never wait for a feed."""
+"""The plugin's version, and background checks for new ones: requests get the last result and wait for no feed."""
 
 import asyncio
 import json

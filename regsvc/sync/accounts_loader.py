@@ -1,4 +1,4 @@
-"""Loading of accounts: the users, sync records and players of a page of names, in two queries."""
+"""Loading of accounts: the users, sync records and players of a page of names, in two queries; and pages."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar

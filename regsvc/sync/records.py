@@ -1,4 +1,4 @@
-"""Frozen records that the plan decides on: our user, the sync record and the two of them with the player's row."""
+"""Records that the plan decides on: our user, the sync record and the two of them with the player's row."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""State of one sync run while it is in progress."""
+"""State of one sync run while it is in progress, and the guard against mass changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

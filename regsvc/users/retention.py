@@ -1,4 +1,4 @@
-"""Removal of data older than `retention.*`, in small batches so that requests do not wait."""
+"""Ends of what is kept: data older than `retention.*`, and the wait of rejected applicants."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The list of users that admins see: filtered, sorted and paged, by number or by key."""
+"""The list of users that admins see: filtered, sorted and paged, with the last rejections."""
 
 import math
 import threading

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from plugin_bridge.hashers import HASHERS, HashedPassword, Hasher, UnhashablePassword, UnusableAlgorithm
 from plugin_bridge.hashers.bcrypts import Bcrypt, Bcrypt2y, Ipb4, XfBcrypt
+from plugin_bridge.hashers.digests import Salted2Md5
 from plugin_bridge.hashers.pbkdf2 import Pbkdf2, Pbkdf2Base64
 from plugin_bridge.hashers.phpass import PhpBb
-from plugin_bridge.hashers.unsalted import Salted2Md5
 from tests.bridge.hash_formulas import FORMS, FORMULAS
 
 DEPRECATED = ["MD5", "DOUBLEMD5", "SHA1", "SHA512", "WHIRLPOOL"]

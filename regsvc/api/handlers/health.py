@@ -1,4 +1,4 @@
-"""Health probes for watchdogs and load balancers, outside the API and without authentication."""
+"""Routes for monitoring: health probes and metrics, outside the API, and the doctor's findings for admins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes for a user's own account: change the e-mail address, delete the account, export its data."""
+"""Routes for a user's own account: change the e-mail address, delete the account, export its data, end its sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The route table under `http.legacy_status`."""
+"""Routes, replies and types under `http.legacy_status`, as front ends that exist already expect them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of an export: standard output, a pipe, or a file that appears only when it is complete."""
+"""Output of an export: standard output, a pipe, or a file that appears only when it is complete; and its cells."""
 
 import getpass
 import os

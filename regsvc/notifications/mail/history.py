@@ -1,4 +1,4 @@
-"""The mail history that admins see: every mail in the outbox, its recipient and its state."""
+"""The mail history that admins see: every mail in the outbox, its recipient and its state; and mails sent again."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Delivery of webhook calls. The URL is as sensitive as a password, so no log line and no error contains it."""
+"""Rendering and delivery of webhook calls. The URL is a secret: no log line and no error contains it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Correction of addresses that nothing proves, while their applications wait for review."""
+"""Changes that applicants make while they wait for review: their answers, and addresses that nothing proves."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

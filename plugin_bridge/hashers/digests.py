@@ -1,7 +1,6 @@
-"""Digests without a random salt: the same password, or the same name and password, has the same hash everywhere.
+"""Digests: without a salt, with one inside the hash, or with one in a column of its own.
 
-AuthMe advises against all of them. It creates new ones only where a host configured so, and none of the plain
-ones.
+AuthMe advises against those without a random salt, and creates none of the plain ones.
 """
 
 import hashlib
