@@ -124,7 +124,7 @@ class PasswordHandover:
         """Create a link; the user's earlier one of this kind ends. Raises `UserNotFound` and `ProtectedOperator`."""
         owner = self.store.get_owner(username, by)
         with self.database.atomic():
-            user = User.get_by_id(owner.user_id)
+            user = _get_user(owner)
             link = self.links.issue_for_handover(user.id)
             self.audit.record("user.password_link_created", by.actor.name, user.username, ip=by.actor.ip)
         address = link_address(self.base_url, self.links.token_of(link))
@@ -168,7 +168,7 @@ class PasswordMails:
     def _mail_link(self, username: str, by: Principal) -> DecisionResult:
         owner = self.store.get_owner(username, by)
         with self.database.atomic():
-            user = User.get_by_id(owner.user_id)
+            user = _get_user(owner)
             if user.email_key is None:
                 raise errors.PasswordRequired
             self.mail_queue.send_password_link(user)
@@ -188,3 +188,11 @@ class PasswordMails:
         account is worth stealing.
         """
         return not user.is_email_verified and self.rules.is_operator(user.username)
+
+
+def _get_user(owner: PasswordOwner) -> User:
+    """Return the user, whom another request may have deleted meanwhile. Raises `UserNotFound`."""
+    user: User | None = User.get_or_none(User.id == owner.user_id)
+    if user is None:
+        raise errors.UserNotFound
+    return user

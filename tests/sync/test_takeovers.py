@@ -254,3 +254,11 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
     assert isinstance(outcome, errors.BadCredentials)
     assert attempts == [1]
     assert not Session.select().count()
+
+
+def test_no_link_is_made_for_a_user_who_was_deleted_meanwhile(services: ServiceHarness) -> None:
+    services.approved("Alice")
+    handover = services.app.services.password_handover
+    delete = partial(services.decide, "delete", "Alice")
+    with meanwhile(type(handover.store), "get_owner", delete, after=True), pytest.raises(errors.UserNotFound):
+        services.app.worker.run_here(handover.create_link, "Alice", OLIVIA)
