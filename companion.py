@@ -59,8 +59,8 @@ def _run(args: argparse.Namespace) -> int:
 
         return run_install_command(args)
     if args.command == "doctor":
-        from regsvc.cli.command_line import read_config_as_owner
-        from regsvc.cli.commands import run_doctor
+        from regsvc.cli.doctor import run_doctor
+        from regsvc.cli.given_config import read_config_as_owner
 
         return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json, language=args.language)
     if args.command == "serve":

@@ -5,17 +5,11 @@ is imported when the command is given.
 """
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from regsvc import __version__
-from regsvc.cli.state_owner import read_as_owner, work_as_owner
-from regsvc.config.loader import load_config
-from regsvc.config.places import find_config_file
-from regsvc.config.sections import Config
 
 EX_CONFIG: Final = 78
 """Exit status: the host has to fix something first (sysexits.h)."""
@@ -170,21 +164,3 @@ def _find_mistake(args: argparse.Namespace) -> str | None:
     if args.command == "import" and args.predecessor is not None and args.format is not None:
         return "--format does not go together with --from"
     return None
-
-
-def read_config(args: argparse.Namespace) -> Config:
-    """Read the config. Raises `ConfigError`."""
-    overrides = {"game.directory": args.game_dir} if args.game_dir else {}
-    return load_config(_find_config_file(args), os.environ, overrides)
-
-
-def read_config_as_owner(args: argparse.Namespace) -> Config:
-    """Read the config, and work as the owner of the installation from then on. Raises `ConfigError`."""
-    read_as_owner(_find_config_file(args))
-    config = read_config(args)
-    work_as_owner(config, creates_state=creates_state(args))
-    return config
-
-
-def _find_config_file(args: argparse.Namespace) -> Path | None:
-    return find_config_file(args.config, args.instance, os.environ)

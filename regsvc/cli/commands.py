@@ -2,10 +2,7 @@
 
 import argparse
 import asyncio
-import logging
-import os
 import sys
-from collections.abc import Callable
 
 from peewee import PeeweeException
 
@@ -16,30 +13,18 @@ from regsvc import __version__
 from regsvc.app.app import App
 from regsvc.app.context import AppContext, open_context
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
-from regsvc.cli.command_line import (
-    DATA_COMMANDS,
-    GAME_COMMANDS,
-    TRANSLATIONS,
-    UNLOCK_ALL,
-    UPGRADE_CHECK,
-    creates_state,
-    read_config_as_owner,
-)
+from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK, creates_state
 from regsvc.cli.data import check_upgrade, is_offline_command, run_data_command, run_offline_command
+from regsvc.cli.given_config import read_config_as_owner
 from regsvc.cli.state_owner import actor_name, require_installation
 from regsvc.cli.sync import NO_AUTHME, run_sync
 from regsvc.cli.translations import report_translations
 from regsvc.cli.users import run_user_command
 from regsvc.config.places import is_installation
-from regsvc.config.sections import Config, ConfigError
+from regsvc.config.sections import Config
 from regsvc.core.errors import Refusal
-from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
 from regsvc.database.migrator import MigrationRunning
-from regsvc.doctor.checkup import examine
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Host
-from regsvc.doctor.report import EXIT_STATUS, as_json, as_text, in_language
 from regsvc.notifications.mail.transport import send_test_mail
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
@@ -237,30 +222,3 @@ def _mail_test(address: str, app: App) -> int:
     failure = asyncio.run(send_test_mail(app.mail_backend, app.mail_renderer, address, language))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0
-
-
-def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: str | None = None) -> int:
-    """Run all checks, print the report and return the exit status: 0 fine, 1 risky, 2 broken.
-
-    The text is in `language`, else in the host's (`server.language`); the JSON is in English.
-    """
-    logging.disable()  # whatever is worth reporting is a finding
-    try:
-        config = _config_or_error(read_config)
-        facts = Facts(config, Host())
-        checkup, places = examine(facts), facts.list_places()
-    finally:
-        logging.disable(logging.NOTSET)
-    if language is None:
-        language = FALLBACK_LANGUAGE if isinstance(config, ConfigError) else config.server.language
-    checkup = in_language(checkup, FALLBACK_LANGUAGE if is_json else language)
-    has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    print(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
-    return EXIT_STATUS[checkup.verdict]
-
-
-def _config_or_error(read_config: Callable[[], Config]) -> Config | ConfigError:
-    try:
-        return read_config()
-    except ConfigError as error:
-        return error

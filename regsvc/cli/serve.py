@@ -24,7 +24,8 @@ from regsvc.api.handlers.health import HEALTH, METRICS
 from regsvc.api.server import make_server
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
-from regsvc.cli.command_line import EX_CONFIG, read_config
+from regsvc.cli.command_line import EX_CONFIG
+from regsvc.cli.given_config import read_config
 from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
