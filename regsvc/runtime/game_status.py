@@ -1,4 +1,4 @@
-"""How to join the game server, and its cached status: requests get the last known one and never wait for the game."""
+"""Addresses to join the game server at, and its cached status: requests get the last known one and never wait for the game."""
 
 import asyncio
 import logging
