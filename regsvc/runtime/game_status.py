@@ -1,4 +1,4 @@
-"""Addresses of the game server for players, and its cached status: requests get the last one and never wait for the game."""
+"""Addresses of the game server, and its cached status: requests get the last one and never wait for the game."""
 
 import asyncio
 import logging
