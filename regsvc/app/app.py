@@ -43,10 +43,9 @@ from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host
 from regsvc.doctor.facts.running_daemon import RunningDaemon
 from regsvc.notifications.delivery import DeliveryWorker, DeliveryWorkers
-from regsvc.notifications.mail.admin_digest import AdminDigest
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.history import MailHistory, MailResender
-from regsvc.notifications.mail.queue import Budget, MailLimits, MailQueue
+from regsvc.notifications.mail.queue import AdminDigest, Budget, MailLimits, MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer, NextSteps
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailStore, MailTransport, mail_retry_policy
@@ -497,7 +496,7 @@ class App:
         services.updates = make_updates(config.updates, self._now)
 
     def _wire_admin(self) -> None:
-        """What operators see: users, mails, health, findings of the doctor."""
+        """Views of operators: users, mails, health, findings of the doctor."""
         services, worker, now, is_bridge_on = self.services, self.worker, self._now, self._players.is_enabled
         services.is_authme_enabled = is_bridge_on
         services.users = UserList(now, self.context.is_operator, is_bridge_on=is_bridge_on)

@@ -24,8 +24,7 @@ from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import User
 from regsvc.sync import actions
 from regsvc.sync.accounts_loader import pages_of
-from regsvc.sync.changes.candidates import Candidates, count_users
-from regsvc.sync.changes.changed_rows import ChangedRows, NewestMarks
+from regsvc.sync.changes.candidates import Candidates, ChangedRows, NewestMarks, count_users
 from regsvc.sync.changes.run_inputs import LastRun, RunInputs, UserTally, fingerprint
 from regsvc.sync.changes.table_digest import FULL_EVERY, TableChanges, TableDigest
 from regsvc.sync.merge import claim_unverified

@@ -7,7 +7,7 @@ import pytest
 
 from plugin_bridge.authme.table_checksums import bucket_of
 from regsvc.database.models import Player, SyncState, User
-from regsvc.sync.changes.shared_rows import SharedRows
+from regsvc.sync.changes.candidates import SharedRows
 from regsvc.sync.reconciler import Reconciler
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, insert_player

@@ -1,20 +1,91 @@
-"""Candidates of a run: the names that may need something, and on a full run all of them."""
+"""Candidates of a run: the names that may need something, by changed rows of AuthMe's and of ours; or all of them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
 
 from plugin_bridge.authme.players import Players
-from plugin_bridge.authme.table_checksums import bucket_of
+from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, SharedTable, bucket_of
+from regsvc.database.bulk import select_rows
 from regsvc.database.dates import is_readable
 from regsvc.database.models import BANNED, PRESENT, Player, User
 from regsvc.sync.accounts_loader import PAGE, pages_of, rows_in_order
 from regsvc.sync.changes.run_inputs import RunInputs, UserTally
-from regsvc.sync.changes.shared_rows import SharedRows
 from regsvc.sync.changes.table_digest import TableChanges
+
+_BATCH: Final = 10_000
+"""Names selected by one statement."""
+
+
+class SharedRows:
+    """Selection of names by comparing AuthMe's rows with our sync records. Blocking."""
+
+    def __init__(self, database: Database, table: SharedTable) -> None:
+        self._database = database
+        self._table = table
+
+    def changed_in_buckets(self, buckets: Collection[int], since: datetime | None = None) -> list[str]:
+        """Return the names in the buckets whose row is not as last synced, and those whose state changed since."""
+        name = self._table.text("username")
+        is_older = "" if since is None else " AND p.plugin_since < %s"
+        values = () if since is None else (Player.plugin_since.db_value(since),)
+        found: list[str] = []
+        for rows, condition in self._table.rows_of_buckets(buckets):
+            sql = (
+                f"SELECT {name} FROM {rows} "  # noqa: S608
+                f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
+                f"WHERE {condition} AND NOT COALESCE({self._is_as_synced}{is_older}, 0)"
+            )
+            found += [row[0] for row in self._execute(sql, values)]
+        return found
+
+    def lost_rows(self) -> Iterator[list[str]]:
+        """Yield the names of players without a row that had one when last synced, or one that was reported."""
+        is_reported = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
+        yield from self._without_row("regsvc_player", f"(o.presence = '{PRESENT}' OR {is_reported})")
+
+    def users_without_row(self, newest_id: int) -> Iterator[list[str]]:
+        """Yield the names of users up to this id that have no row."""
+        yield from self._without_row("regsvc_user", f"o.id <= {newest_id:d}")
+
+    def _without_row(self, ours: str, condition: str) -> Iterator[list[str]]:
+        """Look up every name in this table of ours by AuthMe's index of names, `_BATCH` at a time to bound memory."""
+        username, text, after = self._table.raw("username"), self._table.text("username"), ""
+        sql = (
+            f"SELECT o.username_key FROM {ours} o LEFT JOIN {self._table.by_name} "  # noqa: S608
+            f"ON {username} = {self._table.as_username('o.username_key')} "
+            f"AND {text} COLLATE utf8mb4_bin = o.username_key WHERE o.username_key > %s AND {condition} "
+            f"AND {username} IS NULL ORDER BY o.username_key LIMIT {_BATCH}"
+        )
+        while True:
+            names = [row[0] for row in self._execute(sql, (after,))]
+            if names:
+                yield names
+            if len(names) < _BATCH:
+                return
+            after = names[-1]
+
+    @property
+    def _is_as_synced(self) -> str:
+        """SQL on the rows `a` and `p` of one name: AuthMe's row is byte for byte the last synced one, and may be open.
+
+        The last synced row is also what a restored backup brings back in place of one that we have locked since.
+        """
+        same = " AND ".join(
+            f"p.base_{name} <=> {self._table.raw_or_null(name)}"
+            if name == "regdate"
+            else f"CAST(p.base_{name} AS BINARY) <=> CAST({self._table.text(name)} AS BINARY)"
+            for name in COMPARED_FIELDS
+        )
+        is_open = "p.locked_at IS NULL AND p.plugin_state IN ('synced', 'conflict')"
+        return f"(p.user_id IS NOT NULL AND p.presence = '{PRESENT}' AND {is_open} AND {same})"
+
+    def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return list(self._database.execute_sql(sql, values).fetchall())
+
 
 _NAMES: Final = 2_000
 """Names alone are read in longer pages."""
@@ -146,3 +217,78 @@ def _users_by(condition: Any, first: Field) -> Pages:
 def _names_by(query: Any, name: Field, size: int = _NAMES) -> Pages:
     for rows in rows_in_order(query.where(name > ""), name, size=size):  # so that the index of names is read
         yield [row[0] for row in rows]
+
+
+class ChangeMark(NamedTuple):
+    """A changed row of users or players: its table, its name and when it changed."""
+
+    table: type[User] | type[Player]
+    username_key: str
+    changed_at: datetime
+
+
+class NewestMarks(NamedTuple):
+    """The newest change marks at one moment."""
+
+    user: datetime | None
+    player: datetime | None
+
+
+class ChangedRows:
+    """Change marks of our rows: read and cleared here. Blocking.
+
+    A mark is cleared only as it was read: a row that changed again in the meantime keeps its new mark.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._param = "?" if isinstance(database, SqliteDatabase) else "%s"
+
+    def newest(self) -> NewestMarks:
+        """Return the newest mark of users and of players, None where there is none."""
+        found = []
+        for table in (User, Player):
+            marked = table.select(table.changed_at).where(table.changed_at.is_null(False))
+            found.append(marked.order_by(table.changed_at.desc()).limit(1).scalar())
+        return NewestMarks(*found)
+
+    def pages(self, newest: NewestMarks) -> Iterator[list[ChangeMark]]:
+        """Yield the marks up to these, oldest first in each table, without those that a run makes meanwhile."""
+        for table, key, until in ((User, User.id, newest.user), (Player, Player.username_key, newest.player)):
+            if until is None:
+                continue
+            marked: Any = table.select(table.changed_at, key, table.username_key).where(table.changed_at <= until)
+            for rows in rows_in_order(marked, table.changed_at, key):
+                marks = [ChangeMark(table, name, changed_at) for changed_at, _key, name in rows]
+                yield marks if table is Player else marks + self._marks_of_players(marks)
+
+    def _marks_of_players(self, marks: Collection[ChangeMark]) -> list[ChangeMark]:
+        """Return the marks of the players of these users, so that a name is looked at once."""
+        fields, keys = [Player.username_key, Player.changed_at], [mark.username_key for mark in marks]
+        found = select_rows(self._database, Player, fields, Player.username_key, keys)
+        return [ChangeMark(Player, key, changed_at) for key, changed_at in found if changed_at is not None]
+
+    def mark(self, names: Collection[str], moment: datetime) -> None:
+        """Mark these names for the next run, unless they are marked already."""
+        for keys in pages_of(sorted(names)):
+            for table in (User, Player):
+                is_unmarked = table.username_key.in_(keys) & table.changed_at.is_null()
+                table.update(changed_at=moment).where(is_unmarked).execute()
+
+    def clear(self, marks: Collection[ChangeMark]) -> None:
+        """Clear the marks of rows that were looked at and need nothing."""
+        for table in (User, Player):
+            for page in pages_of([mark for mark in marks if mark.table is table]):
+                self._clear(table, page)
+
+    def _clear(self, table: type[User] | type[Player], marks: Collection[ChangeMark]) -> None:
+        names = [mark.username_key for mark in marks]
+        pairs = [value for mark in marks for value in (mark.username_key, User.changed_at.db_value(mark.changed_at))]
+        pair_list = ", ".join([f"({self._param}, {self._param})"] * len(names))
+        seen = f"(VALUES {pair_list})" if self._param == "?" else f"({pair_list})"
+        # the names alone first: MariaDB finds no index for a list of pairs
+        self._database.execute_sql(
+            f"UPDATE {table._meta.table_name} SET changed_at = NULL "  # noqa: S608
+            f"WHERE username_key IN ({', '.join([self._param] * len(names))}) AND (username_key, changed_at) IN {seen}",
+            (*names, *pairs),
+        )
