@@ -153,8 +153,7 @@ def _end_passwordless_login(context: StepContext, case: Case[actions.EndPassword
 
 
 def _confirm_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
-    kick: Cause = "banned" if case.user.status == BANNED else "locked"
-    return _kicked_login(case.action.player) | Effects(kick=kick)
+    return _kicked_login(case.action.player) | Effects(kick=_lock_kick(case.user.status))
 
 
 def _confirm_lock(case: Case[actions.Lock]) -> Effects:
