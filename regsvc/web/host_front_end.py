@@ -168,7 +168,7 @@ class FrontEndHandler(BaseHandler):
             return MethodNotAllowed(["GET", "HEAD"])
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado rejects a form it cannot parse
             return MalformedRequest()
-        return InternalServerError(self.request_id)
+        return InternalServerError(request_id=self.request_id)
 
 
 def _is_range(first: str, last: str) -> bool:
