@@ -21,7 +21,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.audit import Audit
-from regsvc.doctor.cached_checkup import CachedCheckup
+from regsvc.doctor.checkup import CachedCheckup
 from regsvc.notifications.mail.history import MailHistory, MailResender
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.applications.address import AddressCorrection, AnswerChanges

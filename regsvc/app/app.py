@@ -38,10 +38,9 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.lease import instance_id
 from regsvc.database.location import read_other_authmes
-from regsvc.doctor.cached_checkup import CachedCheckup
+from regsvc.doctor.checkup import CachedCheckup
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Host
-from regsvc.doctor.facts.running_daemon import RunningDaemon
+from regsvc.doctor.facts.host import Host, RunningDaemon
 from regsvc.notifications.delivery import DeliveryWorker, DeliveryWorkers
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.history import MailHistory, MailResender

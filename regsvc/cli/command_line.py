@@ -131,7 +131,7 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
 
         add_user_commands(parser, common)
     elif command == "sync":
-        from regsvc.cli.sync import add_sync_options
+        from regsvc.cli.commands import add_sync_options
 
         add_sync_options(parser)
     elif command == "migrate" or command in DATA_COMMANDS:

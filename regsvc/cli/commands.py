@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+import json
 import sys
+from typing import Any, Final
 
 from peewee import PeeweeException
 
@@ -15,9 +17,7 @@ from regsvc.app.context import AppContext, open_context
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
 from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK, creates_state
 from regsvc.cli.data import check_upgrade, is_offline_command, run_data_command, run_offline_command
-from regsvc.cli.given_config import read_config_as_owner
-from regsvc.cli.state_owner import actor_name, require_installation
-from regsvc.cli.sync import NO_AUTHME, run_sync
+from regsvc.cli.given_config import actor_name, read_config_as_owner, require_installation
 from regsvc.cli.translations import report_translations
 from regsvc.cli.users import run_user_command
 from regsvc.config.places import is_installation
@@ -30,6 +30,7 @@ from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
 from regsvc.runtime.updates import Product
+from regsvc.sync.reporting.words import describe_plan
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 
@@ -222,3 +223,44 @@ def _mail_test(address: str, app: App) -> int:
     failure = asyncio.run(send_test_mail(app.mail_backend, app.mail_renderer, address, language))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0
+
+
+NO_AUTHME: Final = "AuthMe was not found (game.directory, authme.config)"
+_MAX_NAMES: Final = 50
+"""Names printed of each kind of planned change."""
+
+
+def add_sync_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sync`."""
+    parser.add_argument("--plan", action="store_true", help="only tell what would be done, and to whom")
+    parser.add_argument(
+        "--json", dest="is_json", action="store_true", help="with --plan: print JSON with all names; a run prints JSON"
+    )
+    parser.add_argument("--full", action="store_true", help="examine every row, as the daemon does once a day")
+    parser.add_argument(
+        "--allow-mass-changes",
+        action="store_true",
+        help="also apply changes held back by the limit (sync.max_changes)",
+    )
+
+
+def run_sync(args: argparse.Namespace, app: App) -> int:
+    """Run or plan on an open database; return the exit status."""
+    if not app.context.location.players.is_enabled:
+        print(f"{NO_AUTHME}: only our own tables are examined", file=sys.stderr)
+    options: dict[str, Any] = {
+        "allow_mass_changes": args.allow_mass_changes,
+        "is_full": args.full,
+        "terminal": sys.stderr if sys.stderr.isatty() else None,
+    }
+    if not args.plan:
+        report = app.sync.run_alone(**options)
+        print(json.dumps(report.as_json(), indent=2))
+    elif args.is_json:
+        report = app.sync.plan_alone(max_names=sys.maxsize, **options)
+        names = {kind: planned.names for kind, planned in report.planned.items()}
+        print(json.dumps(report.as_json() | {"names": names}, indent=2))
+    else:
+        report = app.sync.plan_alone(max_names=_MAX_NAMES, **options)
+        print("\n".join(describe_plan(report, _MAX_NAMES)))
+    return 1 if report.errors or report.held_back else 0

@@ -15,15 +15,14 @@ from peewee import Database, PeeweeException, SqliteDatabase
 from plugin_bridge.authme.config import Backend
 from regsvc import __version__
 from regsvc.app.app import App
-from regsvc.cli.import_command import add_import_options, run_import
+from regsvc.cli.given_config import actor_name
+from regsvc.cli.import_command import add_import_options, read_url, run_import
 from regsvc.cli.install.targets import BACKUPS
-from regsvc.cli.state_owner import actor_name
-from regsvc.cli.transfer.backup import Backups
-from regsvc.cli.transfer.exporting import Exporter, ExportRequest
+from regsvc.cli.transfer.backup import make_backup
+from regsvc.cli.transfer.exporting import STANDARD_OUTPUT, Exporter
 from regsvc.cli.transfer.migrate_to import DatabaseMigration
-from regsvc.cli.transfer.output import STANDARD_OUTPUT, read_url
-from regsvc.cli.transfer.restoring import Restorer
-from regsvc.cli.transfer.tables import TransferProblem
+from regsvc.cli.transfer.restoring import restore_backup
+from regsvc.cli.transfer.tables import Checksums, TransferProblem
 from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core import clock
@@ -104,17 +103,17 @@ def _move(args: argparse.Namespace, config: Config) -> int:
     if moved.copied is None:
         print(f"everything is in {moved.new} already; {moved.advice}")
         return 0
-    _print_tables(moved.copied.checksums)
-    print(f"moved {moved.copied.rows} rows from {moved.old} to {moved.new}; row counts and digests match")
+    rows = _print_tables(moved.copied)
+    print(f"moved {rows} rows from {moved.old} to {moved.new}; row counts and digests match")
     print(f"now {moved.advice}, and start the daemon")
     print(f"{moved.left} once everything works")
     return 0
 
 
 def _restore(args: argparse.Namespace, config: Config) -> int:
-    restored = Restorer(config, clock.now).restore(args.folder)
-    _print_tables(restored.copied.checksums)
-    print(f"restored {restored.copied.rows} rows of {restored.made_at} into {restored.location}; digests match")
+    restored = restore_backup(args.folder, config, clock.now)
+    rows = _print_tables(restored.copied)
+    print(f"restored {rows} rows of {restored.made_at} into {restored.location}; digests match")
     print("all users have to log in again; now start the daemon, whose sync compares everything with AuthMe's table")
     if restored.authme_file is not None:
         print(f"AuthMe's table is in {restored.authme_file}; if it was lost, too, stop the game server and copy it to")
@@ -122,16 +121,18 @@ def _restore(args: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def _print_tables(checksums: dict[str, Any]) -> None:
+def _print_tables(checksums: Checksums) -> int:
+    """Print the checksums; return the number of rows."""
     for name, checksum in checksums.items():
         print(f"  {name:<28} {checksum.rows:>9} rows, digest {checksum.digest[:16]}")
+    return sum(checksum.rows for checksum in checksums.values())
 
 
 def _back_up(args: argparse.Namespace, app: App) -> int:
     authme = app.context.authme
     authme_file = authme.sqlite_file if authme is not None and authme.backend == Backend.SQLITE else None
-    backups = Backups(app.context.location.database, authme_file, app.context.keys, app.context.now)
-    folder, manifest = backups.make(args.folder)
+    database, keys = app.context.location.database, app.context.keys
+    folder, manifest = make_backup(args.folder, database, authme_file, keys, app.context.now())
     print(f"backed up {manifest.rows} rows into {folder} and verified them")
     print("warning: the backup holds keys, addresses and password hashes; keep it private", file=sys.stderr)
     if authme is not None and authme_file is None:
@@ -150,9 +151,9 @@ def _export(args: argparse.Namespace, app: App) -> int:
         )
     authme = app.context.authme
     algorithm = authme.password_hash if authme is not None else None
-    exporter = Exporter(app.context.location.database, app.audit, app.context.now, algorithm)
-    request = ExportRequest(args.format, args.what, args.output, args.with_hashes)
-    counts = exporter.export(request, actor_name())
+    database, now = app.context.location.database, app.context.now
+    exporter = Exporter(database, now, algorithm, args.format, with_hashes=args.with_hashes)
+    counts = exporter.export(args.what, args.output, app.audit, actor_name())
     names = {"users": "users", "audit": "audit entries"}
     print(", ".join(f"{count} {names[kind]}" for kind, count in counts.items()), file=sys.stderr)
     return 0

@@ -1,14 +1,135 @@
-"""The config that a command line names."""
+"""The config that a command line names, and the rights of a command.
+
+One that root starts works as the user that owns the installation, or its config.
+"""
 
 import argparse
+import getpass
 import os
+import pwd
+import sys
 from pathlib import Path
+from typing import Final
 
 from regsvc.cli.command_line import creates_state
-from regsvc.cli.state_owner import read_as_owner, work_as_owner
 from regsvc.config.loader import load_config
-from regsvc.config.places import find_config_file
-from regsvc.config.sections import Config
+from regsvc.config.places import SystemPlaces, find_config_file, is_installation
+from regsvc.config.sections import Config, ConfigError
+
+_ROOT: Final = 0
+_USER_VARIABLE: Final = "LOGNAME"
+
+
+def read_as_owner(config_file: Path | None) -> None:
+    """Drop root's rights for those of the user that owns the config, unless it is one of the system's, in /etc.
+
+    Its owner says which files we read and write; with root's rights these could be anybody's.
+    """
+    if os.geteuid() != _ROOT or config_file is None or SystemPlaces.of_config(config_file) is not None:
+        return
+    owner = _owner_of(config_file)
+    if owner is not None and owner.st_uid != _ROOT:
+        _work_as(owner, config_file)
+
+
+def work_as_owner(config: Config, *, creates_state: bool) -> None:
+    """Drop root's rights for those of the user that owns the state directory, so that every file we write is theirs.
+
+    Does nothing for another user than root, and where root owns the state directory. With `creates_state` a missing
+    one is created for the owner of AuthMe's folder, who the companion runs as. Raises `ConfigError` if the owner cannot
+    read our own files. What only root may read must have been read before.
+    """
+    if os.geteuid() != _ROOT:
+        return
+    state_dir = config.server.state_dir
+    owner = _owner_of(state_dir)
+    if owner is None and creates_state:
+        owner = _owner_of(_game_folder(config))
+        if owner is not None and owner.st_uid != _ROOT:
+            _create_for(owner, state_dir)
+    if owner is not None and owner.st_uid != _ROOT:
+        _work_as(owner, state_dir)
+
+
+def require_installation(state_dir: Path) -> None:
+    """Raise `ConfigError` unless an installation has started with this state directory and we may read it."""
+    if not is_installation(state_dir):
+        raise ConfigError([f"there is no installation in {state_dir}; server.state_dir says where"])
+    if not os.access(state_dir, os.R_OK | os.X_OK):
+        owner = _owner_of(state_dir)
+        other = "" if owner is None else f" {user_name(owner.st_uid)}, who owns it, or as"
+        raise ConfigError([f"{state_dir} cannot be read by {user_name(os.geteuid())}: run this command as{other} root"])
+
+
+def actor_name() -> str:
+    """Return the name of the user who started the command, for the audit log: `cli:NAME`."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):  # a user without a name, as in a container
+        return f"cli:{os.getuid()}"
+
+
+def user_name(user_id: int) -> str:
+    """Return the name of a user; the id itself for one without a name."""
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return str(user_id)
+
+
+def _create_for(owner: os.stat_result, state_dir: Path) -> None:
+    """Create the directory where only root may. Below another user's folder, that user's rights have to be enough.
+
+    There a link might take the place of what we create, before it gets its owner.
+    """
+    missing = [folder for folder in (*reversed(state_dir.parents), state_dir) if not folder.exists()]
+    if missing[0].parent.stat().st_uid != _ROOT:
+        return
+    for folder in missing:
+        folder.mkdir(mode=0o700)
+        if folder != state_dir:
+            folder.chmod(0o755)
+    os.chown(state_dir, owner.st_uid, owner.st_gid)
+
+
+def _work_as(owner: os.stat_result, owned: Path) -> None:
+    """Drop root's rights for those of this owner, and say so. Raises `ConfigError`."""
+    _become(owner.st_uid, owner.st_gid)
+    name = user_name(owner.st_uid)
+    print(f"companion: working as {name}, who owns {owned}", file=sys.stderr)
+    _require_readable_program(name)
+
+
+def _become(user_id: int, group_id: int) -> None:
+    os.environ.setdefault(_USER_VARIABLE, user_name(os.getuid()))  # the audit log names who started the command
+    try:
+        account = pwd.getpwuid(user_id)
+        os.initgroups(account.pw_name, account.pw_gid)
+        group_id = account.pw_gid
+    except KeyError:
+        os.setgroups([group_id])
+    os.setresgid(group_id, group_id, group_id)
+    os.setresuid(user_id, user_id, user_id)
+
+
+def _game_folder(config: Config) -> Path | None:
+    authme = config.authme_config_path
+    return authme.parent if authme is not None and authme.parent.is_dir() else config.game.directory
+
+
+def _owner_of(folder: Path | None) -> os.stat_result | None:
+    try:
+        return None if folder is None else folder.stat()
+    except OSError:
+        return None
+
+
+def _require_readable_program(name: str) -> None:
+    for file in (Path(__file__), Path(os.__file__)):
+        if not os.access(file, os.R_OK):
+            raise ConfigError(
+                [f"the companion is installed where {name} cannot read it ({file}): install it below /opt, for example"]
+            )
 
 
 def read_config(args: argparse.Namespace) -> Config:

@@ -1,6 +1,7 @@
 """`companion import`: users from CSV or JSON, or everything from VerifyMC."""
 
 import argparse
+import getpass
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from regsvc.app.app import App
-from regsvc.cli.state_owner import actor_name
+from regsvc.cli.given_config import actor_name
 from regsvc.cli.transfer.importing import (
     CHAT_LOST,
     EMAIL_LOST,
@@ -16,13 +17,18 @@ from regsvc.cli.transfer.importing import (
     Importer,
     ImportReport,
     ImportRequest,
-    RefusedRecord,
+    UserWriter,
 )
-from regsvc.cli.transfer.output import read_url
-from regsvc.cli.transfer.user_files import ImportedUser, UnreadableRecord, read_users
-from regsvc.cli.transfer.user_writer import UserWriter
-from regsvc.cli.transfer.verifymc import VerifyMCData, read_verifymc
-from regsvc.cli.transfer.verifymc_records import CONVERTED, PLAIN, READY, UNUSABLE, VerifyMCSettings
+from regsvc.cli.transfer.user_files import ImportedUser, RefusedRecord, read_users
+from regsvc.cli.transfer.verifymc import (
+    CONVERTED,
+    PLAIN,
+    READY,
+    UNUSABLE,
+    VerifyMCData,
+    VerifyMCSettings,
+    read_verifymc,
+)
 from regsvc.core.progress import Progress
 from regsvc.database.models import APPROVED, STATUSES
 
@@ -138,6 +144,21 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing if number == 1 else plural}"
 
 
+STANDARD_INPUT: Final = "-"
+
+
+def read_url(value: str, title: str) -> str:
+    """Return the value, or for "-" the next line of standard input: other users can see a command line.
+
+    `title` is the prompt on a terminal.
+    """
+    if value != STANDARD_INPUT:
+        return value
+    if sys.stdin.isatty():
+        return getpass.getpass(f"{title} (not shown): ").strip()
+    return sys.stdin.readline().strip()
+
+
 VERIFYMC: Final = "verifymc"
 
 
@@ -199,7 +220,7 @@ def _import_verifymc(args: argparse.Namespace, app: App) -> int:
 
 def _run(
     app: App,
-    records: Iterable[ImportedUser | UnreadableRecord],
+    records: Iterable[ImportedUser | RefusedRecord],
     request: ImportRequest,
     refused: list[RefusedRecord],
 ) -> ImportReport:

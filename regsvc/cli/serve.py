@@ -33,8 +33,7 @@ from regsvc.core.exceptions import StartupError
 from regsvc.core.units import format_duration
 from regsvc.database.engine import cannot_write, error_sentence
 from regsvc.database.migrator import MigrationRunning
-from regsvc.doctor.facts.host import Host
-from regsvc.doctor.facts.running_daemon import find_running_daemon
+from regsvc.doctor.facts.host import Host, find_running_daemon
 from regsvc.doctor.report import log_summary
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.game_status import PING_INTERVAL
@@ -150,7 +149,8 @@ class Daemon:
     async def _log_findings(self) -> None:
         """Log what the doctor finds, once the first sync run has ended: it may leave something to decide."""
         await self._has_synced.wait()
-        log_summary((await self._app.services.doctor.get()).checkup)
+        checkup, _made_at = await self._app.services.doctor.get()
+        log_summary(checkup)
 
     def _listen_to_signals(self) -> None:
         # closing a terminal sends SIGHUP too, and means stop

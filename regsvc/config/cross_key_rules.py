@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from regsvc.config.database_url import split_database_url
 from regsvc.config.host_style import THEMES, brace_warnings, picture_warnings, style_warnings, unusable_style_reason
 from regsvc.config.layers import GAME_SERVERS
 from regsvc.config.sections import ChatSection, Config, MailSection
@@ -16,6 +15,7 @@ from regsvc.config.value_checks import (
     is_placeholder,
     missing_folder_reason,
     no_certificate_reason,
+    split_database_url,
     unreadable_reason,
     unusable_certificate_reason,
 )

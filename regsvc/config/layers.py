@@ -9,10 +9,10 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Final, get_type_hints
+from typing import Any, Final, get_type_hints
 
 from plugin_bridge.regular_files import require_regular_file
-from regsvc.config.key_types import keys_of
+from regsvc.config.key_types import Key, keys_of
 from regsvc.config.sections import Config, ConfigError, Download, GameServer
 
 _POSITION: Final = re.compile(r"\(at line (\d+), column \d+\)")
@@ -134,6 +134,13 @@ def section_class(section: str) -> type | None:
     if _GAME_SERVER_SECTION.fullmatch(section):
         return GameServer
     return Download if _DOWNLOAD_SECTION.fullmatch(section) else SECTIONS.get(section)
+
+
+def key_of(section: str, name: str) -> Key[Any]:
+    """Return the declaration of a key, which must exist."""
+    declaring = section_class(section)
+    assert declaring is not None
+    return keys_of(declaring)[name]
 
 
 def header_of(section: str) -> str:

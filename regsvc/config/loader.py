@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from regsvc.config.cross_key_rules import config_warnings, find_violations
-from regsvc.config.database_url import with_absolute_path
 from regsvc.config.host_style import read_style
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
@@ -25,11 +24,12 @@ from regsvc.config.layers import (
     environment_layer,
     file_layer,
     header_of,
+    key_of,
     section_class,
 )
 from regsvc.config.places import default_state_dir, find_credential_source, may_exist
 from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download, GameServer
-from regsvc.config.value_checks import exposed_reason, unreadable_reason
+from regsvc.config.value_checks import exposed_reason, unreadable_reason, with_absolute_path
 
 _FILE_SUFFIX = "_file"
 _MAX_SHOWN = 80
@@ -65,14 +65,11 @@ def load_config(
     return replace(config, warnings=(*exposures, *config_warnings(config)), exposure_warnings=exposures)
 
 
-class _MissingSecret(NamedTuple):
-    """In place of the value of a secret whose file cannot be read. Whether anything needs it is found out later."""
-
-    reason: str
-
-
 class _SecretUnreadable(Exception):
-    """The file of a secret is missing, or we may not read it. `str()` is a sentence."""
+    """The file of a secret is missing, or we may not read it; `str()` is a sentence.
+
+    It takes the place of the value: whether anything needs the secret is found out later.
+    """
 
 
 class _ConfigBuilder:
@@ -148,7 +145,7 @@ class _ConfigBuilder:
                     values[secret] = SourcedValue(content, f"{source}, {name}", layer.folder)
                 except _SecretUnreadable as error:
                     reason = f"{source}: {header} {name} = {_display(value)}: {error}."
-                    values[secret] = SourcedValue(_MissingSecret(reason), source)
+                    values[secret] = SourcedValue(_SecretUnreadable(reason), source)
                 except ValueError as error:
                     self._add_problem(section, f"{source}: {header} {name} = {_display(value)}: {error}.")
 
@@ -156,8 +153,8 @@ class _ConfigBuilder:
         """Build a section; a key with an invalid value keeps its default, and a problem is recorded."""
         values: dict[str, object] = {}
         for name, given in self._values.get(section, {}).items():
-            if isinstance(given.value, _MissingSecret):
-                self._missing[f"{section}.{name}"] = given.value.reason
+            if isinstance(given.value, _SecretUnreadable):
+                self._missing[f"{section}.{name}"] = str(given.value)
                 is_list = isinstance(keys_of(declaring)[name].default, list)
                 values[name] = () if is_list else MISSING_SECRET
                 continue
@@ -171,7 +168,7 @@ class _ConfigBuilder:
         """Record violated rules, except of sections with an invalid value: those hold defaults now."""
         violations = [found for found in find_violations(config) if found.section not in self._invalid_sections]
         for section, name, reason, is_unreadable in violations:
-            default = SourcedValue(_key(section, name).default, str(config.file or "default"))
+            default = SourcedValue(key_of(section, name).default, str(config.file or "default"))
             sentence = _sentence(section, name, self._values.get(section, {}).get(name, default), reason)
             if is_unreadable:
                 self._missing[f"{section}.{name}"] = sentence
@@ -188,15 +185,9 @@ def _with_absolute_path(value: object, folder: Path | None) -> object:
     return (folder or Path()).absolute() / value if isinstance(value, Path) else value
 
 
-def _key(section: str, name: str) -> Key[Any]:
-    declaring = section_class(section)
-    assert declaring is not None
-    return keys_of(declaring)[name]
-
-
 def _sentence(section: str, name: str, given: SourcedValue, reason: str) -> str:
     """Return a sentence with the source, section, key, the value unless it is secret, and what to do."""
-    value = "" if _key(section, name).is_secret else f" = {_display(given.value)}"
+    value = "" if key_of(section, name).is_secret else f" = {_display(given.value)}"
     return f"{given.source}: {header_of(section)} {name}{value}: {reason}."
 
 

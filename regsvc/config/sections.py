@@ -1,15 +1,20 @@
-"""The whole config. Its sections are declared in two modules by area, and imported from here.
+"""The whole config: sections of users and players, and with those of `regsvc.config.host_sections` all of it.
 
 A new key is one line in its section and `make sample` (`regsvc.config.loader` reads the config). The docstring of a
 section is its heading in the sample.
 """
 
+# ruff: noqa: RUF009 - every call among the defaults makes a dataclass field
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
+from regsvc.config import key_types as key
+from regsvc.config import value_checks as check
 from regsvc.config.host_sections import (
     AuthMeSection,
     DatabaseSection,
@@ -26,29 +31,13 @@ from regsvc.config.host_sections import (
     UpdatesSection,
     WebhookSection,
 )
-from regsvc.config.player_sections import (
-    AuthSection,
-    BedrockSection,
-    CaptchaSection,
-    ChatSection,
-    Download,
-    QuestionnaireSection,
-    RegistrationSection,
-    VerificationSection,
-)
 from regsvc.core.addresses import is_unspecified
 from regsvc.core.exceptions import StartupError
+from regsvc.core.units import RateLimit
 
-__all__ = [
+__all__ = [  # of regsvc.config.host_sections
     "AuthMeSection",
-    "AuthSection",
-    "BedrockSection",
-    "CaptchaSection",
-    "ChatSection",
-    "Config",
-    "ConfigError",
     "DatabaseSection",
-    "Download",
     "GameSection",
     "GameServer",
     "HttpSection",
@@ -56,15 +45,291 @@ __all__ = [
     "MailSection",
     "MetricsSection",
     "OnBan",
-    "QuestionnaireSection",
-    "RegistrationSection",
     "RetentionSection",
     "ServerSection",
     "SyncSection",
     "UpdatesSection",
-    "VerificationSection",
     "WebhookSection",
 ]
+
+RegistrationMethod = Literal["email", "captcha"]
+PasswordRule = Literal["optional", "required", "off"]
+CaptchaType = Literal["math", "text", "work"]
+CaptchaUse = Literal["verify_send", "login", "forgot"]
+ChatPlatform = Literal["", "discord", "custom"]
+TokenAuth = Literal["header", "body"]
+
+
+@dataclass(frozen=True)
+class AuthSection:
+    """Logins, access tokens and keys."""
+
+    user_token: timedelta = key.duration("30 days", "How long a user stays logged in.")
+    user_idle: timedelta = key.duration("7 days", "How long a user stays logged in without a request.")
+    admin_token: timedelta = key.duration("12 hours", "How long an admin stays logged in.")
+    admin_idle: timedelta = key.duration("2 hours", "How long an admin stays logged in without a request.")
+    installation_key: str = key.secret(
+        "",
+        'Key from which codes and mailed links are derived, the same on all companions that share a database; "" '
+        "generates one in server.state_dir.",
+        check=check.long_key,
+    )
+    signing_key: str = key.secret(
+        "", 'Key that signs access tokens; "" generates one in server.state_dir.', check=check.long_key
+    )
+    previous_keys: tuple[str, ...] = key.secrets(
+        [], "Former signing keys; their tokens stay valid until they expire.", check=check.long_key
+    )
+    min_operator_level: int = key.integer(
+        1, "Lowest level in ops.json with which an operator may log in as admin.", at_least=1, at_most=4
+    )
+    operators_need_totp: bool = key.flag(
+        False,
+        "Whether operators need a second factor to log in as admin. They set it up on the account page, where they "
+        "can always log in.",
+    )
+    login_limits: tuple[RateLimit, ...] = key.rate_limits(
+        ["5 per minute"],
+        "Limits of failed logins per client address, and per account and client address; an IPv6 network (/48) has "
+        "four times as many.",
+    )
+    max_concurrent_hashes: int = key.integer(
+        0,
+        "Passwords hashed at a time; 0 is one less than the number of cores, at least 1.",
+        at_least=0,
+        at_most=256,
+    )
+    max_waiting_hashes: int = key.integer(
+        64,
+        "Logins that may wait for hashing; more are refused and can be retried.",
+        at_least=0,
+        at_most=100_000,
+    )
+
+
+@dataclass(frozen=True)
+class RegistrationSection:
+    """Registration: who may register, and with what."""
+
+    open: bool = key.flag(True, "Whether registrations are accepted.")
+    approval: bool = key.flag(True, "Whether an admin reviews every registration.")
+    methods: tuple[RegistrationMethod, ...] = key.choices(
+        ["email"],
+        RegistrationMethod,
+        'What a registration requires: a code sent by e-mail, a captcha, or both; with ["captcha"] alone, for hosts '
+        "that cannot send mail, addresses are optional and unproven, and players are mailed nothing.",
+    )
+    password: PasswordRule = key.choice(
+        "optional",
+        PasswordRule,
+        "Whether players choose a password when they register, or later through a mailed link; without codes by "
+        "e-mail they always choose one.",
+    )
+    limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["3 per hour", "10 per day"],
+        "Limits of registrations per client address, if they require no code by e-mail; IPv6 is counted by /48.",
+    )
+    password_regex: str = key.pattern("", 'Regular expression that passwords must match; "" is AuthMe\'s own rule.')
+    username_regex: str = key.pattern(
+        "", 'Regular expression that names must match; "" is AuthMe\'s own rule, else ^[a-zA-Z0-9_]{3,16}$.'
+    )
+    reserved_names: tuple[str, ...] = key.names(
+        [], "Names that cannot be registered; those in ops.json are always reserved."
+    )
+    email_domains: tuple[str, ...] = key.names([], "Allowed e-mail domains; [] allows any.", check=check.email_domain)
+    blocked_email_domains: tuple[str, ...] = key.names([], "Blocked e-mail domains.", check=check.email_domain)
+    email_aliases: bool = key.flag(True, "Whether addresses such as alice+game@example.org are allowed.")
+    reapply_after: timedelta = key.duration(
+        "24 hours", "How long a rejected registration reserves its name.", at_least="0 seconds"
+    )
+
+    @property
+    def requires_code(self) -> bool:
+        """Whether applicants prove their e-mail address; otherwise players are mailed nothing."""
+        return "email" in self.methods
+
+    @property
+    def password_rule(self) -> PasswordRule:
+        """The rule in force for passwords: those who are mailed nothing have to choose one."""
+        return self.password if self.requires_code else "required"
+
+
+@dataclass(frozen=True)
+class VerificationSection:
+    """Verification codes, which prove an e-mail address."""
+
+    code_digits: int = key.integer(6, "Digits of a code.", at_least=4, at_most=10)
+    code_valid: timedelta = key.duration("5 minutes", "How long a code is valid.", at_most="1 hour")
+    max_tries: int = key.integer(
+        5, "Attempts per code, of the client that requested it; all others have as many.", at_least=1, at_most=100
+    )
+    tries_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["20 per hour", "60 per day"], "Limits of wrong codes per client address; IPv6 is counted by /48."
+    )
+    limits_per_address: tuple[RateLimit, ...] = key.rate_limits(
+        ["1 per minute", "10 per day"],
+        "Limits of codes per e-mail address, whatever its +tag and dots; links for forgotten passwords have the same, "
+        "counted apart.",
+    )
+    limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["10 per minute", "20 per hour", "100 per day"],
+        "Limits of codes per client address; links for forgotten passwords have the same, counted apart.",
+    )
+    limits_total: tuple[RateLimit, ...] = key.rate_limits(
+        ["60 per hour", "400 per day"],
+        "Limits of codes in total, of which one network gets half; keep them below what your mail provider allows.",
+    )
+    limits_total_forgot: tuple[RateLimit, ...] = key.rate_limits(
+        ["30 per hour", "100 per day"],
+        "Limits of links for forgotten passwords in total, beside limits_total; only those that are mailed count.",
+    )
+
+
+@dataclass(frozen=True)
+class CaptchaSection:
+    """Captchas; required to register when registration.methods contains "captcha"."""
+
+    type: CaptchaType = key.choice(
+        "math",
+        CaptchaType,
+        "A picture of a simple sum, or of letters and digits; or no picture, but a puzzle that the browser solves.",
+    )
+    without_picture: bool = key.flag(
+        True,
+        "Whether people who cannot see the picture may have their browser solve a puzzle instead; programs can do "
+        "that, too, at little cost.",
+    )
+    length: int = key.integer(4, "Characters of a text captcha.", at_least=3, at_most=8)
+    valid: timedelta = key.duration("5 minutes", "How long a captcha can be answered.", at_most="1 hour")
+    also_for: tuple[CaptchaUse, ...] = key.choices(
+        [], CaptchaUse, "What else requires a captcha: requesting a code, logging in, a forgotten password."
+    )
+    max_outstanding: int = key.integer(
+        10_000,
+        "Captchas waiting for an answer, of all clients together; each client (IPv6: /48) may have a hundredth, at "
+        "least 10.",
+        at_least=1,
+        at_most=1_000_000,
+    )
+    pictures_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["1200 per minute"], "Limits of images per client address; IPv6 is counted by /48."
+    )
+    answers_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["30 per minute", "300 per day"],
+        "Limits of answers, right or wrong, per client address (IPv6: /48): one sum in thirty can be guessed.",
+    )
+    work_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["10 per minute", "100 per day"],
+        "Limits of captchas without a picture per client address (IPv6: /48); beyond them pictures are left.",
+    )
+
+
+@dataclass(frozen=True)
+class QuestionnaireSection:
+    """Questions to answer before registering."""
+
+    file: Path | None = key.optional_path('File with the questions; "" is off. conf/questionnaire.toml is a sample.')
+    pass_score: int = key.integer(60, "Lowest score that passes.", at_least=0, at_most=1_000_000)
+    valid: timedelta = key.duration(
+        "10 minutes", "How long answers that passed can be used to register.", at_most="30 days"
+    )
+    retry_after: timedelta = key.duration(
+        "5 minutes",
+        "How long to wait after answers that did not pass.",
+        at_least="0 seconds",
+        at_most="30 days",
+    )
+    limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["10 per minute", "100 per day"], "Limits of submitted answers per client address."
+    )
+    limits_total: tuple[RateLimit, ...] = key.rate_limits(
+        ["1000 per hour"], "Limits of submitted answers in total, of which one network gets half."
+    )
+    scorer_url: str = key.text(
+        "",
+        "Service (https) that scores free-text answers; without one an admin reads them.",
+        check=check.web_address,
+    )
+    scorer_key: str = key.secret("", "Key of that service.")
+    scorer_model: str = key.text("", "Model that service should use.")
+    scorer_timeout: timedelta = key.duration(
+        "10 seconds", "How long to wait for that service.", at_least="100 ms", at_most="5 minutes"
+    )
+
+
+@dataclass(frozen=True)
+class ChatSection:
+    """Linking accounts of a chat platform (OAuth 2.0)."""
+
+    platform: ChatPlatform = key.choice("", ChatPlatform, 'The platform; "" is off.')
+    client_id: str = key.text("", "Id of the application registered there.")
+    client_secret: str = key.secret("", "Secret of that application.")
+    redirect_url: str = key.text(
+        "",
+        'Where the platform sends players back; "" is /api/chat/callback below server.base_url.',
+        check=check.web_address,
+    )
+    required: bool = key.flag(False, "Whether a registration requires a linked account.")
+    guild_id: str = key.text("", 'Discord: id of the guild that a player must be in; "" is none.')
+    role_ids: tuple[str, ...] = key.names([], "Discord: ids of roles in that guild; a player needs one of them.")
+    authorize_url: str = key.text(
+        "", 'Custom: page that asks the player for consent; "" is Discord\'s.', check=check.web_address
+    )
+    token_url: str = key.text(
+        "", 'Custom: where the code is exchanged for a token; "" is Discord\'s.', check=check.web_address
+    )
+    profile_url: str = key.text(
+        "", "Custom: where the player's profile is read; \"\" is Discord's.", check=check.web_address
+    )
+    token_auth: TokenAuth = key.choice(
+        "header",
+        TokenAuth,
+        "Where client_id and client_secret are sent when the code is exchanged; some platforms require the body.",
+    )
+    scopes: str = key.text("", "Custom: scopes to ask for, separated by spaces.")
+    id_field: str = key.text(
+        "id",
+        'Custom: field of the profile with the permanent id; "data.id" is the field id of the object data.',
+        check=check.required,
+    )
+    name_field: str = key.text("username", "Custom: field of the profile to show.", check=check.required)
+    timeout: timedelta = key.duration(
+        "10 seconds", "How long to wait for the platform's responses.", at_least="100 ms", at_most="1 minute"
+    )
+    limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
+        ["10 per minute", "60 per hour"],
+        "Limits of started links per client address; an IPv6 network (/48) has four times as many.",
+    )
+
+
+@dataclass(frozen=True)
+class BedrockSection:
+    """Players of the Bedrock edition, who join through Geyser and Floodgate."""
+
+    enabled: bool = key.flag(False, "Whether Bedrock players may register.")
+    address: str = key.text(
+        "",
+        'Host and port that Bedrock players connect to; "" is the host in game.address, with port 19132.',
+        check=check.game_address,
+    )
+    prefix: str = key.text(".", "Prefix that Floodgate puts before their names.")
+    username_regex: str = key.pattern("^[a-zA-Z0-9._-]{3,16}$", "Regular expression that their names must match.")
+
+
+@dataclass(frozen=True)
+class Download:
+    """Files that front ends offer: one table per file, such as [downloads.client]."""
+
+    name: str = key.text("", "Its name.")
+    description: str = key.text("", "Its purpose.")
+    version: str = key.text("", "Its version.")
+    size: str = key.text("", 'Its size as text, such as "12 MB".')
+    url: str = key.text("", "Its address: a web address, or a path on this server.", check=check.web_address_or_path)
+    icon: str = key.text(
+        "",
+        'Its icon: a web address, a path on this server, or a word your own front end knows, such as "gamepad".',
+        check=check.icon,
+    )
 
 
 MISSING_SECRET: Final = "https://secret-that-is-missing.invalid"  # noqa: S105

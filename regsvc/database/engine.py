@@ -28,8 +28,8 @@ from peewee import (
 from pymysql.connections import Connection
 from pymysql.constants import CLIENT
 
-from regsvc.config.database_url import split_database_url
 from regsvc.config.host_sections import CausalReads
+from regsvc.config.value_checks import split_database_url
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.errors import Busy, DatabaseUnavailable
 from regsvc.database import failpoints

@@ -18,9 +18,9 @@ from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import NoPlayers, Players
 from plugin_bridge.authme.sqlite import SqlitePlayers
 from plugin_bridge.server.plugin_jar import PluginJar
-from regsvc.config.database_url import split_database_url
 from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError
+from regsvc.config.value_checks import split_database_url
 from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import StartupError

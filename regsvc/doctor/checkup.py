@@ -1,47 +1,25 @@
-"""The list of all checks, in the order of the report, and the function that runs them."""
+"""Checkups: all checks, in the order of the report, the function that runs them, and the daemon's cache of the last."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 from typing import Final
 
+from regsvc.core.clock import Clock
 from regsvc.core.exceptions import locate_exception
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.sentences import Sentence
-from regsvc.doctor.checks import (
-    authme,
-    background,
-    cluster,
-    config,
-    database,
-    game,
-    hashes,
-    host,
-    mail,
-    network,
-    rules,
-    secrets,
-    server,
-    tables,
-)
+from regsvc.doctor.abandonable import await_call
+from regsvc.doctor.checks import authme, background, config, database, game, host, rules, tables
 from regsvc.doctor.facts.facts import Facts, FactUnavailable
 from regsvc.doctor.finding import Check, Finding, Severity
 
-CHECKS: Final[tuple[Check, ...]] = (
-    *config.CHECKS,
-    *database.CHECKS,
-    *cluster.CHECKS,
-    *tables.CHECKS,
-    *authme.CHECKS,
-    *hashes.CHECKS,
-    *rules.CHECKS,
-    *network.CHECKS,
-    *game.CHECKS,
-    *server.CHECKS,
-    *mail.CHECKS,
-    *secrets.CHECKS,
-    *host.CHECKS,
-    *background.CHECKS,
-)
+_MODULES: Final = (config, database, tables, authme, rules, game, host, background)
+CHECKS: Final = tuple(check for module in _MODULES for check in vars(module).values() if isinstance(check, Check))
+"""All checks, in the order of the report."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +46,8 @@ def examine(facts: Facts) -> Checkup:
     not_examined: list[str] = []
     for check in CHECKS:
         try:
-            found[check.severity] += check.list_findings(facts)
+            for finding in check.find(facts):
+                found[finding.severity].append(finding)
         except FactUnavailable as reason:
             not_examined.append(Sentence(str(reason)))
         except Exception as error:  # a bug in one check must not prevent the others
@@ -76,3 +55,42 @@ def examine(facts: Facts) -> Checkup:
             not_examined.append(Sentence("one check, because of a bug in the doctor ({place})", place=place))
     findings = tuple(chain.from_iterable(found.values()))
     return Checkup(findings, tuple(dict.fromkeys(reason for reason in not_examined if reason)))
+
+
+MAX_AGE: Final = timedelta(minutes=1)
+
+
+class CachedCheckup:
+    """Checkups on a thread of their own; the last result is cached. Use on the event loop only."""
+
+    def __init__(
+        self,
+        gather: Callable[[], Facts],
+        now: Clock,
+        *,
+        examine: Callable[[Facts], Checkup] = examine,
+        max_age: timedelta = MAX_AGE,
+    ) -> None:
+        """`gather` creates the facts for a new checkup. A checkup younger than `max_age` is reused unless forced."""
+        self._gather = gather
+        self._now = now
+        self._examine = examine
+        self._max_age = max_age.total_seconds()
+        self._task: asyncio.Task[tuple[Checkup, datetime]] | None = None
+        self._expires_at = 0.0  # on the loop's clock
+
+    async def get(self, *, force: bool = False) -> tuple[Checkup, datetime]:
+        """Return the checkup under way, the cached one, or a new one, and when it was made.
+
+        With `force` a new one if none is under way. A new one may take some seconds.
+        """
+        task = self._task
+        if task is None or (task.done() and (force or asyncio.get_running_loop().time() >= self._expires_at)):
+            self._expires_at = 0.0  # a failed checkup is not cached
+            task = self._task = asyncio.create_task(self._run_checkup(), name="doctor")
+        return await asyncio.shield(task)
+
+    async def _run_checkup(self) -> tuple[Checkup, datetime]:
+        checkup = await await_call(partial(self._examine, self._gather()))
+        self._expires_at = asyncio.get_running_loop().time() + self._max_age
+        return checkup, self._now()

@@ -24,11 +24,12 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Symptom:
-    """One problem found by a check. `do` and `where`, if given, replace those of the check."""
+    """One problem found by a check. `do`, `where` and `severity`, if given, replace those of the check."""
 
-    title: Sentence
+    title: str
     do: Sentence | None = None
     where: str | None = None
+    severity: Severity | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ CheckFunction = Callable[[Facts], Iterator[str | Symptom]]
 
 @dataclass(frozen=True)
 class Check:
-    """One kind of finding. The meaning of `id` never changes; `means` describes it in docs/doctor.md."""
+    """One kind of finding. The meaning of `id` never changes; `means` describes it in docs/doctor.md.
+
+    `severity`: the worst that it may have.
+    """
 
     id: str
     severity: Severity
@@ -58,20 +62,18 @@ class Check:
     location: FixLocation
     examine: CheckFunction
 
-    def list_findings(self, facts: Facts) -> list[Finding]:
-        """Return all findings of this kind. Raises `FactUnavailable`."""
-        return [self._finding(symptom, facts) for symptom in self.examine(facts)]
-
-    def _finding(self, found: str | Symptom, facts: Facts) -> Finding:
-        title, do, where = (found.title, found.do, found.where) if isinstance(found, Symptom) else (found, None, None)
-        return Finding(
-            self.id,
-            self.severity,
-            _with_full_stop(title),
-            Sentence(self.why),
-            do or Sentence(self.do),
-            facts.describe(self.location) if where is None else where,
-        )
+    def find(self, facts: Facts) -> Iterator[Finding]:
+        """Yield the findings of this kind. Raises `FactUnavailable`, perhaps after the first ones."""
+        for found in self.examine(facts):
+            symptom = found if isinstance(found, Symptom) else Symptom(found)
+            yield Finding(
+                self.id,
+                symptom.severity or self.severity,
+                _with_full_stop(symptom.title),
+                Sentence(self.why),
+                symptom.do or Sentence(self.do),
+                facts.describe(self.location) if symptom.where is None else symptom.where,
+            )
 
 
 def check(

@@ -78,7 +78,7 @@ def test_who_asks_at_the_same_time_is_told_the_same(stack: Stack) -> None:
 
 def test_it_knows_that_it_looks_at_the_companion_itself(stack: Stack) -> None:
     payload = ask(stack, fresh="true")
-    assert not any(found(payload, kind) for kind in ("server.port_taken", "server.exposed", "database.away"))
+    assert not any(found(payload, kind) for kind in ("server.port_taken", "server.plain_http", "database.away"))
 
 
 def test_no_secret_stands_in_it(stack: Stack) -> None:

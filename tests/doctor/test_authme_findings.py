@@ -32,14 +32,14 @@ def test_its_config_cannot_be_used(doctor_case: DoctorCase, text: str) -> None:
 @pytest.mark.parametrize("name", ["POSTGRESQL", "H2", "ORACLE"])
 def test_its_table_is_on_a_database_that_is_not_supported(doctor_case: DoctorCase, name: str) -> None:
     doctor_case.game.change_authme({"DataSource.backend": name})
-    finding = doctor_case.only_finding("authme.postgresql")
+    finding = doctor_case.only_finding("authme.unusable")
     assert (finding.severity, f"AuthMe's backend is {name}" in finding.title) == ("broken", True)
 
 
 def test_it_is_too_old_for_its_backend(doctor_case: DoctorCase) -> None:
     doctor_case.game.install_plugin("5.4.0")
     doctor_case.game.change_authme({"DataSource.backend": "MARIADB", "DataSource.mySQLPassword": "another"})
-    assert "AuthMe 5.4.0 has no backend MARIADB" in doctor_case.only_finding("authme.postgresql").title
+    assert "AuthMe 5.4.0 has no backend MARIADB" in doctor_case.only_finding("authme.unusable").title
 
 
 def test_a_value_is_not_of_its_kind(doctor_case: DoctorCase) -> None:

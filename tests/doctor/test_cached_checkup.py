@@ -7,17 +7,15 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from regsvc.core import clock
-from regsvc.doctor.cached_checkup import CachedCheckup, CheckupResult
-from regsvc.doctor.checkup import Checkup, examine
+from regsvc.doctor.checkup import CachedCheckup, Checkup, examine
 from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Host
-from regsvc.doctor.facts.running_daemon import RunningDaemon
+from regsvc.doctor.facts.host import Host, RunningDaemon
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.doctor_case import DoctorCase
 
@@ -49,7 +47,7 @@ def gather(doctor_case: DoctorCase, *, has_held_back_changes: bool = False) -> F
 def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: DoctorCase) -> None:
     look = SlowLook()
 
-    async def story() -> list[CheckupResult]:
+    async def story() -> list[tuple[Checkup, datetime]]:
         doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look)
         asking = [asyncio.create_task(doctor.get(force=bool(number % 2))) for number in range(6)]
         asking[0].cancel()  # a cancelled caller does not cancel it for the others

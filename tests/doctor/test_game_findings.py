@@ -11,12 +11,12 @@ def test_the_directory_is_not_there(doctor_case: DoctorCase, tmp_path: Path) -> 
     doctor_case.change("game", directory=str(tmp_path / "nowhere"))
     doctor_case.change("authme", config=str(doctor_case.game.authme_config))
     doctor_case.change("game", operators=["Olivia"])
-    assert "nowhere" in doctor_case.only_finding("game.no_directory").title
+    assert "nowhere" in doctor_case.only_finding("game.unreadable").title
 
 
 def test_the_operators_are_half_written(doctor_case: DoctorCase) -> None:
     doctor_case.game.ops_file.write_text('[{"uuid": "353162d4", "na')
-    finding = doctor_case.only_finding("game.operators_unreadable")
+    finding = doctor_case.only_finding("game.unreadable")
     assert finding.where == str(doctor_case.game.ops_file)
 
 
@@ -48,7 +48,7 @@ def test_an_operators_name_is_free_for_anyone(doctor_case: DoctorCase) -> None:
 
 def test_the_properties_are_missing(doctor_case: DoctorCase) -> None:
     doctor_case.game.properties_file.unlink()
-    assert str(doctor_case.game.properties_file) in doctor_case.only_finding("game.properties_unreadable").title
+    assert str(doctor_case.game.properties_file) in doctor_case.only_finding("game.unreadable").title
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_rcon_listens_in_a_private_network(doctor_case: DoctorCase) -> None:
 
 def test_rcon_is_on_another_machine(doctor_case: DoctorCase) -> None:
     doctor_case.change("game", rcon_host="game.example.org")
-    assert "game.example.org" in doctor_case.only_finding("game.rcon_over_network").title
+    assert "game.example.org" in doctor_case.only_finding("game.rcon_exposed").title
 
 
 def test_mojang_and_authme_both_ask(doctor_case: DoctorCase) -> None:
@@ -92,4 +92,4 @@ def test_mojang_and_authme_both_ask(doctor_case: DoctorCase) -> None:
 
 def test_nobody_asks(doctor_case: DoctorCase) -> None:
     doctor_case.change("authme", enabled=False)
-    doctor_case.only_finding("game.offline_mode")
+    doctor_case.only_finding("game.online_mode")

@@ -105,7 +105,7 @@ def test_everybody_may_read_our_config(doctor_case: DoctorCase) -> None:
     doctor_case.change("metrics", token="scrape-4f0e55")
     assert doctor_case.findings() == []
     doctor_case.config_mode = 0o644
-    finding = doctor_case.only_finding("secrets.config_file")
+    finding = doctor_case.only_finding("secrets.readable")
     assert "metrics.token" in finding.title
     assert "scrape-4f0e55" not in str(finding)
 
@@ -138,12 +138,12 @@ def test_everybody_may_read_the_password_of_another_servers_rcon(doctor_case: Do
     survival.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD)
     survival.properties_file.chmod(0o644)
     doctor_case.change("game", server=[{"name": "survival", "directory": str(survival.directory)}])
-    assert doctor_case.only_finding("secrets.game_files").where == f"chmod o-r {survival.properties_file}"
+    assert doctor_case.only_finding("secrets.readable").where == f"chmod o-r {survival.properties_file}"
 
 
 def test_everybody_may_read_the_password_of_rcon(doctor_case: DoctorCase) -> None:
     doctor_case.game.properties_file.chmod(0o644)
-    finding = doctor_case.only_finding("secrets.game_files")
+    finding = doctor_case.only_finding("secrets.readable")
     assert finding.where == f"chmod o-r {doctor_case.game.properties_file}"
     assert RCON_PASSWORD not in str(finding)
 
@@ -153,17 +153,17 @@ def test_everybody_may_read_authmes_passwords(doctor_case: DoctorCase) -> None:
     doctor_case.game.authme_directory.chmod(0o755)
     doctor_case.game.authme_config.chmod(0o644)
     doctor_case.table.database.path.chmod(0o600)  # type: ignore[attr-defined]
-    finding = doctor_case.only_finding("secrets.game_files")
+    finding = doctor_case.only_finding("secrets.readable")
     assert finding.where == f"chmod o-r {doctor_case.game.authme_config}"
 
 
 def test_everybody_may_read_the_hashes_of_players(doctor_case: DoctorCase) -> None:
     doctor_case.game.authme_directory.chmod(0o755)
-    assert "authme.db" in doctor_case.only_finding("secrets.game_files").title
+    assert "authme.db" in doctor_case.only_finding("secrets.readable").title
 
 
 def test_everybody_may_read_our_own_database(doctor_case: DoctorCase) -> None:
     doctor_case.start_once()
     doctor_case.state_dir.chmod(0o755)
     (doctor_case.state_dir / "companion.db").chmod(0o644)
-    assert "companion.db" in doctor_case.only_finding("secrets.own_database").title
+    assert "companion.db" in doctor_case.only_finding("secrets.readable").title

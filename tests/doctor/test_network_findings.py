@@ -98,5 +98,5 @@ def test_each_servers_console_and_files_are_examined(doctor_case: DoctorCase, su
     found = {finding.id: finding.where for finding in doctor_case.findings()}
     assert str(survival.properties_file) in found["game.rcon_password"]
     survival.properties_file.unlink()
-    [finding] = [finding for finding in doctor_case.findings() if finding.id == "game.properties_unreadable"]
+    [finding] = [finding for finding in doctor_case.findings() if finding.id == "game.unreadable"]
     assert str(survival.properties_file) in finding.title

@@ -17,14 +17,14 @@ def test_an_expression_that_cannot_be_used(doctor_case: DoctorCase, key: str) ->
 
 def test_names_that_the_game_refuses(doctor_case: DoctorCase) -> None:
     doctor_case.change("registration", username_regex="[a-zA-Z0-9_-]{3,16}")
-    assert "names with -, and" in doctor_case.only_finding("rules.names").title
+    assert "names with -, and" in doctor_case.only_finding("rules.differ").title
     doctor_case.change("registration", username_regex="[a-z0-9]{3,16}")
     assert doctor_case.findings() == []
 
 
 def test_passwords_that_the_game_refuses(doctor_case: DoctorCase) -> None:
     doctor_case.change("registration", password_regex=".{8,}")
-    title = doctor_case.only_finding("rules.passwords").title
+    title = doctor_case.only_finding("rules.differ").title
     assert "with a space or é or ß" in title
 
 
@@ -39,7 +39,7 @@ def test_passwords_that_the_game_refuses(doctor_case: DoctorCase) -> None:
 def test_bedrock_names_that_authme_refuses(doctor_case: DoctorCase, changes: dict[str, object], why: str) -> None:
     doctor_case.change("bedrock", enabled=True)
     doctor_case.game.change_authme(changes)
-    finding = doctor_case.only_finding("bedrock.refused_by_authme")
+    finding = doctor_case.only_finding("bedrock.names")
     assert (finding.severity, why in finding.title) == ("broken", True)
     doctor_case.game.change_authme({NAMES: "[a-zA-Z0-9_.]*", "settings.restrictions.maxNicknameLength": 16})
     assert doctor_case.findings() == []
@@ -48,9 +48,12 @@ def test_bedrock_names_that_authme_refuses(doctor_case: DoctorCase, changes: dic
 def test_a_bedrock_prefix_that_we_refuse(doctor_case: DoctorCase) -> None:
     doctor_case.change("bedrock", enabled=True, prefix="*")
     doctor_case.game.change_authme({NAMES: "[a-zA-Z0-9_*]*"})
-    assert "*Steve" in doctor_case.only_finding("bedrock.refused_by_us").title
+    finding = doctor_case.only_finding("bedrock.names")
+    assert (finding.severity, "*Steve" in finding.title) == ("broken", True)
+    assert "username_regex" in finding.where
 
 
 def test_bedrock_players_without_a_prefix(doctor_case: DoctorCase) -> None:
     doctor_case.change("bedrock", enabled=True, prefix="")
-    doctor_case.only_finding("bedrock.no_prefix")
+    finding = doctor_case.only_finding("bedrock.names")
+    assert (finding.severity, finding.title) == ("risky", 'bedrock.prefix is "".')

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from regsvc.cli.transfer.copying import checksums_of
-from regsvc.cli.transfer.database_rows import DatabaseRows
-from regsvc.cli.transfer.tables import list_tables
+from regsvc.cli.transfer.tables import DatabaseRows, list_tables
 from regsvc.database.engine import open_database
 
 

@@ -16,8 +16,7 @@ from typing import Final, Literal
 
 from regsvc.accounts.captcha.pictures import Puzzle
 from regsvc.auth.rate_limits import MemoryLimits, hash_key
-from regsvc.config.player_sections import CaptchaUse
-from regsvc.config.sections import Config
+from regsvc.config.sections import CaptchaUse, Config
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller

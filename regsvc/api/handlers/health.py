@@ -137,14 +137,14 @@ class DoctorHandler(ApiHandler):
         The config is checked as it is in effect, even if the file was changed since. The sentences are in the
         caller's language if the doctor speaks it (`language` of the reply), else in English.
         """
-        examined = await self.services.doctor.get(force=query.fresh)
-        checkup = await self.run(in_language, examined.checkup, self.language)
+        checkup, made_at = await self.services.doctor.get(force=query.fresh)
+        checkup = await self.run(in_language, checkup, self.language)
         return CheckupReply(
             language=checkup.language,
             verdict=cast(Verdict, checkup.verdict),
             findings=[to_reply(FindingFields, finding) for finding in checkup.findings],
             not_examined=list(checkup.not_examined),
-            checked_at=milliseconds_of(examined.at),
+            checked_at=milliseconds_of(made_at),
         )
 
 

@@ -33,7 +33,7 @@ Run it as the companion's own user, because what can be read and written depends
 | 2 | broken | something that players or operators need does not work |
 
 Whatever could not be examined, because a database is unavailable or a config is unreadable, is listed below the
-summary. Counting AuthMe's rows takes one second at most.
+summary. Counting AuthMe's rows takes one second at most. The severity below is the worst that a finding may have.
 
 It speaks English and Chinese: the language of the report is `server.language`, or the one named with `--language`.
 Messages of other parts that it passes on, such as mistakes in the config, are in English.

@@ -23,12 +23,12 @@ from regsvc.cli.install.settings import (
     PORT,
     InstallProblem,
     Settings,
+    declaration_of,
     find_free_port,
     find_game_directory,
     find_other_server,
     find_owner,
     help_of,
-    key_of,
     parse_option,
     parse_setting,
     read_values,
@@ -203,8 +203,8 @@ class Collector:
             if not host:
                 return
             self._values[MAIL_HOST] = host
-            self._ask(MAIL_PORT, "  Port", self._values.get(MAIL_PORT, key_of(MAIL_PORT).default))
-            usual = "tls" if self._values[MAIL_PORT] == _TLS_PORT else key_of(MAIL_SECURITY).default
+            self._ask(MAIL_PORT, "  Port", self._values.get(MAIL_PORT, declaration_of(MAIL_PORT).default))
+            usual = "tls" if self._values[MAIL_PORT] == _TLS_PORT else declaration_of(MAIL_SECURITY).default
             self._ask(MAIL_SECURITY, "  Encryption: starttls, tls or none", self._values.get(MAIL_SECURITY, usual))
             account = terminal.ask(
                 "  Account (empty: no login)", self._values.get(MAIL_USERNAME), str, is_optional=True

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from plugin_bridge.authme.config import AuthMeConfigError, Backend, read_authme_config
-from regsvc.config.key_types import Key, keys_of
-from regsvc.config.layers import file_layer, section_class
+from regsvc.config.key_types import Key
+from regsvc.config.layers import file_layer, key_of
 from regsvc.config.places import SystemPlaces
 from regsvc.config.sections import ConfigError
 
@@ -69,7 +69,7 @@ class Settings:
 
 def parse_setting(key: str, written: str) -> object:
     """Return the TOML value of a text that was typed. Raises ValueError with a sentence."""
-    declared = key_of(key)
+    declared = declaration_of(key)
     value = declared.from_text(written)
     declared.parse(value)
     return value
@@ -95,17 +95,15 @@ def state_dir_of(places: SystemPlaces, values: Mapping[str, object]) -> Path:
     return places.config_file.parent / str(configured) if configured else places.state_dir
 
 
-def key_of(key: str) -> Key[Any]:
+def declaration_of(key: str) -> Key[Any]:
     """Return the declaration of a key given as "section.key"."""
-    section, _, name = key.partition(".")
-    declaring = section_class(section)
-    assert declaring is not None
-    return keys_of(declaring)[name]
+    section, _dot, name = key.partition(".")
+    return key_of(section, name)
 
 
 def help_of(key: str) -> str:
     """Return the help text of a key, to follow a colon."""
-    text = str(key_of(key).help).rstrip(".")
+    text = str(declaration_of(key).help).rstrip(".")
     return text[0].lower() + text[1:]
 
 

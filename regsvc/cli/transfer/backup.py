@@ -1,41 +1,246 @@
 """`companion backup`: a copy of all our data, and of AuthMe's table if that is SQLite, while the daemon runs."""
 
 import fcntl
+import hashlib
+import json
 import logging
+import math
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote
 
 from peewee import Database, SqliteDatabase
 
 from regsvc import __version__
 from regsvc.auth.keys import INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, Keys, fingerprint
-from regsvc.cli.state_owner import user_name
+from regsvc.cli.given_config import user_name
 from regsvc.cli.transfer.copying import checksums_of, require_equal
-from regsvc.cli.transfer.database_rows import DatabaseRows
-from regsvc.cli.transfer.manifest import (
-    AUTHME_FILE,
-    MANIFEST,
-    OUR_FILE,
-    TABLES,
-    Manifest,
-    file_checksums,
-    read_manifest,
-    to_manifest_tables,
-    verify_files,
-)
 from regsvc.cli.transfer.migrate_to import newest_schema
-from regsvc.cli.transfer.sqlite_copy import copy_authme_file, copy_databases
-from regsvc.cli.transfer.table_files import FileRows, write_tables
-from regsvc.cli.transfer.tables import Rows, TableChecksum, TransferProblem, list_tables
-from regsvc.core.clock import Clock
+from regsvc.cli.transfer.tables import (
+    Checksums,
+    DatabaseRows,
+    FileRows,
+    Rows,
+    TableChecksum,
+    TransferProblem,
+    list_tables,
+    write_tables,
+)
 from regsvc.core.progress import Progress
 from regsvc.database.engine import TolerantSqlite
 from regsvc.database.models import Installation
+
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = "companion-backup"
+OUR_FILE: Final = "companion.db"
+AUTHME_FILE: Final = "authme.db"
+TABLES: Final = "tables"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Contents of manifest.json. The field names are part of the format.
+
+    `tables`: rows and digest of each; `next_numbers`: next auto-increment id by table; `files`: SHA-256 by file name.
+    """
+
+    companion: str
+    made_at: str
+    schema: int
+    installation_id: str
+    key_fingerprint: str
+    home: str
+    tables: Mapping[str, Mapping[str, Any]]
+    next_numbers: Mapping[str, int]
+    files: Mapping[str, str]
+    format: str = FORMAT
+    version: int = 1
+
+    @property
+    def checksums(self) -> Checksums:
+        return {
+            name: TableChecksum(int(entry["rows"]), int(entry["digest"], 16)) for name, entry in self.tables.items()
+        }
+
+    @property
+    def rows(self) -> int:
+        return sum(int(entry["rows"]) for entry in self.tables.values())
+
+    def write(self, folder: Path) -> None:
+        (folder / MANIFEST).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+
+def to_manifest_tables(checksums: Mapping[str, TableChecksum]) -> dict[str, dict[str, Any]]:
+    """Convert checksums to the form of `Manifest.tables`."""
+    return {name: {"rows": checksum.rows, "digest": checksum.digest} for name, checksum in checksums.items()}
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read a backup's manifest. Raises `TransferProblem` if the folder is not a backup made by `companion backup`."""
+    path = folder / MANIFEST
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        if data.get("format") != FORMAT or data.get("version") != 1:
+            raise ValueError("unknown format")
+        return Manifest(**data)
+    except (FileNotFoundError, NotADirectoryError):
+        raise TransferProblem(f"{folder} is not a backup: it has no {MANIFEST}.") from None
+    except PermissionError:
+        raise TransferProblem(
+            f"{path} cannot be read by {user_name(os.geteuid())}: give the backup to this user (chown -R)."
+        ) from None
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise TransferProblem(f"{path} is not a usable backup manifest ({error}).") from error
+
+
+def file_checksums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file on disk except the manifest, by relative path."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    return {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
+
+
+def verify_files(folder: Path, manifest: Manifest) -> None:
+    """Raise `TransferProblem` for a file that is missing or has changed since the backup was made."""
+    found = file_checksums(folder)
+    for name, digest in manifest.files.items():
+        if found.get(name) != digest:
+            raise TransferProblem(f"{folder / name} is {'damaged or was changed' if name in found else 'missing'}.")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_PAGES: Final = 100  # 400 KB: locks AuthMe's file for about a millisecond at a time
+_TIMEOUT: Final = 60.0  # seconds
+_PAUSE: Final = 0.05  # seconds, in which our own writers get their turn
+
+
+class _SourceWritten(Exception):
+    """AuthMe's file was written while it was being copied."""
+
+
+def copy_databases(ours: Path, authme_file: Path | None, folder: Path, on_pages: Callable[[int], None]) -> None:
+    """Copy both files into `folder` under their backup names. `authme_file` None or missing: only ours.
+
+    Our file is locked against writers while AuthMe's is copied; otherwise an intent could be applied in one copy and
+    unknown in the other. Reading ours goes on, and AuthMe's file is locked a few milliseconds at a time. If AuthMe's
+    file is written meanwhile, our lock is released before the next attempt. Raises `TransferProblem`.
+    """
+    copies = [folder / OUR_FILE]
+    deadline = time.monotonic() + _TIMEOUT
+    try:
+        with closing(_open(ours, "rw")) as writer, closing(_open(ours, "ro")) as reader:
+            if authme_file is not None and authme_file.exists():
+                copies.append(folder / AUTHME_FILE)
+                writer.execute("BEGIN IMMEDIATE")
+                while not _copy_unless_written(authme_file, copies[1], on_pages):
+                    writer.execute("ROLLBACK")
+                    if time.monotonic() > deadline:
+                        raise _busy_file(authme_file)
+                    time.sleep(_PAUSE)
+                    writer.execute("BEGIN IMMEDIATE")
+            reader.execute("BEGIN")
+            reader.execute("SELECT 1 FROM regsvc_installation").fetchone()  # takes the snapshot
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            with closing(_create(copies[0])) as target:
+                reader.backup(target, pages=_PAGES, progress=_page_counter(on_pages), sleep=0)
+                target.execute("PRAGMA journal_mode = DELETE")  # a single file that can be read from read-only storage
+    except sqlite3.Error as error:
+        raise TransferProblem(f"Cannot copy a database file ({ours}, {authme_file}): {error}.") from error
+    for path in copies:
+        check_integrity(path)
+
+
+def copy_authme_file(authme_file: Path, folder: Path, on_pages: Callable[[int], None]) -> None:
+    """Copy AuthMe's file alone, for when ours is on a server. Does nothing if it is missing.
+
+    Raises `TransferProblem`.
+    """
+    if not authme_file.exists():
+        return
+    copy = folder / AUTHME_FILE
+    deadline = time.monotonic() + _TIMEOUT
+    try:
+        while not _copy_unless_written(authme_file, copy, on_pages):
+            if time.monotonic() > deadline:
+                raise _busy_file(authme_file)
+            time.sleep(_PAUSE)
+    except sqlite3.Error as error:
+        raise TransferProblem(f"Cannot copy AuthMe's database file ({authme_file}): {error}.") from error
+    check_integrity(copy)
+
+
+def _busy_file(path: Path) -> TransferProblem:
+    return TransferProblem(f"{path} is written too often to be copied: try again when fewer people play.")
+
+
+def check_integrity(path: Path) -> None:
+    """Raise `TransferProblem` unless SQLite's integrity check passes."""
+    with closing(_open(path, "ro&immutable=1")) as connection:
+        try:
+            [result] = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        except sqlite3.Error as error:
+            result = str(error)
+    if result != "ok":
+        raise TransferProblem(f"{path} is damaged: {result}.")
+
+
+def _copy_unless_written(source: Path, target: Path, on_pages: Callable[[int], None]) -> bool:
+    """Copy a file; return False if it was written meanwhile, since SQLite would then start over."""
+    count_pages = _page_counter(on_pages)
+    least: float = math.inf
+
+    def progress(status: int, remaining: int, total: int) -> None:
+        nonlocal least
+        if remaining > least:
+            raise _SourceWritten
+        least = remaining
+        count_pages(status, remaining, total)
+
+    target.unlink(missing_ok=True)
+    try:
+        with closing(_open(source, "ro")) as reader, closing(_create(target)) as writer:
+            reader.backup(writer, pages=_PAGES, progress=progress, sleep=0.001)
+    except _SourceWritten:
+        return False
+    return True
+
+
+def _page_counter(on_pages: Callable[[int], None]) -> Callable[[int, int, int], None]:
+    """Return a backup progress callback that calls `on_pages` with the number of newly copied pages."""
+    furthest = 0
+
+    def progress(_status: int, remaining: int, total: int) -> None:
+        nonlocal furthest
+        if total - remaining > furthest:
+            on_pages(total - remaining - furthest)
+            furthest = total - remaining
+
+    return progress
+
+
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=5, isolation_level=None)
+
+
+def _create(path: Path) -> sqlite3.Connection:
+    """Create the target without syncing; the complete copy is flushed once."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA journal_mode = OFF")
+    return connection
+
 
 log = logging.getLogger(__name__)
 
@@ -44,95 +249,89 @@ _CONTENTS: Final = {INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, OUR_FILE, AUTHME_FI
 _NAME: Final = "companion-%Y%m%d-%H%M%S"
 
 
-class Backups:
-    """Creation of backups. Blocking; other users of the database go on meanwhile."""
+def make_backup(
+    folder: Path, database: Database, authme_file: Path | None, keys: Keys, moment: datetime
+) -> tuple[Path, Manifest]:
+    """Make a backup and return its folder and manifest, after reading it back. Others use the database meanwhile.
 
-    def __init__(self, database: Database, authme_file: Path | None, keys: Keys, now: Clock) -> None:
-        """`authme_file`: AuthMe's SQLite file; None if its table is elsewhere, or there is none."""
-        self._database = database
-        self._authme_file = authme_file
-        self._keys = keys
-        self._now = now
+    If `folder` exists, the backup is a new folder in it, named after the time (`moment`). `authme_file`: AuthMe's
+    SQLite file; None if its table is elsewhere, or there is none. Raises `TransferProblem`, leaving nothing behind.
+    """
+    final = folder / moment.strftime(_NAME) if folder.is_dir() else folder
+    try:
+        final.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _clear_unfinished(final.parent)
+        with _unfinished_folder(final) as unfinished:
+            manifest = _fill(unfinished, database, authme_file, keys, moment)
+            _flush(unfinished)
+            if final.exists():
+                raise TransferProblem(f"{final} exists already.")
+            unfinished.rename(final)
+        _flush_directory(final.parent)
+    except PermissionError as error:
+        user = user_name(os.geteuid())
+        raise TransferProblem(
+            f"{user} may not write the backup ({final}): Permission denied. "
+            f"Make the folder for {user}: install -d -m 700 -o {user} {folder}"
+        ) from error
+    except OSError as error:
+        raise TransferProblem(f"Cannot write the backup ({final}): {error.strerror or error}.") from error
+    return final, manifest
 
-    def make(self, folder: Path) -> tuple[Path, Manifest]:
-        """Make a backup and return its folder and manifest, after reading it back.
 
-        If `folder` exists, the backup is a new folder in it, named after the time. Raises `TransferProblem`, leaving
-        nothing behind.
-        """
-        moment = self._now()
-        final = folder / moment.strftime(_NAME) if folder.is_dir() else folder
+def _fill(folder: Path, database: Database, authme_file: Path | None, keys: Keys, moment: datetime) -> Manifest:
+    for name, key in (
+        (INSTALLATION_KEY_FILE, keys.installation_key),
+        (SIGNING_KEY_FILE, keys.signing.current),
+    ):
+        _write_private(folder / name, key + b"\n")
+    is_file = isinstance(database, SqliteDatabase)
+    checksums, numbers = (_copy_files if is_file else _write_tables)(folder, database, authme_file)
+    installation = Installation.get_by_id(1)
+    manifest = Manifest(
+        companion=__version__,
+        made_at=moment.isoformat(timespec="milliseconds"),
+        schema=newest_schema(),
+        installation_id=installation.installation_id,
+        key_fingerprint=fingerprint(keys.installation_key),
+        home=installation.home,
+        tables=to_manifest_tables(checksums),
+        next_numbers=numbers,
+        files=file_checksums(folder),
+    )
+    manifest.write(folder)
+    for path in folder.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)  # stays private wherever it is copied
+    verify_files(folder, read_manifest(folder))
+    return manifest
+
+
+def _copy_files(folder: Path, database: Database, authme_file: Path | None) -> tuple[Checksums, dict[str, int]]:
+    progress = Progress.on_stderr("copying pages", None)
+    try:
+        copy_databases(Path(database.database), authme_file, folder, progress.advance)
+    finally:
+        progress.end()
+    with open_copy(folder / OUR_FILE) as rows:
+        return checksums_of(rows), _next_numbers(rows)
+
+
+def _write_tables(folder: Path, database: Database, authme_file: Path | None) -> tuple[Checksums, dict[str, int]]:
+    rows = DatabaseRows(database)
+    with rows.snapshot():
+        if authme_file is not None:  # newer than our snapshot, as after a restore that keeps AuthMe's file
+            copy_authme_file(authme_file, folder, lambda pages: None)
+        total = sum(rows.count(table) for table in list_tables())
+        progress = Progress.on_stderr("backing up", total * 3)  # written, counted, read back
         try:
-            final.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _clear_unfinished(final.parent)
-            with _unfinished_folder(final) as unfinished:
-                manifest = self._fill(unfinished, moment)
-                _flush(unfinished)
-                if final.exists():
-                    raise TransferProblem(f"{final} exists already.")
-                unfinished.rename(final)
-            _flush_directory(final.parent)
-        except PermissionError as error:
-            user = user_name(os.geteuid())
-            raise TransferProblem(
-                f"{user} may not write the backup ({final}): Permission denied. "
-                f"Make the folder for {user}: install -d -m 700 -o {user} {folder}"
-            ) from error
-        except OSError as error:
-            raise TransferProblem(f"Cannot write the backup ({final}): {error.strerror or error}.") from error
-        return final, manifest
-
-    def _fill(self, folder: Path, moment: datetime) -> Manifest:
-        for name, key in (
-            (INSTALLATION_KEY_FILE, self._keys.installation_key),
-            (SIGNING_KEY_FILE, self._keys.signing.current),
-        ):
-            _write_private(folder / name, key + b"\n")
-        is_file = isinstance(self._database, SqliteDatabase)
-        checksums, numbers = self._copy_files(folder) if is_file else self._write_tables(folder)
-        installation = Installation.get_by_id(1)
-        manifest = Manifest(
-            companion=__version__,
-            made_at=moment.isoformat(timespec="milliseconds"),
-            schema=newest_schema(),
-            installation_id=installation.installation_id,
-            key_fingerprint=fingerprint(self._keys.installation_key),
-            home=installation.home,
-            tables=to_manifest_tables(checksums),
-            next_numbers=numbers,
-            files=file_checksums(folder),
-        )
-        manifest.write(folder)
-        for path in folder.rglob("*"):
-            path.chmod(0o700 if path.is_dir() else 0o600)  # stays private wherever it is copied
-        verify_files(folder, read_manifest(folder))
-        return manifest
-
-    def _copy_files(self, folder: Path) -> tuple[dict[str, TableChecksum], dict[str, int]]:
-        progress = Progress.on_stderr("copying pages", None)
-        try:
-            copy_databases(Path(self._database.database), self._authme_file, folder, progress.advance)
+            write_tables(rows, folder / TABLES, progress.advance)
+            checksums = checksums_of(rows, progress)
+            numbers = _next_numbers(rows)
+            counts = {name: checksum.rows for name, checksum in checksums.items()}
+            require_equal(checksums, checksums_of(FileRows(folder / TABLES, counts, numbers), progress))
         finally:
             progress.end()
-        with open_copy(folder / OUR_FILE) as rows:
-            return _summarize(rows)
-
-    def _write_tables(self, folder: Path) -> tuple[dict[str, TableChecksum], dict[str, int]]:
-        rows = DatabaseRows(self._database)
-        with rows.snapshot():
-            if self._authme_file is not None:  # newer than our snapshot, as after a restore that keeps AuthMe's file
-                copy_authme_file(self._authme_file, folder, lambda pages: None)
-            total = sum(rows.count(table) for table in list_tables())
-            progress = Progress.on_stderr("backing up", total * 3)  # written, counted, read back
-            try:
-                write_tables(rows, folder / TABLES, progress.advance)
-                checksums = checksums_of(rows, progress)
-                numbers = _next_numbers(rows)
-                counts = {name: checksum.rows for name, checksum in checksums.items()}
-                require_equal(checksums, checksums_of(FileRows(folder / TABLES, counts, numbers), progress))
-            finally:
-                progress.end()
-        return checksums, numbers
+    return checksums, numbers
 
 
 @contextmanager
@@ -141,10 +340,6 @@ def open_copy(path: Path) -> Iterator[DatabaseRows]:
     copy = TolerantSqlite(f"file:{path}?mode=ro&immutable=1", uri=True)
     with copy.connection_context():
         yield DatabaseRows(copy)
-
-
-def _summarize(rows: Rows) -> tuple[dict[str, TableChecksum], dict[str, int]]:
-    return checksums_of(rows), _next_numbers(rows)
 
 
 def _next_numbers(rows: Rows) -> dict[str, int]:

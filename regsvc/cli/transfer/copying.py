@@ -6,21 +6,20 @@ and a second attempt knows that it may delete this copy, and nothing else.
 
 # ruff: noqa: S608 - the names are our own tables'
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from peewee import Database, SqliteDatabase
 
-from regsvc.cli.transfer.database_rows import DatabaseRows
 from regsvc.cli.transfer.tables import (
+    Checksums,
+    DatabaseRows,
     Row,
     Rows,
     TableChecksum,
     TableSpec,
     TransferProblem,
-    checksum_of,
     list_tables,
     quoted,
 )
@@ -35,17 +34,6 @@ _INSTALLATION: Final = "regsvc_installation"
 _MAX_LOCATION_LENGTH: Final = 255
 _OF_MIGRATIONS: Final = ("regsvc_migration", "regsvc_lease")
 """Tables in which an interrupted migration leaves rows."""
-
-
-@dataclass(frozen=True)
-class CopyResult:
-    """Checksums of the copied rows, by table."""
-
-    checksums: dict[str, TableChecksum]
-
-    @property
-    def rows(self) -> int:
-        return sum(checksum.rows for checksum in self.checksums.values())
 
 
 class CopyTarget:
@@ -74,8 +62,11 @@ class CopyTarget:
         with self._database.bind_ctx(MODELS):
             migrate(self._database, self._now)
 
-    def copy(self, source: Rows, title: str) -> CopyResult:
-        """Copy everything in `source`. Raises `TransferProblem`, also if the copy differs from the source."""
+    def copy(self, source: Rows, title: str) -> Checksums:
+        """Copy everything in `source`; return the checksums of the rows.
+
+        Raises `TransferProblem`, also if the copy differs from the source.
+        """
         tables = list_tables()
         self._mark(source, COPYING)
         total = sum(source.count(table) for table in tables)
@@ -89,12 +80,12 @@ class CopyTarget:
         for table in tables:
             if table.has_auto_increment:
                 self._rows.set_next_number(table, source.next_number(table))
-        self._write_location(f"{COPIED}{self._name}")
-        return CopyResult(received)
+        write_location(self._database, f"{COPIED}{self._name}")
+        return received
 
     def activate(self) -> None:
         """Record that this database is the one in use."""
-        self._write_location(self._name)
+        write_location(self._database, self._name)
 
     def end_sessions(self) -> None:
         """Delete all sessions, so that everyone has to log in again."""
@@ -115,9 +106,6 @@ class CopyTarget:
         [row] = [row for chunk in source.chunks(table) for row in chunk]
         marked = dict(zip(table.columns, row, strict=True)) | {"home": f"{mark}{self._name}"[:_MAX_LOCATION_LENGTH]}
         self._rows.write(table, [tuple(marked[column] for column in table.columns)])
-
-    def _write_location(self, name: str) -> None:
-        write_location(self._database, name)
 
     def _existing_tables(self) -> list[str]:
         """Return our tables that exist: first those never copied, then each copied one after those it refers to."""
@@ -166,22 +154,6 @@ def write_location(database: Database, name: str) -> None:
         database.execute_sql(sql, (name[:_MAX_LOCATION_LENGTH],))
 
 
-class _WithoutLocation(Rows):
-    """Rows without the one value that differs between source and target: the recorded location."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-
-    def count(self, table: TableSpec) -> int:
-        return self._rows.count(table)
-
-    def next_number(self, table: TableSpec) -> int:
-        return self._rows.next_number(table)
-
-    def chunks(self, table: TableSpec) -> Iterator[list[Row]]:
-        return (_without_location(table, chunk) for chunk in self._rows.chunks(table))
-
-
 def _without_location(table: TableSpec, rows: list[Row]) -> list[Row]:
     if table.name != _INSTALLATION:
         return rows
@@ -189,13 +161,18 @@ def _without_location(table: TableSpec, rows: list[Row]) -> list[Row]:
     return [(*row[:index], None, *row[index + 1 :]) for row in rows]
 
 
-def checksums_of(source: Rows, progress: Progress | None = None) -> dict[str, TableChecksum]:
+def checksums_of(source: Rows, progress: Progress | None = None) -> Checksums:
     """Return counts and digests by table, ignoring the recorded location."""
-    on_rows = progress.advance if progress is not None else None
-    return {table.name: checksum_of(_WithoutLocation(source), table, on_rows) for table in list_tables()}
+    checksums = {table.name: TableChecksum() for table in list_tables()}
+    for table in list_tables():
+        for chunk in source.chunks(table):
+            checksums[table.name].add(_without_location(table, chunk))
+            if progress is not None:
+                progress.advance(len(chunk))
+    return checksums
 
 
-def require_equal(sent: dict[str, TableChecksum], received: dict[str, TableChecksum]) -> None:
+def require_equal(sent: Checksums, received: Checksums) -> None:
     """Raise `TransferProblem` for the first table that differs."""
     for name, checksum in sent.items():
         other = received.get(name, TableChecksum())

@@ -2,21 +2,83 @@
 
 import csv
 import json
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 from peewee import Database
 
-from regsvc.cli.transfer.database_rows import DatabaseRows
-from regsvc.cli.transfer.output import STANDARD_OUTPUT, open_output, to_cell
-from regsvc.cli.transfer.tables import CHUNK_ROWS, TransferProblem
+from regsvc.cli.transfer.tables import CHUNK_ROWS, DatabaseRows, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
 from regsvc.database.audit import Audit
 from regsvc.database.models import PRESENT, UNVERIFIED, AuditEntry, Player, Review, User
+
+STANDARD_OUTPUT: Final = "-"
+
+
+@contextmanager
+def open_output(target: str) -> Iterator[TextIO]:
+    """Open the output for writing. Files are readable by our own user only (0600). Raises `TransferProblem`."""
+    if target == STANDARD_OUTPUT:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    path = Path(target)
+    if path.exists() and not path.is_file():  # a pipe or a device such as /dev/null is written to, never replaced
+        with _writing_into(path) as file:
+            yield file
+        return
+    path = path.resolve()  # keeps a symbolic link
+    draft = path.with_name(f".{path.name}.unfinished")
+    try:
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 - a descriptor, not a path
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise TransferProblem(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing_into(path: Path) -> Iterator[TextIO]:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise TransferProblem(f"{path} cannot be written: {error.strerror}.") from error
+
+
+_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+_MARK: Final = "'"
+
+
+def to_cell(value: object) -> str:
+    """Convert a value: None becomes an empty cell, a boolean yes or no."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    # text that already begins with the mark is marked, too, so that removing one mark always restores it
+    return f"{_MARK}{text}" if text.startswith((*_FORMULAS, _MARK)) else text
+
+
+def from_cell(cell: str) -> str:
+    """Reverse `to_cell` for text. A leading ' that marks nothing is kept."""
+    return cell[1:] if cell[:1] == _MARK and cell[1:2] in (*_FORMULAS, _MARK) and len(cell) > 1 else cell
+
 
 Format = Literal["csv", "json"]
 What = Literal["users", "audit", "all"]
@@ -34,96 +96,87 @@ HASH_COLUMNS: Final = ("hash", "salt", "algorithm")
 AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "detail", "ip", "occurrences")
 
 
-@dataclass(frozen=True)
-class ExportRequest:
-    """Options of an export. `output`: a file, or "-" for standard output; a directory for `all` as CSV."""
-
-    format: Format
-    what: What
-    output: str
-    with_hashes: bool
-
-
 class Exporter:
-    """Writer of exports from one consistent snapshot. Blocking."""
+    """Writer of an export from one consistent snapshot. Blocking."""
 
-    def __init__(self, database: Database, audit: Audit, now: Clock, algorithm: str | None) -> None:
+    def __init__(
+        self, database: Database, now: Clock, algorithm: str | None, format: Format, *, with_hashes: bool
+    ) -> None:
         """`algorithm`: the name for hashes made by AuthMe (its configured algorithm)."""
         self._database = database
-        self._audit = audit
         self._now = now
         self._algorithm = algorithm
+        self._format = format
+        self._with_hashes = with_hashes
 
-    def export(self, request: ExportRequest, by: str) -> dict[str, int]:
-        """Export, record an audit entry and return the number of records of each kind. Raises `TransferProblem`."""
-        if request.with_hashes and request.what == "audit":
+    def export(self, what: What, output: str, audit: Audit, by: str) -> dict[str, int]:
+        """Export, record an audit entry and return the number of records of each kind. Raises `TransferProblem`.
+
+        `output`: a file, or "-" for standard output; a directory for `all` as CSV.
+        """
+        if self._with_hashes and what == "audit":
             raise TransferProblem("--with-hashes works with users only, not with --what audit.")
-        kinds = ("users", "audit") if request.what == "all" else (request.what,)
-        self._audit.record("data.exported", by, detail={"what": request.what, "withHashes": request.with_hashes})
+        kinds = ("users", "audit") if what == "all" else (what,)
+        audit.record("data.exported", by, detail={"what": what, "withHashes": self._with_hashes})
         with DatabaseRows(self._database).snapshot():
-            if request.format == "json":
-                return self._write_json(kinds, request)
+            if self._format == "json":
+                return self._write_json(kinds, output)
             if len(kinds) == 1:
-                return {kinds[0]: self._write_csv(kinds[0], request.output, request)}
-            return self._write_folder(kinds, request)
+                return {kinds[0]: self._write_csv(kinds[0], output)}
+            return self._write_folder(kinds, output)
 
-    def _write_folder(self, kinds: Iterable[str], request: ExportRequest) -> dict[str, int]:
-        if request.output == STANDARD_OUTPUT:
+    def _write_folder(self, kinds: Iterable[str], output: str) -> dict[str, int]:
+        if output == STANDARD_OUTPUT:
             raise TransferProblem("Users and audit log become two CSV files: name a directory for them with --output.")
-        folder = Path(request.output)
+        folder = Path(output)
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise TransferProblem(f"{folder} cannot be created: {error.strerror}.") from error
-        return {kind: self._write_csv(kind, str(folder / f"{kind}.csv"), request) for kind in kinds}
+        return {kind: self._write_csv(kind, str(folder / f"{kind}.csv")) for kind in kinds}
 
-    def _write_csv(self, kind: str, output: str, request: ExportRequest) -> int:
-        columns = self._columns(kind, request)
+    def _write_csv(self, kind: str, output: str) -> int:
+        columns = AUDIT_COLUMNS if kind == "audit" else (*USER_COLUMNS, *(HASH_COLUMNS if self._with_hashes else ()))
         count = 0
         with open_output(output) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)
-            for record in self._records(kind, request):
+            for record in self._records(kind):
                 writer.writerow([to_cell(_flat(record[column])) for column in columns])
                 count += 1
         return count
 
-    def _write_json(self, kinds: Iterable[str], request: ExportRequest) -> dict[str, int]:
+    def _write_json(self, kinds: Iterable[str], output: str) -> dict[str, int]:
         counts = {}
-        with open_output(request.output) as file:
+        with open_output(output) as file:
             head = {"format": FORMAT, "version": VERSION, "exported_at": _timestamp(self._now())}
             file.write(json.dumps(head)[:-1])
             for kind in kinds:
                 file.write(f', "{kind}": [')
-                counts[kind] = _write_list(file, self._records(kind, request))
+                counts[kind] = _write_list(file, self._records(kind))
                 file.write("\n]")
             file.write("}\n")
         return counts
 
-    def _columns(self, kind: str, request: ExportRequest) -> tuple[str, ...]:
-        if kind == "audit":
-            return AUDIT_COLUMNS
-        return (*USER_COLUMNS, *HASH_COLUMNS) if request.with_hashes else USER_COLUMNS
-
-    def _records(self, kind: str, request: ExportRequest) -> Iterator[Record]:
+    def _records(self, kind: str) -> Iterator[Record]:
         model: Any = User if kind == "users" else AuditEntry
         to_records = self._users if kind == "users" else _audits
         progress = Progress.on_stderr(f"exporting {kind}", model.select().count())
         try:
             for page in _pages(model):
-                yield from to_records(page, request)
+                yield from to_records(page)
                 progress.advance(len(page))
         finally:
             progress.end()
 
-    def _users(self, page: list[User], request: ExportRequest) -> Iterator[Record]:
-        reviews = _reviews_of(page) if request.format == "json" else {}
-        players = _players_of(page) if request.with_hashes else {}
+    def _users(self, page: list[User]) -> Iterator[Record]:
+        reviews = _reviews_of(page) if self._format == "json" else {}
+        players = _players_of(page) if self._with_hashes else {}
         for user in page:
             record = _user(user)
-            if request.format == "json":
+            if self._format == "json":
                 record["reviews"] = reviews.get(user.id, [])
-            if request.with_hashes:
+            if self._with_hashes:
                 record |= self._password(user, players.get(user.username_key))
             yield record
 
@@ -193,7 +246,7 @@ def _players_of(page: list[User]) -> Mapping[str, Player]:
     return {row.username_key: row for row in Player.select().where(Player.username_key.in_(keys))}
 
 
-def _audits(page: list[AuditEntry], _order: ExportRequest) -> Iterator[Record]:
+def _audits(page: list[AuditEntry]) -> Iterator[Record]:
     for entry in page:
         yield {
             "id": entry.id,

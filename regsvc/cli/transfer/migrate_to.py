@@ -16,9 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 from peewee import Database, PeeweeException, SqliteDatabase
 
-from regsvc.cli.transfer.copying import CopyResult, CopyTarget, write_location
-from regsvc.cli.transfer.database_rows import DatabaseRows
-from regsvc.cli.transfer.tables import TransferProblem, list_tables
+from regsvc.cli.transfer.copying import CopyTarget, write_location
+from regsvc.cli.transfer.tables import Checksums, DatabaseRows, TransferProblem, list_tables
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.clock import Clock
 from regsvc.database.engine import error_sentence, open_database, open_sqlite
@@ -47,7 +46,7 @@ class MigrationResult:
 
     old: str
     new: str
-    copied: CopyResult | None
+    copied: Checksums | None
     left: str
     """The remains of the old database (a file, or tables) and what to do with them."""
     advice: str
@@ -88,7 +87,7 @@ class DatabaseMigration:
                 copied = self._migrate_to(source, target, recorded)
         return MigrationResult(recorded["home"], target.name, copied, _cleanup_advice(source, recorded["home"]), advice)
 
-    def _migrate_to(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> CopyResult:
+    def _migrate_to(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> Checksums:
         identity = recorded["installation_id"]
         self._check_source(source, identity)
         copy_target = CopyTarget(target.database, target.name, identity, self._now)

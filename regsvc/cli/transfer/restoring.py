@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Final
 
 from regsvc.auth.keys import INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, fingerprint, load_keys
-from regsvc.cli.transfer.backup import open_copy
-from regsvc.cli.transfer.copying import CopyResult, CopyTarget, require_equal
-from regsvc.cli.transfer.manifest import AUTHME_FILE, OUR_FILE, TABLES, Manifest, read_manifest, verify_files
+from regsvc.cli.transfer.backup import (
+    AUTHME_FILE,
+    OUR_FILE,
+    TABLES,
+    Manifest,
+    check_integrity,
+    open_copy,
+    read_manifest,
+    verify_files,
+)
+from regsvc.cli.transfer.copying import CopyTarget, require_equal
 from regsvc.cli.transfer.migrate_to import newest_schema, open_connection
-from regsvc.cli.transfer.sqlite_copy import check_integrity
-from regsvc.cli.transfer.table_files import FileRows
-from regsvc.cli.transfer.tables import Rows, TransferProblem
+from regsvc.cli.transfer.tables import Checksums, FileRows, Rows, TransferProblem
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
 from regsvc.database.location import (
@@ -37,87 +43,85 @@ class RestoreResult:
 
     location: str
     made_at: str
-    copied: CopyResult
+    copied: Checksums
     authme_file: Path | None
     authme_target: Path | None
 
 
-class Restorer:
-    """Restore into the database that the config names. Needs no `AppContext`, which would need the backup's keys."""
+def restore_backup(folder: Path, config: Config, now: Clock) -> RestoreResult:
+    """Restore a backup into the database that the config names.
 
-    def __init__(self, config: Config, now: Clock) -> None:
-        self._config = config
-        self._state_dir = config.server.state_dir
-        self._now = now
-
-    def restore(self, folder: Path) -> RestoreResult:
-        """Restore the backup in `folder`.
-
-        Raises `TransferProblem`, `StateInUse`, `ConfigError`, `UnusableKey`, `WrongDatabase`, `SchemaTooNew`.
-        """
-        manifest = read_manifest(folder)
-        verify_files(folder, manifest)
-        if manifest.schema != newest_schema():
-            raise TransferProblem(
-                f"The backup was made by version {manifest.companion}, which has different tables: restore it with "
-                "that version, then install this one."
-            )
-        authme = read_authme(self._config)
-        location = resolve_location(self._config, authme)
-        self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with exclusive_state_lock(self._state_dir):
-            self._check_state_dir(manifest, location)
-            self._install_keys(folder, manifest)
-            with open_connection(location.database, location.name), _open_rows(folder, manifest) as rows:
-                copied = self._copy(rows, location, manifest)
-        copy = folder / AUTHME_FILE
-        has_file = copy.exists() and authme is not None
-        return RestoreResult(
-            location.name, manifest.made_at, copied, copy if has_file else None, authme.sqlite_file if authme else None
+    Needs no `AppContext`, which would need the backup's keys. Raises `TransferProblem`, `StateInUse`, `ConfigError`,
+    `UnusableKey`, `WrongDatabase`, `SchemaTooNew`.
+    """
+    state_dir = config.server.state_dir
+    manifest = read_manifest(folder)
+    verify_files(folder, manifest)
+    if manifest.schema != newest_schema():
+        raise TransferProblem(
+            f"The backup was made by version {manifest.companion}, which has different tables: restore it with "
+            "that version, then install this one."
         )
+    authme = read_authme(config)
+    location = resolve_location(config, authme)
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with exclusive_state_lock(state_dir):
+        _check_state_dir(state_dir, manifest, location)
+        _install_keys(folder, manifest, config)
+        with open_connection(location.database, location.name), _open_rows(folder, manifest) as rows:
+            copied = _copy(rows, location, manifest, state_dir, now)
+    copy = folder / AUTHME_FILE
+    has_file = copy.exists() and authme is not None
+    return RestoreResult(
+        location.name, manifest.made_at, copied, copy if has_file else None, authme.sqlite_file if authme else None
+    )
 
-    def _copy(self, rows: Rows, location: DatabaseLocation, manifest: Manifest) -> CopyResult:
-        target = CopyTarget(location.database, location.name, manifest.installation_id, self._now)
-        target.prepare()
-        copied = target.copy(rows, "restoring")
-        require_equal(manifest.checksums, copied.checksums)
-        target.end_sessions()  # sessions revoked after the backup must stay revoked
-        record_location(self._state_dir, manifest.installation_id, location.name)
-        target.activate()
-        return copied
 
-    def _check_state_dir(self, manifest: Manifest, location: DatabaseLocation) -> None:
-        recorded = read_recorded_location(self._state_dir)
-        if recorded is None:
+def _copy(rows: Rows, location: DatabaseLocation, manifest: Manifest, state_dir: Path, now: Clock) -> Checksums:
+    target = CopyTarget(location.database, location.name, manifest.installation_id, now)
+    target.prepare()
+    copied = target.copy(rows, "restoring")
+    require_equal(manifest.checksums, copied)
+    target.end_sessions()  # sessions revoked after the backup must stay revoked
+    record_location(state_dir, manifest.installation_id, location.name)
+    target.activate()
+    return copied
+
+
+def _check_state_dir(state_dir: Path, manifest: Manifest, location: DatabaseLocation) -> None:
+    recorded = read_recorded_location(state_dir)
+    if recorded is None:
+        return
+    if recorded["installation_id"] != manifest.installation_id:
+        raise TransferProblem(
+            f"{state_dir} belongs to another installation than the backup: set server.state_dir to an empty directory."
+        )
+    if recorded["home"] == location.name:
+        _require_not_restored(location)
+
+
+def _require_not_restored(location: DatabaseLocation) -> None:
+    """Raise `TransferProblem` if an earlier restore reached its last step: its copy must not be deleted."""
+    with open_connection(location.database, location.name):
+        if "regsvc_installation" not in location.database.get_tables():
             return
-        if recorded["installation_id"] != manifest.installation_id:
-            raise TransferProblem(
-                f"{self._state_dir} belongs to another installation than the backup: set server.state_dir to an "
-                "empty directory."
-            )
-        if recorded["home"] == location.name:
-            self._require_not_restored(location)
+        found = location.database.execute_sql("SELECT home FROM regsvc_installation").fetchall()
+        if found and str(found[0][0]).startswith(COPIED):
+            raise TransferProblem("The restore is complete except for its last step: start the companion.")
 
-    def _require_not_restored(self, location: DatabaseLocation) -> None:
-        """Raise `TransferProblem` if an earlier restore reached its last step: its copy must not be deleted."""
-        with open_connection(location.database, location.name):
-            if "regsvc_installation" not in location.database.get_tables():
-                return
-            found = location.database.execute_sql("SELECT home FROM regsvc_installation").fetchall()
-            if found and str(found[0][0]).startswith(COPIED):
-                raise TransferProblem("The restore is complete except for its last step: start the companion.")
 
-    def _install_keys(self, folder: Path, manifest: Manifest) -> None:
-        self._config.require_secrets("auth.installation_key", "auth.signing_key")
-        auth = self._config.auth
-        for name, is_configured in zip(_KEY_FILES, (auth.installation_key, auth.signing_key), strict=True):
-            if not is_configured and not (self._state_dir / name).exists():
-                _copy_private(folder / name, self._state_dir / name)
-        if fingerprint(load_keys(auth, self._state_dir).installation_key) != manifest.key_fingerprint:
-            raise TransferProblem(
-                f"The backup was made with another installation key: to use the backup's, remove "
-                f"{INSTALLATION_KEY_FILE} from {self._state_dir} (or auth.installation_key from the config)."
-            )
+def _install_keys(folder: Path, manifest: Manifest, config: Config) -> None:
+    state_dir = config.server.state_dir
+    config.require_secrets("auth.installation_key", "auth.signing_key")
+    auth = config.auth
+    for name, is_configured in zip(_KEY_FILES, (auth.installation_key, auth.signing_key), strict=True):
+        if not is_configured and not (state_dir / name).exists():
+            _copy_private(folder / name, state_dir / name)
+    if fingerprint(load_keys(auth, state_dir).installation_key) != manifest.key_fingerprint:
+        raise TransferProblem(
+            f"The backup was made with another installation key: to use the backup's, remove "
+            f"{INSTALLATION_KEY_FILE} from {state_dir} (or auth.installation_key from the config)."
+        )
 
 
 @contextmanager

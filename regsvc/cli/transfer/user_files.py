@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO, cast
 
-from regsvc.cli.transfer.output import from_cell
+from regsvc.cli.transfer.exporting import from_cell
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.core.clock import from_epoch_ms, to_milliseconds
 from regsvc.core.text import clean_name
@@ -86,15 +86,15 @@ class ImportedUser:
 
 
 @dataclass(frozen=True)
-class UnreadableRecord:
-    """A record that could not be parsed, with the reason as a code."""
+class RefusedRecord:
+    """A record that was not imported, or not whole: its line or number, its username and the reason as a code."""
 
     line: int
     name: str
     code: str
 
 
-def read_users(path: Path, format: Format | None) -> Iterator[ImportedUser | UnreadableRecord]:
+def read_users(path: Path, format: Format | None) -> Iterator[ImportedUser | RefusedRecord]:
     """Yield every record with its line number. `format` None: guess from the name, then from the content.
 
     Raises `TransferProblem` if the file cannot be read, possibly after some records.
@@ -229,16 +229,16 @@ def _column(name: str) -> str:
     return _OTHER_NAMES.get(snake, snake)
 
 
-def parse_record(line: int, record: Any) -> ImportedUser | UnreadableRecord:
+def parse_record(line: int, record: Any) -> ImportedUser | RefusedRecord:
     """Return the user that a mapping of columns describes; columns of other names are ignored."""
     if not isinstance(record, Mapping):
-        return UnreadableRecord(line, "", "not_a_record")
+        return RefusedRecord(line, "", "not_a_record")
     values = {_column(str(name)): value for name, value in record.items()}
     name = values.get("username")
     try:
         return _imported(line, values)
     except RecordError as refused:
-        return UnreadableRecord(line, name if isinstance(name, str) else "", str(refused))
+        return RefusedRecord(line, name if isinstance(name, str) else "", str(refused))
 
 
 def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:

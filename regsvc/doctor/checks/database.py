@@ -1,15 +1,14 @@
-"""Checks of our database: whether it is reachable, whether it is the right one, and the rights of our login."""
+"""Checks of our database: whether it is reachable and the right one, the rights of our login, its cluster."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Final
 
 from peewee import MySQLDatabase
 
 from plugin_bridge.authme.config import AuthMeConfig
-from regsvc.auth.keys import UnusableKey, fingerprint
+from regsvc.auth.keys import SigningKeys, fingerprint
 from regsvc.core.addresses import is_loopback
-from regsvc.core.i18n.sentences import Sentence, join
+from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.database.location import (
     COPYING,
     MOVED,
@@ -19,12 +18,10 @@ from regsvc.database.location import (
     read_recorded_location,
 )
 from regsvc.database.migrator import list_migrations
-from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.facts.own_tables import MAX_NAMES
+from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
-from regsvc.doctor.finding import Check, Severity, Symptom, check
+from regsvc.doctor.finding import Severity, Symptom, check
 
-_TOLERANCE: Final = timedelta(seconds=10)
 _DEFAULT_PASSWORD: Final = AuthMeConfig().password
 _UNUSABLE: Final = "{database} cannot be used: {problem}."
 _GRANT: Final = FixLocation(Source.DATABASE, "GRANT")
@@ -96,20 +93,6 @@ def triggers_are_missing(facts: Facts) -> Iterator[Symptom]:
 
 
 @check(
-    "database.no_views",
-    Severity.RISKY,
-    means="The views for SQL users are missing, or our login may not create them.",
-    why="Queries that use them fail. The companion itself uses none.",
-    do="Grant CREATE VIEW. If they are still missing after that, `companion docs schema` says how to create them.",
-    where=_GRANT,
-)
-def views_are_missing(facts: Facts) -> Iterator[Symptom]:
-    if facts.ours.missing_views and not facts.ours.missing_rights:
-        names = ", ".join(facts.ours.missing_views)
-        yield Symptom(Sentence("Missing views: {names}.", names=names), where=_grant(facts, "CREATE VIEW"))
-
-
-@check(
     "database.too_new",
     Severity.BROKEN,
     means="The database was migrated by a newer version of the companion.",
@@ -173,53 +156,24 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
 @check(
     "database.other_key",
     Severity.BROKEN,
-    means="The database was created with another installation key, for example by a second companion with its own key.",
-    why="The companion does not start (exit status 78): codes and links mailed by one would be invalid for the other.",
-    do="Use the key of the first companion for all companions that share a database.",
-    where=FixLocation(Source.OURS, "[auth] installation_key_file"),
+    means="The database was created with another installation key, for example by a second companion with its own key; "
+    "or, only risky, the daemon that started last on it signs access tokens with another key.",
+    why="With another installation key, the companion does not start (exit status 78): codes and links mailed by one "
+    "would be invalid for the other. With another signing key, daemons refuse each other's sessions.",
+    do="Use the keys of the first companion for all companions that share a database.",
+    where=FixLocation(Source.OURS, "[auth] installation_key_file, signing_key_file"),
 )
-def key_is_another(facts: Facts) -> Iterator[Sentence]:
-    made_with, key = facts.own_tables.key_fingerprint, facts.installation_key
-    if made_with is None or isinstance(key, UnusableKey):
-        return
-    if key is None:
+def key_is_another(facts: Facts) -> Iterator[Sentence | Symptom]:
+    tables, key, signing_keys = facts.own_tables, facts.installation_key, facts.signing_keys
+    made_with, started_with = tables.key_fingerprint, tables.signing_key_fingerprint
+    if made_with is not None and key is None:
         yield Sentence("The database exists, but the installation key it was created with is missing.")
-    elif fingerprint(key) != made_with:
+    elif made_with is not None and isinstance(key, bytes) and fingerprint(key) != made_with:
         yield Sentence("Our installation key is not the one the database was created with.")
-
-
-@check(
-    "database.other_signing_key",
-    Severity.RISKY,
-    means="The daemon that started last on this database signs access tokens with a key that is not ours.",
-    why="Of several daemons each refuses the sessions of the others: users have to log in again at every one.",
-    do="Give all daemons that share a database the same auth.signing_key_file, and restart them.",
-    where=FixLocation(Source.OURS, "[auth] signing_key_file"),
-)
-def signing_key_is_another(facts: Facts) -> Iterator[Sentence]:
-    started_with, keys = facts.own_tables.signing_key_fingerprint, facts.signing_keys
-    if started_with is None or keys is None or isinstance(keys, UnusableKey):
-        return
-    if started_with not in keys.fingerprints:
-        yield Sentence("Another daemon on this database signs access tokens with another key.")
-
-
-@check(
-    "database.clock",
-    Severity.RISKY,
-    means="The database's clock and ours differ by more than 10 seconds.",
-    why="Which companion may run the sync is decided by the database's clock, everything else by ours.",
-    do="Synchronise the clocks of both machines with NTP.",
-    where=FixLocation(Source.MACHINE, "timedatectl"),
-)
-def clocks_differ(facts: Facts) -> Iterator[Sentence]:
-    difference = facts.ours.clock_difference
-    if abs(difference) > _TOLERANCE:
-        seconds = abs(difference).total_seconds()
-        if difference > timedelta(0):
-            yield Sentence("The database's clock is {seconds:.0f} s ahead of ours.", seconds=seconds)
-        else:
-            yield Sentence("The database's clock is {seconds:.0f} s behind ours.", seconds=seconds)
+    known = signing_keys.fingerprints if isinstance(signing_keys, SigningKeys) else (started_with,)
+    if started_with is not None and started_with not in known:
+        title = Sentence("Another daemon on this database signs access tokens with another key.")
+        yield Symptom(title, severity=Severity.RISKY)
 
 
 @check(
@@ -251,33 +205,44 @@ def connection_is_plain(facts: Facts) -> Iterator[Symptom]:
         yield Symptom(Sentence("The database is at {host}, and TLS is off.", host=host), where=where)
 
 
-@check(
-    "database.dates",
-    Severity.RISKY,
-    means="Dates of users cannot be read: they were typed in SQL, in another form than the tables have.",
-    why="They count as empty, so that a ban with such an end is permanent; a required date counts as 1970.",
-    do="Correct them in SQL: UPDATE regsvc_user SET COLUMN = '2031-06-01 18:30:00' WHERE username = 'NAME' (in UTC).",
-    where=FixLocation(Source.DATABASE, "regsvc_user"),
-)
-def dates_are_unreadable(facts: Facts) -> Iterator[Sentence]:
-    dates = facts.own_tables.unreadable_dates
-    if dates:
-        listed = [
-            Sentence("{column} of {name} is '{value}'", column=date.column, name=date.username, value=date.value)
-            for date in dates[:MAX_NAMES]
-        ]
-        more = ", …" if len(dates) > MAX_NAMES else ""
-        yield Sentence("{dates}{more}", dates=join(listed, "{first}, {next}"), more=more)
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    *(database_is_away, database_is_read_only, rights_are_missing, triggers_are_missing, views_are_missing),
-    *(schema_is_too_new, location_is_wrong, key_is_another, signing_key_is_another),
-    *(dates_are_unreadable, clocks_differ, password_is_the_default, connection_is_plain),
-)
-
-
 def _grant(facts: Facts, *rights: str) -> str:
     """Return the statement that the database administrator has to run."""
     database = facts.server_database
     return f"GRANT {', '.join(rights)} ON `{database.database}`.* TO {facts.login};"
+
+
+_QUORUM: Final = 3
+"""Nodes of which one may fail."""
+
+
+@check(
+    "database.galera",
+    Severity.RISKY,
+    means="Our database is a Galera cluster of fewer than three nodes, our connections lead to several of its nodes, "
+    "or AuthMe's table is not replicated.",
+    why="Of two nodes none accepts changes once the other has failed. What one node has committed, another shows a "
+    "moment later: a status may be an old one.",
+    do="Have three nodes, of which one takes all writes (docs/several-daemons.md).",
+    where=FixLocation(Source.DATABASE, "wsrep"),
+)
+def cluster_is_fragile(facts: Facts) -> Iterator[Sentence]:
+    nodes = facts.ours.cluster_nodes
+    if not nodes:
+        return
+    size = min(node.cluster_size for node in nodes)
+    if size < _QUORUM:
+        yield plural(size, "The cluster has {count} node.", "The cluster has {count} nodes.")
+    names = sorted({node.name for node in nodes})
+    is_causal = facts.config.database.causal_reads == "always" or all(node.is_causal for node in nodes)
+    if len(names) > 1 and not is_causal:
+        yield Sentence("Connections lead to several nodes: {names}.", names=", ".join(names))
+    engine = _find_engine(facts)
+    if engine is not None and engine.lower() != "innodb":
+        yield Sentence("AuthMe's table is {engine}, which Galera does not replicate.", engine=engine)
+
+
+def _find_engine(facts: Facts) -> str | None:
+    try:
+        return facts.player_table.engine
+    except FactUnavailable:
+        return None

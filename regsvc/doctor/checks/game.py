@@ -8,7 +8,7 @@ from regsvc.config.value_checks import is_placeholder, missing_folder_reason
 from regsvc.core.addresses import is_loopback, is_public
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.doctor.facts.facts import Facts, FixLocation, ServerFacts, Source
-from regsvc.doctor.finding import Check, Severity, Symptom, check, list_some
+from regsvc.doctor.finding import Severity, Symptom, check, list_some
 
 _SHORTEST_PASSWORD: Final = 12
 _MAX_NAMES: Final = 5
@@ -16,31 +16,28 @@ _WELL_KNOWN: Final = ("password", "minecraft", "rcon", "admin", "server", "secre
 
 
 @check(
-    "game.no_directory",
+    "game.unreadable",
     Severity.BROKEN,
-    means="game.directory is not a folder, or we may not read it.",
-    why="Operators, AuthMe and the remote console are configured there; without it no admin can log in.",
+    means="game.directory is not a folder that we may read, ops.json cannot be read, or is not a list of operators; "
+    "or, only risky, server.properties is not in game.directory, or cannot be read.",
+    why="Operators, AuthMe and the remote console are configured in these files: without them no admin can log in (a "
+    "running companion keeps the last valid list of operators), and players cannot be kicked.",
     do="Set it to the folder that contains server.properties, and let the companion's user read it.",
     where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
 )
-def directory_is_missing(facts: Facts) -> Iterator[Sentence]:
+def files_are_unreadable(facts: Facts) -> Iterator[str | Symptom]:
     directory = facts.config.game.directory
     reason = None if directory is None else missing_folder_reason(directory)
     if reason is not None:
         yield Sentence("game.directory: {reason}.", reason=reason)
-
-
-@check(
-    "game.operators_unreadable",
-    Severity.BROKEN,
-    means="ops.json cannot be read, or is not a list of operators.",
-    why="After a restart no admin can log in. A running companion keeps the last valid list.",
-    do="Fix the file (/op and /deop in the game rewrite it), and let the companion's user read it.",
-    where=FixLocation(Source.OPERATORS),
-)
-def operators_are_unreadable(facts: Facts) -> Iterator[str]:
     if facts.operators_problem is not None:
-        yield facts.operators_problem
+        do = Sentence("Fix the file (/op and /deop in the game rewrite it), and let the companion's user read it.")
+        yield Symptom(facts.operators_problem, do, facts.describe(FixLocation(Source.OPERATORS)))
+    for server in facts.servers:
+        directory, problem = server.game.directory, server.properties
+        if isinstance(problem, ServerFileError) and directory is not None and missing_folder_reason(directory) is None:
+            do = Sentence("Set game.directory to the game server's folder, and let the companion's user read the file.")
+            yield Symptom(str(problem), do, str(server.game.server_properties_path), Severity.RISKY)
 
 
 @check(
@@ -78,21 +75,6 @@ def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
     if players is not None and free:
         names = list_some(free, _MAX_NAMES)
         yield Sentence("No player has registered as {names}, and the name is an operator's.", names=names)
-
-
-@check(
-    "game.properties_unreadable",
-    Severity.RISKY,
-    means="server.properties is not in game.directory, or cannot be read.",
-    why="The game's address, remote console and mode are unknown, so players cannot be kicked.",
-    do="Set game.directory to the game server's folder, and let the companion's user read the file.",
-    where=FixLocation(Source.PROPERTIES),
-)
-def properties_are_unreadable(facts: Facts) -> Iterator[str]:
-    for server in facts.servers:
-        directory, problem = server.game.directory, server.properties
-        if isinstance(problem, ServerFileError) and directory is not None and missing_folder_reason(directory) is None:
-            yield str(problem)
 
 
 @check(
@@ -139,7 +121,7 @@ def rcon_password_is_weak(facts: Facts) -> Iterator[Symptom]:
 @check(
     "game.rcon_exposed",
     Severity.RISKY,
-    means="The remote console is reachable at a public address.",
+    means="The remote console is reachable at a public address, or on another machine than ours (game.rcon_host).",
     why="Its password crosses the network unencrypted, and the number of guesses is not limited.",
     do="Let it listen on this machine only (rcon.ip on Paper, server-ip behind a proxy), or block its port.",
     where=FixLocation(Source.PROPERTIES, "rcon.ip=127.0.0.1"),
@@ -152,47 +134,38 @@ def rcon_is_exposed(facts: Facts) -> Iterator[Symptom]:
         if address and is_public(address) and facts.host.accepts_connections(address, port):
             title = Sentence("RCON is reachable at {address}:{port}.", address=address, port=port)
             yield _on(server, title, "rcon.ip=127.0.0.1")
-
-
-@check(
-    "game.rcon_over_network",
-    Severity.RISKY,
-    means="The companion uses the remote console of another machine (game.rcon_host).",
-    why="RCON is not encrypted, so its password crosses the network in plain text.",
-    do="Run the companion on the game server's machine, or connect both by a private network (WireGuard, SSH).",
-    where=FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
-)
-def rcon_is_far_away(facts: Facts) -> Iterator[Sentence]:
     for server in facts.servers:
         host, prefix = server.game.rcon_host, f"[[game.server]] {server.name}: " if server.name else "game."
         if server.game.rcon is not False and host and not is_loopback(host):
-            yield Sentence("{prefix}rcon_host is {host}.", prefix=prefix, host=host)
+            yield Symptom(
+                Sentence("{prefix}rcon_host is {host}.", prefix=prefix, host=host),
+                Sentence(
+                    "Run the companion on the game server's machine, or connect both by a private network (WireGuard, "
+                    "SSH)."
+                ),
+                facts.describe(FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"')),
+            )
 
 
 @check(
     "game.online_mode",
     Severity.RISKY,
-    means="The game server verifies players with Mojang (online-mode=true), and AuthMe asks for a password as well.",
-    why="Users who have not bought the game can register and be approved, but cannot join.",
+    means="The game server verifies players with Mojang (online-mode=true), and AuthMe asks for a password as well; "
+    "or it accepts any name without verification (online-mode=false), and there is no AuthMe.",
+    why="If both ask, users who have not bought the game can register and be approved, but cannot join. If none asks, "
+    "anyone can join under an operator's name, which is right only behind a proxy that verifies players.",
     do="Set it to false if they should be able to play; otherwise mention it on the registration page.",
     where=FixLocation(Source.PROPERTIES, "online-mode=false"),
 )
-def mode_is_online(facts: Facts) -> Iterator[Sentence]:
+def mode_does_not_fit(facts: Facts) -> Iterator[Sentence | Symptom]:
     if facts.properties.online_mode and facts.has_authme:
         yield Sentence("online-mode is true, and AuthMe is installed.")
-
-
-@check(
-    "game.offline_mode",
-    Severity.RISKY,
-    means="The game server accepts any name without verification (online-mode=false), and there is no AuthMe.",
-    why="Anyone can join under an operator's name. This is right only behind a proxy that verifies players.",
-    do="Set it to true, or install AuthMe.",
-    where=FixLocation(Source.PROPERTIES, "online-mode=true"),
-)
-def mode_is_offline_without_authme(facts: Facts) -> Iterator[Sentence]:
     if not facts.properties.online_mode and not facts.has_authme:
-        yield Sentence("online-mode is false, and nothing asks for a password.")
+        yield Symptom(
+            Sentence("online-mode is false, and nothing asks for a password."),
+            Sentence("Set it to true, or install AuthMe."),
+            facts.describe(FixLocation(Source.PROPERTIES, "online-mode=true")),
+        )
 
 
 def _known_servers(facts: Facts) -> Iterator[tuple[ServerFacts, ServerProperties]]:
@@ -208,11 +181,3 @@ def _on(server: ServerFacts, title: Sentence, key: str) -> Symptom:
         return Symptom(title)
     where = f"{server.game.server_properties_path}: {key}"
     return Symptom(Sentence("{server}: {sentence}", server=server.name, sentence=title), where=where)
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    *(directory_is_missing, operators_are_unreadable, operators_are_missing),
-    *(operators_are_unregistered, properties_are_unreadable),
-    *(rcon_is_off, rcon_password_is_weak, rcon_is_exposed, rcon_is_far_away),
-    *(mode_is_online, mode_is_offline_without_authme),
-)

@@ -10,43 +10,35 @@ from regsvc.doctor.facts.databases import unwritable_paths
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.player_table import PlayerColumn
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
-from regsvc.doctor.finding import Check, Severity, Symptom, check, list_some
+from regsvc.doctor.finding import Severity, Symptom, check, list_some
 
 # Columns our INSERT always fills; `email` keeps its default if the user has none.
 _INSERTED_COLUMNS: Final = ("username", "realname", "password", "salt", "register_date", "register_ip")
 # Columns that old versions of AuthMe do not have.
 _OPTIONAL_COLUMNS: Final = frozenset({"premium_uuid", "totp"})
 _TEXT_COLUMNS: Final = ("username", "realname", "email")
+_MUCH_OF_THE_IDS: Final = 0.9
 _UTF8: Final = ("utf8", "utf8mb3", "utf8mb4")
 
 
 @check(
     "table.missing",
     Severity.BROKEN,
-    means="AuthMe's table, or its SQLite file, does not exist.",
+    means="AuthMe's table, or its SQLite file, does not exist, cannot be read, or is not a database.",
     why="Approved users cannot play.",
     do="Start the game server with AuthMe once, which creates the table; or correct the table's name.",
     where=FixLocation(Source.AUTHME, "DataSource.mySQLTablename, DataSource.mySQLDatabase"),
 )
-def table_is_missing(facts: Facts) -> Iterator[Sentence]:
-    players = facts.players
-    if players.table is None and not players.missing_rights:
-        yield Sentence("There is no table {table} in {place}.", table=facts.authme.table, place=_file_or_schema(facts))
-
-
-@check(
-    "table.unreadable",
-    Severity.BROKEN,
-    means="AuthMe's SQLite file cannot be read, or is not a database.",
-    why="Approved users cannot play.",
-    do="Let the companion's user read and write the file, or restore a backup of it.",
-    where=FixLocation(Source.AUTHME, "DataSource.mySQLDatabase"),
-)
-def file_is_unreadable(facts: Facts) -> Iterator[Symptom]:
-    problem = facts.databases.players
-    if isinstance(problem, DatabaseUnreadable) and facts.databases.ours is not problem:
-        file = _file_or_schema(facts)
-        yield Symptom(Sentence("{file} cannot be read: {problem}.", file=file, problem=str(problem)), where=file)
+def table_is_missing(facts: Facts) -> Iterator[Sentence | Symptom]:
+    problem, authme = facts.databases.players, facts.authme
+    place = str(authme.sqlite_file) if authme.backend == Backend.SQLITE else authme.database
+    if isinstance(problem, DatabaseUnreadable):
+        if facts.databases.ours is not problem:
+            title = Sentence("{file} cannot be read: {problem}.", file=place, problem=str(problem))
+            do = Sentence("Let the companion's user read and write the file, or restore a backup of it.")
+            yield Symptom(title, do, place)
+    elif facts.players.table is None and not facts.players.missing_rights:
+        yield Sentence("There is no table {table} in {place}.", table=authme.table, place=place)
 
 
 @check(
@@ -115,38 +107,31 @@ def column_must_be_filled(facts: Facts) -> Iterator[Symptom]:
 
 
 @check(
-    "table.ids_used_up",
-    Severity.BROKEN,
-    means="The id column of AuthMe's table is exhausted: AuthMe's MEDIUMINT ends at 16777215.",
-    why="Neither we nor AuthMe can add players; AuthMe even reports success to the player.",
-    do="Enlarge the column while the game server is stopped.",
-    where=FixLocation(Source.DATABASE, "ALTER TABLE"),
-)
-def ids_are_used_up(facts: Facts) -> Iterator[Symptom]:
-    column = _find_used_up(facts, share=1.0)
-    if column is not None:
-        title = Sentence("The ids of the column {name} in AuthMe's table are used up.", name=column.name)
-        yield Symptom(title, where=_enlarge(facts, column))
-
-
-@check(
     "table.ids_end",
     Severity.RISKY,
-    means="90 % of the ids of AuthMe's table are used up. Every refused registration uses one, too.",
-    why="After the last one neither we nor AuthMe can add players.",
+    means="90 % of the ids of AuthMe's table are used up (AuthMe's MEDIUMINT ends at 16777215), or, broken, all. Every "
+    "refused registration uses one, too.",
+    why="After the last one neither we nor AuthMe can add players; AuthMe even reports success to the player.",
     do="Enlarge the column while the game server is stopped.",
     where=FixLocation(Source.DATABASE, "ALTER TABLE"),
 )
-def ids_will_end(facts: Facts) -> Iterator[Symptom]:
-    column = _find_used_up(facts, share=0.9)
-    if column is not None and _find_used_up(facts, share=1.0) is None:
+def ids_end(facts: Facts) -> Iterator[Symptom]:
+    table = facts.player_table
+    column = table.find(facts.authme.columns.id)
+    if column is None or column.max_value is None or not column.is_generated or table.next_id is None:
+        return
+    where = f"ALTER TABLE {_full_name(facts)} MODIFY `{column.name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
+    if table.next_id > column.max_value:
+        title = Sentence("The ids of the column {name} in AuthMe's table are used up.", name=column.name)
+        yield Symptom(title, where=where, severity=Severity.BROKEN)
+    elif table.next_id - 1 >= column.max_value * _MUCH_OF_THE_IDS:
         title = Sentence(
             "The column {name} in AuthMe's table ends at {max_value}, and the next id is {next}.",
             name=column.name,
             max_value=column.max_value,
-            next=facts.player_table.next_id,
+            next=table.next_id,
         )
-        yield Symptom(title, where=_enlarge(facts, column))
+        yield Symptom(title, where=where)
 
 
 @check(
@@ -179,9 +164,8 @@ def email_is_required(facts: Facts) -> Iterator[Sentence]:
 def table_is_not_innodb(facts: Facts) -> Iterator[Symptom]:
     engine = facts.player_table.engine
     if engine is not None and engine.lower() != "innodb":
-        table = f"`{facts.authme.database}`.`{facts.authme.table}`"
         title = Sentence("AuthMe's table is {engine}.", engine=engine)
-        yield Symptom(title, where=f"ALTER TABLE {table} ENGINE=InnoDB;")
+        yield Symptom(title, where=f"ALTER TABLE {_full_name(facts)} ENGINE=InnoDB;")
 
 
 @check(
@@ -197,8 +181,7 @@ def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
     narrow = [column for column in found if column is not None and _is_narrow(column)]
     if narrow:
         names = ", ".join(f"{column.name} ({column.charset})" for column in narrow)
-        table = f"`{facts.authme.database}`.`{facts.authme.table}`"
-        where = f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4;"
+        where = f"ALTER TABLE {_full_name(facts)} CONVERT TO CHARACTER SET utf8mb4;"
         title = Sentence("These columns of AuthMe's table cannot store every character: {names}.", names=names)
         yield Symptom(title, where=where)
 
@@ -224,13 +207,26 @@ def accents_are_lost(facts: Facts) -> Iterator[Sentence]:
 @check(
     "table.mixed_case",
     Severity.RISKY,
-    means="Names in AuthMe's table, written by another program, are not in lower case.",
+    means="Names in AuthMe's table, written by another program, are not in lower case, or are there twice, in "
+    "different case.",
     why="AuthMe searches in lower case: depending on how the database compares text, it finds such a row always, "
     "sometimes or never. The companion ignores it, so this player cannot log in here or be banned.",
     do="Change them to lower case while the game server is stopped.",
     where=FixLocation(Source.DATABASE, "UPDATE … SET username = LOWER(username)"),
 )
-def names_are_mixed_case(facts: Facts) -> Iterator[Sentence]:
+def names_are_mixed_case(facts: Facts) -> Iterator[Sentence | Symptom]:
+    twice = facts.player_row_counts.twice
+    if twice:
+        yield Symptom(
+            plural(
+                len(twice),
+                "{count} name appears in AuthMe's table more than once, in different case: {names}",
+                "{count} names appear in AuthMe's table more than once, in different case: {names}",
+                names=list_some(twice),
+            ),
+            Sentence("Find out which row is the player's, and delete the other."),
+            facts.describe(FixLocation(Source.DATABASE, Sentence("AuthMe's table"))),
+        )
     names = facts.player_row_counts.mixed_case
     if names:
         yield plural(
@@ -242,85 +238,35 @@ def names_are_mixed_case(facts: Facts) -> Iterator[Sentence]:
 
 
 @check(
-    "table.same_name_twice",
+    "table.dates",
     Severity.RISKY,
-    means="AuthMe's table has two rows for one name, in different case.",
-    why="The game sometimes uses one and sometimes the other. The companion uses the one in lower case only.",
-    do="Find out which row is the player's, and delete the other.",
-    where=FixLocation(Source.DATABASE, Sentence("AuthMe's table")),
-)
-def names_are_there_twice(facts: Facts) -> Iterator[Sentence]:
-    names = facts.player_row_counts.twice
-    if names:
-        yield plural(
-            len(names),
-            "{count} name appears in AuthMe's table more than once, in different case: {names}",
-            "{count} names appear in AuthMe's table more than once, in different case: {names}",
-            names=list_some(names),
-        )
-
-
-@check(
-    "table.dates_in_seconds",
-    Severity.RISKY,
-    means="Times in AuthMe's table, written by old versions or other programs, are in seconds, not milliseconds.",
-    why="AuthMe reads them as January 1970, so these players are purged first.",
+    means="Times in AuthMe's table, written by old versions or other programs, are in seconds, not milliseconds; or "
+    "players have none, and AuthMe purges old players automatically.",
+    why="AuthMe believes that these players were last online in 1970. If it purges players, it deletes them when the "
+    "game server starts.",
     do="Multiply them by 1000 while the game server is stopped. The companion understands both.",
     where=FixLocation(Source.DATABASE, Sentence("the columns of the registration date and the last login")),
 )
-def dates_are_in_seconds(facts: Facts) -> Iterator[Sentence]:
-    rows = facts.player_row_counts
-    reported_as_purged = rows.old - rows.undated if facts.authme.purges_by_itself else 0
-    count = rows.in_seconds - reported_as_purged
+def dates_are_unusable(facts: Facts) -> Iterator[Sentence | Symptom]:
+    rows, authme = facts.player_row_counts, facts.authme
+    purged = rows.old if authme.purges_by_itself else 0
+    if purged:
+        title = plural(
+            purged,
+            "{count} player has no date that AuthMe can use, and it purges players after {days} days.",
+            "{count} players have no date that AuthMe can use, and it purges players after {days} days.",
+            days=authme.purges_after_days,
+        )
+        do = Sentence("Switch the purge off until the dates are corrected.")
+        yield Symptom(title, do, facts.describe(FixLocation(Source.AUTHME, "Purge.useAutoPurge: false")))
+    count = rows.in_seconds - (purged and purged - rows.undated)
     if count > 0:
         yield plural(count, "{count} player has a time in seconds.", "{count} players have a time in seconds.")
 
 
-@check(
-    "table.purge",
-    Severity.RISKY,
-    means="AuthMe purges old players automatically, and there are players without a date, or with one in seconds.",
-    why="AuthMe believes that they were last online in 1970, and deletes them when the game server starts.",
-    do="Switch the purge off until the dates are corrected.",
-    where=FixLocation(Source.AUTHME, "Purge.useAutoPurge: false"),
-)
-def players_are_purged(facts: Facts) -> Iterator[Sentence]:
-    if facts.authme.purges_by_itself and facts.player_row_counts.old:
-        count = facts.player_row_counts.old
-        yield plural(
-            count,
-            "{count} player has no date that AuthMe can use, and it purges players after {days} days.",
-            "{count} players have no date that AuthMe can use, and it purges players after {days} days.",
-            days=facts.authme.purges_after_days,
-        )
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    *(table_is_missing, file_is_unreadable, rights_are_missing, column_is_missing, column_must_be_filled),
-    *(ids_are_used_up, ids_will_end, email_is_required, table_is_not_innodb, charset_is_narrow, accents_are_lost),
-    *(names_are_mixed_case, names_are_there_twice, dates_are_in_seconds, players_are_purged),
-)
-
-
-def _file_or_schema(facts: Facts) -> str:
-    """Return AuthMe's SQLite file, or the schema of its table."""
-    authme = facts.authme
-    return str(authme.sqlite_file) if authme.backend == Backend.SQLITE else authme.database
-
-
-def _find_used_up(facts: Facts, *, share: float) -> PlayerColumn | None:
-    """Return the id column if this share of its ids is used up, or None."""
-    table = facts.player_table
-    column = table.find(facts.authme.columns.id)
-    if column is None or column.max_value is None or not column.is_generated or table.next_id is None:
-        return None
-    return column if table.next_id - 1 >= column.max_value * share else None
-
-
-def _enlarge(facts: Facts, column: PlayerColumn) -> str:
-    """Return the statement that enlarges the id column."""
-    table = f"`{facts.authme.database}`.`{facts.authme.table}`"
-    return f"ALTER TABLE {table} MODIFY `{column.name}` INT UNSIGNED NOT NULL AUTO_INCREMENT;"
+def _full_name(facts: Facts) -> str:
+    """Return the name of AuthMe's table on a server, for SQL."""
+    return f"`{facts.authme.database}`.`{facts.authme.table}`"
 
 
 def _is_narrow(column: PlayerColumn) -> bool:

@@ -17,7 +17,6 @@ from plugin_bridge.authme.config import AuthMeConfig, Backend
 from regsvc.core.clock import Clock
 from regsvc.database.location import DatabaseLocation
 from regsvc.doctor.abandonable import call_within
-from regsvc.doctor.facts import databases as rights
 from regsvc.doctor.facts import own_tables
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import (
@@ -85,7 +84,6 @@ class OurDatabase:
     tables: OwnTables | None
     missing_rights: tuple[str, ...] = ()
     missing_triggers: tuple[str, ...] = ()
-    missing_views: tuple[str, ...] = ()
     registered_operators: frozenset[str] = frozenset()
     """The operators who are users."""
     is_read_only: bool = False
@@ -150,12 +148,12 @@ def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[
             return _with_operators(database, OurDatabase(own_tables.inspect_own_tables(database)), operators)
     with closing(ReadOnlyMySql(location.database)) as server:
         own_tables.require_no_migration(server)
-        difference, login = own_tables.clock_difference(server, now()), rights.current_login(server)
+        difference, login = own_tables.clock_difference(server, now()), _current_login(server)
         nodes = _list_cluster_nodes(server, location.database)
         try:
             side = _with_operators(server, _inspect_schema(server), operators)
         except DatabaseUnreadable as error:
-            if error.code != rights.READ_ONLY_SERVER:
+            if error.code != READ_ONLY_SERVER:
                 raise
             side = OurDatabase(None, is_read_only=True)
         return replace(side, clock_difference=difference, login=login, cluster_nodes=nodes)
@@ -172,18 +170,14 @@ def _list_cluster_nodes(server: ReadOnlyMySql, database: MySQLDatabase) -> tuple
 
 
 def _inspect_schema(database: ReadOnlyMySql) -> OurDatabase:
-    missing = rights.missing_schema_rights(database)
+    missing = [right for right, statement in _SCHEMA_RIGHTS.items() if not _may(database, statement)]
     if "SELECT" in missing:
         return OurDatabase(None, tuple(missing))
     tables = own_tables.inspect_own_tables(database)
     triggers = own_tables.list_missing_triggers(database)
-    views = own_tables.list_missing_views(database)
-    # what is missing now may be created by the first start
-    if tables is None and rights.can_create_triggers(database):
-        triggers = []
-    if tables is None and rights.can_create_views(database):
-        views = []
-    return OurDatabase(tables, tuple(missing), tuple(triggers), tuple(views))
+    if tables is None and _may(database, _TRIGGER):
+        triggers = []  # the first start creates them
+    return OurDatabase(tables, tuple(missing), tuple(triggers))
 
 
 def _with_operators(database: ReadOnlyDatabase, side: OurDatabase, operators: Collection[str]) -> OurDatabase:
@@ -238,9 +232,9 @@ def _missing_row_rights(database: ReadOnlyMySql, table: PlayerTable | None, auth
     present = [name for name in named if name and table is not None and table.find(name)]
     table_name = sql_name(authme.database, authme.table)
     try:
-        return rights.missing_row_rights(database, table_name, present or [authme.columns.username])
+        return _list_missing_row_rights(database, table_name, present or [authme.columns.username])
     except DatabaseUnreadable as error:
-        if error.code in (rights.NO_SUCH_TABLE, rights.NO_SUCH_COLUMN, rights.READ_ONLY_SERVER):
+        if error.code in (NO_SUCH_TABLE, NO_SUCH_COLUMN, READ_ONLY_SERVER):
             return []
         raise
 
@@ -287,10 +281,9 @@ _SCHEMA_RIGHTS: Final[Mapping[str, str]] = {
     "INDEX": "CREATE INDEX x ON {missing} (x)",
 }
 _TRIGGER: Final = "CREATE TRIGGER {probe} BEFORE INSERT ON {missing} FOR EACH ROW SET @x = 1"
-_VIEW: Final = "CREATE VIEW {probe} AS SELECT 1 FROM {missing}"
 
 
-def missing_row_rights(database: ReadOnlyDatabase, table: str, columns: Iterable[str]) -> list[str]:
+def _list_missing_row_rights(database: ReadOnlyDatabase, table: str, columns: Iterable[str]) -> list[str]:
     """Return which of SELECT, INSERT, UPDATE and DELETE the login lacks on these columns of the table.
 
     Raises `DatabaseUnreadable`, also if there is no such table.
@@ -307,25 +300,10 @@ def missing_row_rights(database: ReadOnlyDatabase, table: str, columns: Iterable
     return [right for right, statement in statements.items() if not _is_allowed(database, statement)]
 
 
-def missing_schema_rights(database: ReadOnlyDatabase) -> list[str]:
-    """Return which rights that our tables need the login lacks in our schema. Raises `DatabaseUnreadable`."""
-    return [right for right, statement in _SCHEMA_RIGHTS.items() if not _may(database, statement)]
-
-
-def current_login(database: ReadOnlyDatabase) -> str:
+def _current_login(database: ReadOnlyDatabase) -> str:
     """Return our account as a GRANT names it: `'authme'@'%'`. Raises `DatabaseUnreadable`."""
     user, _at, host = str(database.value("SELECT CURRENT_USER() AS login")).rpartition("@")
     return f"'{user}'@'{host}'"
-
-
-def can_create_triggers(database: ReadOnlyDatabase) -> bool:
-    """Return whether the login may create triggers. Raises `DatabaseUnreadable`."""
-    return _may(database, _TRIGGER)
-
-
-def can_create_views(database: ReadOnlyDatabase) -> bool:
-    """Return whether the login may create views. Raises `DatabaseUnreadable`."""
-    return _may(database, _VIEW)
 
 
 def _may(database: ReadOnlyDatabase, statement: str) -> bool:

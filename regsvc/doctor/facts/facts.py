@@ -28,11 +28,10 @@ from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.text import name_key
 from regsvc.database.location import DatabaseLocation, read_authme, read_other_authmes, resolve_location
 from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
-from regsvc.doctor.facts.host import Host
+from regsvc.doctor.facts.host import Host, RunningDaemon, find_running_daemon
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
-from regsvc.doctor.facts.running_daemon import RunningDaemon, find_running_daemon
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.rcon.queue import find_rcon_address
 

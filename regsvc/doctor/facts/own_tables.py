@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
 from regsvc.auth.limit_windows import WindowKey, Windows
-from regsvc.database.dates import UnreadableDate, dates_of, unreadable_dates_sql
 from regsvc.database.migrator import MIGRATION, list_migrations
 from regsvc.database.models import RateLimitWindow, UtcDateTimeField
 from regsvc.doctor.facts.readonly_db import (
@@ -16,7 +15,6 @@ from regsvc.doctor.facts.readonly_db import (
     DatabaseUnreadable,
     ReadOnlyDatabase,
     Row,
-    StatementTimeout,
 )
 from regsvc.notifications.mail.queue import Budget, total_of
 
@@ -59,8 +57,6 @@ class OwnTables:
     """Players whose e-mail, or the case of whose name, differs between both sides."""
     failed: Mapping[str, int]
     oldest_message_at: datetime | None
-    unreadable_dates: tuple[UnreadableDate, ...]
-    """At most one more than are shown."""
     last_run_held_back_changes: bool
     held_back: Mapping[str, Any]
     mail_totals: Windows
@@ -105,7 +101,6 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         disputed=_disputed(database),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
         oldest_message_at=_moment(oldest),
-        unreadable_dates=_unreadable_dates(database),
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
         held_back=_held_back(database),
         mail_totals=_mail_totals(database),
@@ -125,27 +120,13 @@ def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
     rows = database.rows(
         "SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = DATABASE()"
     )
-    return sorted(_names_in_migrations("TRIGGER") - _names(rows))
-
-
-def list_missing_views(database: ReadOnlyDatabase) -> list[str]:
-    """Return our views that are missing."""
-    rows = database.rows("SELECT table_name AS name FROM information_schema.views WHERE table_schema = DATABASE()")
-    return sorted(_names_in_migrations("VIEW") - _names(rows))
-
-
-def _names_in_migrations(kind: str) -> set[str]:
-    """Return the names that the migrations create on MySQL; `kind` is TRIGGER or VIEW."""
-    texts: list[str] = []
-    for migration in list_migrations():
-        texts += getattr(migration.module, "TRIGGERS", {}).get("mysql", [])
-        texts.append(getattr(migration.module, "VIEWS", ""))
-    made = rf"^\s*CREATE (?:{kind}|{{{kind.lower()}}}) (\w+)"
-    return {name for text in texts for name in re.findall(made, text, re.MULTILINE)}
-
-
-def _names(rows: list[Row]) -> set[str]:
-    return {str(row["name"]) for row in rows}
+    texts = [
+        text for migration in list_migrations() for text in getattr(migration.module, "TRIGGERS", {}).get("mysql", [])
+    ]
+    made = {
+        name for text in texts for name in re.findall(r"^\s*CREATE (?:TRIGGER|{trigger}) (\w+)", text, re.MULTILINE)
+    }
+    return sorted(made - {str(row["name"]) for row in rows})
 
 
 def _players(database: ReadOnlyDatabase, condition: str) -> PlayerSample:
@@ -191,16 +172,6 @@ def _disputed(database: ReadOnlyDatabase) -> PlayerSample:
 def _dispute(row: Row) -> str:
     is_taken = "email" in str(row["fields"]) and row["owner"] is not None
     return f"{row['name']} (the address is {row['owner']}'s)" if is_taken else str(row["name"])
-
-
-def _unreadable_dates(database: ReadOnlyDatabase) -> tuple[UnreadableDate, ...]:
-    """Return the first few; none if looking at all users takes too long."""
-    sql = f"{unreadable_dates_sql('1 = 1', is_sqlite=database.is_sqlite)} LIMIT {MAX_NAMES + 1}"
-    try:
-        rows = database.rows(sql)
-    except StatementTimeout:
-        return ()
-    return tuple(date for row in rows for date in dates_of(str(row["username"]), list(row.values())[1:]))
 
 
 def _moment(value: Any) -> datetime | None:

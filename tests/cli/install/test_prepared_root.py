@@ -13,7 +13,7 @@ import pytest
 
 from companion import main
 from regsvc.cli.command_line import INSTALL_COMMANDS
-from regsvc.cli.install.service import require_program_for
+from regsvc.cli.install.installing import require_program_for
 from regsvc.cli.install.settings import InstallProblem
 from regsvc.cli.install.targets import fill_sample
 from regsvc.cli.shipped_files import read_shipped
