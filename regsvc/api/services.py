@@ -22,7 +22,7 @@ from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.audit import Audit
 from regsvc.doctor.cached_checkup import CachedCheckup
-from regsvc.notifications.mail.history import MailHistory, MailResender
+from regsvc.notifications.mail.history import MailResender
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.applications.address import AddressCorrection, AnswerChanges
 from regsvc.registration.applications.status import Applications
@@ -86,7 +86,6 @@ class Services:
     statuses: StatusLookup
     status_limits: StatusRateLimits
     mail_queue: MailQueue
-    mail_history: MailHistory
     mail_resender: MailResender
     health: Health
     waiting_work: WaitingWork

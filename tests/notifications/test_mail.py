@@ -14,8 +14,9 @@ from peewee import Database
 from regsvc.config.host_style import DARK, LIGHT, THEMES
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import Link, User
+from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.notifications.mail.renderer import NothingToSend, RenderedMail
+from regsvc.notifications.mail.renderer import RenderedMail
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, load_mail_templates
 from tests.support.database_fixtures import MakeUser
 from tests.support.each import assert_each
@@ -99,7 +100,7 @@ def test_every_mail_has_one_button(mail_harness: MailHarness, language: str) -> 
 
 def test_without_an_address_of_the_game_none_is_mentioned(our_database: Database, clock: ManualClock) -> None:
     def check(name: str) -> None:
-        mail_harness = MailHarness(our_database, clock, game_address=None)
+        mail_harness = MailHarness(our_database, clock, game_address="")
         message = mail_harness.renderer.compose(name, ALICE, "en", dict.fromkeys(MAILS[name], "x"))
         assert "None" not in text_of(message) + html_of(message)
         assert "Server address" not in text_of(message) + html_of(message)
@@ -252,7 +253,7 @@ def test_a_line_without_a_value_is_left_out(mail_harness: MailHarness, alice: Us
     mail_harness.mail_queue.send_banned(alice, mail_harness.review(alice, "ban", ban_expires_at=ends_at))
     clock.advance(minutes=5)
     [first] = mail_harness.outbox.claim_due(1)
-    mail_harness.outbox.mark_sent(first.id)
+    mail_harness.outbox.record_sent(first)
     assert "ends on 2031-05-07 12:00 UTC" in text_of(as_received(render(mail_harness)))
 
 
@@ -304,13 +305,13 @@ def test_a_link_that_was_used_is_not_mailed_again(mail_harness: MailHarness, ali
     mail_harness.mail_queue.send_password_link(alice)
     mail_harness.links.redeem(render(mail_harness).secrets[0])
     clock.advance(minutes=5)
-    with pytest.raises(NothingToSend):
+    with pytest.raises(Drop):
         render(mail_harness)
 
 
 def test_nobody_gets_nothing(mail_harness: MailHarness) -> None:
     mail_harness.mail_queue.send_reset_password(ALICE, "en", None)
-    with pytest.raises(NothingToSend):
+    with pytest.raises(Drop):
         render(mail_harness)
     assert Link.select().count() == 0
 
@@ -318,7 +319,7 @@ def test_nobody_gets_nothing(mail_harness: MailHarness) -> None:
 def test_an_expired_code_is_not_mailed(mail_harness: MailHarness, clock: ManualClock) -> None:
     mail_harness.ask_for_code()
     clock.advance(minutes=15)
-    with pytest.raises(NothingToSend):
+    with pytest.raises(Drop):
         render(mail_harness)
 
 
