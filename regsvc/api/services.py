@@ -35,7 +35,6 @@ from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.health import Health
 from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.updates import PluginVersionCache, Updates
-from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.service import SyncService
 from regsvc.users.export import UserExport
 from regsvc.users.user_details import UserDetailsLoader
@@ -88,7 +87,6 @@ class Services:
     mail_queue: MailQueue
     mail_resender: MailResender
     health: Health
-    waiting_work: WaitingWork
     metrics: Metrics
     updates: Updates
     plugin: PluginVersionCache

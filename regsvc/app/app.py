@@ -87,14 +87,12 @@ from regsvc.registration.validation import (
     RegistrationStep,
 )
 from regsvc.runtime.event_streams import EventStreams
-from regsvc.runtime.events import EventLog
 from regsvc.runtime.game_status import make_game_statuses
 from regsvc.runtime.health import Health
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
 from regsvc.runtime.updates import PluginVersionCache, make_updates
-from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.reconciler import Reconciler, UnlockAll
 from regsvc.sync.report import SyncReport
@@ -179,7 +177,7 @@ class App:
         self.second_factors = SecondFactors(self._secrets, self._now)
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
-        self.events = self.services.events = EventStreams(self.worker, EventLog(), self.sessions.is_still_admin)
+        self.events = self.services.events = EventStreams(self.worker, self.sessions.is_still_admin)
 
     def _wire_passwords(self) -> None:
         """Hashing, rules for names and passwords."""
@@ -500,7 +498,6 @@ class App:
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )
-        services.waiting_work = WaitingWork(worker)
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
         )

@@ -22,8 +22,7 @@ from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
 from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import Outcome
-from regsvc.runtime.health import BridgeState, HealthStatus
-from regsvc.runtime.waiting_work import WaitingCounts
+from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
 from regsvc.sync.report import SyncReport
 
 _INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process

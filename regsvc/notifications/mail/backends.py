@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from email.message import EmailMessage
@@ -292,20 +292,28 @@ class NoMailBackend(MailBackend):
 
 def make_mail_backend(config: MailSection, authme: MailAccount | None) -> MailBackend:
     """Return the backend chosen by `mail.backend`. `authme`: AuthMe's own account; None without AuthMe."""
-    return _BACKENDS[config.backend](config, authme)
-
-
-def _auto(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    if authme is None or not authme.is_set_up:
-        return NoMailBackend()
-    security: Security = "starttls" if authme.port in STARTTLS_PORTS else "tls"
-    account = SmtpAccount(authme.host, authme.port, security, authme.address, authme.password, is_authmes=True)
-    return SmtpBackend(config.sender or authme.address, account, _trusted_authorities(config))
-
-
-def _smtp(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    account = SmtpAccount(config.host, config.port, config.security, config.username, config.password)
-    return SmtpBackend(_sender(config), account, _trusted_authorities(config))
+    sender = config.sender or (config.username if "@" in config.username else _DEFAULT_SENDER)
+    match config.backend:
+        case "auto" if authme is not None and authme.is_set_up:
+            security: Security = "starttls" if authme.port in STARTTLS_PORTS else "tls"
+            account = SmtpAccount(authme.host, authme.port, security, authme.address, authme.password, is_authmes=True)
+            return SmtpBackend(config.sender or authme.address, account, _trusted_authorities(config))
+        case "smtp":
+            account = SmtpAccount(config.host, config.port, config.security, config.username, config.password)
+            return SmtpBackend(sender, account, _trusted_authorities(config))
+        case "http":
+            return HttpBackend(
+                config.sender,
+                make_mail_service(config),
+                _trusted_authorities(config),
+                allows_private=config.http_allow_private,
+            )
+        case "folder":
+            return FolderBackend(sender, config.folder)
+        case "log":
+            return LogBackend(sender)
+        case _:
+            return NoMailBackend()
 
 
 def _trusted_authorities(config: MailSection) -> ssl.SSLContext | None:
@@ -315,39 +323,3 @@ def _trusted_authorities(config: MailSection) -> ssl.SSLContext | None:
     context = ssl.create_default_context()
     context.load_verify_locations(config.ca_file)
     return context
-
-
-def _http(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    return HttpBackend(
-        config.sender,
-        make_mail_service(config),
-        _trusted_authorities(config),
-        allows_private=config.http_allow_private,
-    )
-
-
-def _folder(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    return FolderBackend(_sender(config), config.folder)
-
-
-def _log(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    return LogBackend(_sender(config))
-
-
-def _off(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    return NoMailBackend()
-
-
-def _sender(config: MailSection) -> str:
-    account = config.username if "@" in config.username else _DEFAULT_SENDER
-    return config.sender or account
-
-
-_BACKENDS: Final[dict[str, Callable[[MailSection, MailAccount | None], MailBackend]]] = {
-    "auto": _auto,
-    "smtp": _smtp,
-    "http": _http,
-    "folder": _folder,
-    "log": _log,
-    "off": _off,
-}
