@@ -74,88 +74,103 @@ class Metrics:
 
     def __init__(self, instance: str = "") -> None:
         """`instance`: the name of this daemon among several (`server.instance`)."""
-        self._registry = registry = CollectorRegistry()
-
-        def gauge(name: str, about: str) -> Gauge:
-            return Gauge(name, about, registry=registry)
-
-        def counter(name: str, about: str, label: str, values: Iterable[str] = ()) -> Counter:
-            created = Counter(name, about, [label], registry=registry)
-            for value in values:
-                created.labels(value)  # from 0, so that the first failure is an increase
-            return created
-
+        self._registry = CollectorRegistry()
         # Prometheus has a label `instance` of its own
         named = {"server_instance": instance} if instance else {}
-        Info("companion_build", "The running version.", registry=registry).info({"version": __version__, **named})
+        build = Info("companion_build", "The running version.", registry=self._registry)
+        build.info({"version": __version__, **named})
+        self._add_requests()
+        self._add_messages()
+        self._add_sync()
+        self._add_health()
+
+    def _add_requests(self) -> None:
         self._requests = Counter(
-            "companion_http_requests", "Requests answered.", ["route", "method", "status"], registry=registry
+            "companion_http_requests", "Requests answered.", ["route", "method", "status"], registry=self._registry
         )
         self._durations = Histogram(
             "companion_http_request_seconds",
             "From a request to its answer.",
             ["route", "method"],
             buckets=_BUCKETS,
-            registry=registry,
+            registry=self._registry,
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._refusals = counter("companion_http_refusals", "Requests refused, by code.", "code")
-        self._connections = gauge("companion_http_connections", "Open connections.")
-        self._refused_connections = counter(
+        self._refusals = self._counter("companion_http_refusals", "Requests refused, by code.", "code")
+        self._connections = self._gauge("companion_http_connections", "Open connections.")
+        self._refused_connections = self._counter(
             "companion_http_connections_refused",
             "Connections refused, by the limit that was reached.",
             "limit",
             ("all", "client"),
         )
-        self._cut_connections = counter(
+        self._cut_connections = self._counter(
             "companion_http_connections_cut",
             "Connections closed to make room (idle), or because the client did not read its answer (unread).",
             "reason",
             ("idle", "unread"),
         )
+
+    def _add_messages(self) -> None:
         self._deliveries = {
-            kind: counter(name, f"{noun} that reached a final outcome, by outcome.", "outcome", get_args(Outcome))
+            kind: self._counter(name, f"{noun} that reached a final outcome, by outcome.", "outcome", get_args(Outcome))
             for kind, name, noun in (
                 ("mail", "companion_mails", "Mails"),
                 ("webhook", "companion_webhook_calls", "Webhook calls"),
                 ("rcon", "companion_console_commands", "Console commands"),
             )
         }
-        self._mail_budgets = counter(
+        self._mail_budgets = self._counter(
             "companion_mail_budget_refusals",
             'Requests refused because verification.limits_total ("mail") or limits_total_forgot ("forgot") is used up.',
             "budget",
             get_args(Budget),
         )
-        self._sync_seconds = Summary("companion_sync_seconds", "Sync runs and their duration.", registry=registry)
-        self._sync_succeeded_at = gauge(
+
+    def _add_sync(self) -> None:
+        self._sync_seconds = Summary("companion_sync_seconds", "Sync runs and their duration.", registry=self._registry)
+        self._sync_succeeded_at = self._gauge(
             "companion_sync_last_success_timestamp_seconds",
             "Time of the last run that could read AuthMe's table; 0: never.",
         )
-        self._sync_scanned = gauge("companion_sync_scanned", "Players examined by the last run.")
-        self._sync_conflicts = gauge("companion_sync_conflicts", "Conflicts found by the last run.")
-        self._sync_changes = counter(
+        self._sync_scanned = self._gauge("companion_sync_scanned", "Players examined by the last run.")
+        self._sync_conflicts = self._gauge("companion_sync_conflicts", "Conflicts found by the last run.")
+        self._sync_changes = self._counter(
             "companion_sync_changes", "Changed names, by kind of change.", "kind", _SYNC_CHANGES
         )
-        self._sync_errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=registry)
-        # the values of `/health/ready`; NaN if unknown
-        self._database = gauge("companion_database_up", "1: the database is reachable and has our tables.")
-        self._bridge = gauge(
+        self._sync_errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=self._registry)
+
+    def _add_health(self) -> None:
+        """Add the values of `/health/ready`, NaN if unknown, and what waits for an admin."""
+        self._database = self._gauge("companion_database_up", "1: the database is reachable and has our tables.")
+        self._bridge = self._gauge(
             "companion_bridge_up", "1: the last run could read AuthMe's table; NaN: no run yet, or no AuthMe."
         )
-        self._held_back = gauge(
+        self._held_back = self._gauge(
             "companion_sync_braked", "1: the last run held changes back because there were too many at once."
         )
-        self._waiting_mails = gauge("companion_outbox_waiting", "Mails queued and not yet delivered.")
-        self._oldest_mail = gauge("companion_outbox_oldest_seconds", "Age of the oldest waiting mail; 0: none waits.")
-        self._restart_needed = gauge(
+        self._waiting_mails = self._gauge("companion_outbox_waiting", "Mails queued and not yet delivered.")
+        self._oldest_mail = self._gauge(
+            "companion_outbox_oldest_seconds", "Age of the oldest waiting mail; 0: none waits."
+        )
+        self._restart_needed = self._gauge(
             "companion_restart_needed", "1: a config file has changed in a way that needs a restart of the companion."
         )
-        self._pending_users = gauge("companion_users_pending", "Users who wait for a review.")
-        self._disputed_players = gauge(
+        self._pending_users = self._gauge("companion_users_pending", "Users who wait for a review.")
+        self._disputed_players = self._gauge(
             "companion_players_disputed",
             "Players whose e-mail address differs from their user's until an admin decides.",
         )
+
+    def _gauge(self, name: str, about: str) -> Gauge:
+        return Gauge(name, about, registry=self._registry)
+
+    def _counter(self, name: str, about: str, label: str, values: Iterable[str] = ()) -> Counter:
+        """Return a counter by a label; one with these values is shown from 0, so its first failure is an increase."""
+        created = Counter(name, about, [label], registry=self._registry)
+        for value in values:
+            created.labels(value)
+        return created
 
     def register(self, *collectors: Collector) -> None:
         """Add collectors to every scrape."""

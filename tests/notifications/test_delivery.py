@@ -333,8 +333,8 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
 def test_an_unknown_address_gets_no_mail(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:
-    mail_harness.mail_queue.send_reset_password(BOB, "en", None)
-    mail_harness.mail_queue.send_reset_password(ALICE, "en", alice.id)
+    mail_harness.mail_queue.send_to(BOB, "en", "reset_password", user_id=None)
+    mail_harness.mail_queue.send_to(ALICE, "en", "reset_password", user_id=alice.id)
 
     async def story() -> None:
         async with delivering(mail_harness, our_database, WatchedBackend(smtp)):

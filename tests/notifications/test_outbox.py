@@ -180,8 +180,8 @@ def test_a_forgotten_password_writes_the_same_for_everybody(
     our_database: Database, clock: ManualClock, alice: User
 ) -> None:
     mail_harness = MailHarness(our_database, clock)
-    mail_harness.mail_queue.send_reset_password(ALICE, "en", alice.id)
-    mail_harness.mail_queue.send_reset_password(BOB, "en", None)
+    mail_harness.mail_queue.send_to(ALICE, "en", "reset_password", user_id=alice.id)
+    mail_harness.mail_queue.send_to(BOB, "en", "reset_password", user_id=None)
     known, unknown = rows_of(OutboxEntry)
     different = {name for name in known if known[name] != unknown[name]}
     assert different == {"id", "recipient", "recipient_key", "user_id"}
@@ -190,5 +190,5 @@ def test_a_forgotten_password_writes_the_same_for_everybody(
 def test_who_has_no_email_is_told_nothing(our_database: Database, clock: ManualClock, make_user: MakeUser) -> None:
     mail_harness = MailHarness(our_database, clock)
     carol = make_user("Carol", email=None)
-    mail_harness.mail_queue.send_rejected(carol, mail_harness.review(carol, "reject"))
+    mail_harness.mail_queue.send(carol, "rejected", mail_harness.review(carol, "reject"))
     assert OutboxEntry.select().count() == 0

@@ -91,7 +91,7 @@ class MailHarness:
     def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:
         """Does what `verify/send` does; returns the code that will be mailed."""
         row_id = self.codes.issue(to.key, "register", CALLER)
-        self.mail_queue.send_verification_code(to, language, row_id)
+        self.mail_queue.send_to(to, language, "verification_code", verification_id=row_id)
         row = self.codes.find_sendable(row_id)
         assert row is not None
         return self.codes.code_of(row)
