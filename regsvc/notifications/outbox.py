@@ -21,7 +21,7 @@ from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import OutboxEntry
-from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
+from regsvc.database.prepared import PreparedQuery, slot
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ class Outbox:
         }
         batched: list[dict[str, object]] | None = getattr(self._local, "batched", None)
         if batched is None:
-            _INSERT.insert(**entry)
+            insert_rows(OutboxEntry._meta.database, OutboxEntry, [entry])
         else:
             batched.append(entry)
 
@@ -278,21 +278,6 @@ def _update(message_id: int, **values: object) -> None:
     OutboxEntry.update(**values).where(OutboxEntry.id == message_id).execute()
 
 
-_INSERT: Final = prepare_insert(
-    OutboxEntry,
-    OutboxEntry.kind,
-    OutboxEntry.template,
-    OutboxEntry.recipient,
-    OutboxEntry.recipient_key,
-    OutboxEntry.language,
-    OutboxEntry.user_id,
-    OutboxEntry.row_id,
-    OutboxEntry.payload,
-    OutboxEntry.created_at,
-    OutboxEntry.next_attempt_at,
-)
-
-
 def _due_entries() -> Any:
     """Return the query for due entries: of each recipient only the oldest unfinished one."""
     kind, earlier = slot(OutboxEntry.kind), OutboxEntry.alias()
@@ -303,20 +288,7 @@ def _due_entries() -> Any:
         earlier.id < OutboxEntry.id,
     )
     return (
-        OutboxEntry.select(
-            OutboxEntry.id,
-            OutboxEntry.template,
-            OutboxEntry.recipient,
-            OutboxEntry.recipient_key,
-            OutboxEntry.language,
-            OutboxEntry.user_id,
-            OutboxEntry.row_id,
-            OutboxEntry.link_id,
-            OutboxEntry.payload,
-            OutboxEntry.attempts,
-            OutboxEntry.created_at,
-            OutboxEntry.next_attempt_at,
-        )
+        OutboxEntry.select()
         .where(
             OutboxEntry.kind == kind,
             OutboxEntry.next_attempt_at.is_null(False),

@@ -325,11 +325,15 @@ class Transitions:
         by_name: dict[str, list[_Decision]] = defaultdict(list)
         for decision in decisions:
             by_name[decision.name].append(decision)
-        self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
-        self._console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
-        deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
-        banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
-        self._console.on_deletions(deleted, banned)
+        for name, group in by_name.items():
+            user_ids: dict[str, int | None] = {decision.user.username: decision.user.id for decision in group}
+            if name == "ban":
+                self._console.on_bans([decision.user for decision in group if decision.before != BANNED])
+            elif name == "unban":
+                self._console.on_unbans(user_ids)
+            elif name == "delete":
+                banned = [decision.user.username for decision in group if decision.before == BANNED]
+                self._console.on_deletions(user_ids, banned)
 
 
 def _mail_of(decision: _Decision) -> UserMail:

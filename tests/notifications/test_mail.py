@@ -380,7 +380,7 @@ def fill(folder: Path, name: str, **values: str | None) -> str:
     """Return the content of a mail of the host's, in a layout without anything else."""
     (folder / "layout.html").write_text("$content")
     common = {"server": "Example Craft", "accent": "#123456", "accent_dark": "#654321", "logo": None}
-    return load_mail_templates(folder).get(name, "en").fill({**common, **values}).html.strip()
+    return load_mail_templates(folder).get(name, "en").fill({**common, **values})[2].strip()
 
 
 def test_html_of_the_host_wins_where_there_is_some(our_database: Database, clock: ManualClock, tmp_path: Path) -> None:

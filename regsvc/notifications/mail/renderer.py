@@ -156,7 +156,7 @@ class MailRenderer:
         self, name: str, to: EmailAddress, language: str, values: Values, message_id: str | None = None
     ) -> EmailMessage:
         """Return a mail from its template, as plain text and as HTML."""
-        filled = self._templates.get(name, language).fill(
+        subject, text, html = self._templates.get(name, language).fill(
             {
                 "game": public_game_address(self._config().game.address),
                 "link": self._page_of(name),
@@ -166,14 +166,14 @@ class MailRenderer:
         )
         moment = self._now()
         message = EmailMessage(policy=_POLICY)
-        message["Subject"] = filled.subject
+        message["Subject"] = subject
         message["From"] = self._from
         message["To"] = Address(username=_unquote(to.local_part), domain=to.domain)
         message["Date"] = moment
         message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
-        message.set_content(filled.text)
-        message.add_alternative(filled.html, subtype="html")
+        message.set_content(text)
+        message.add_alternative(html, subtype="html")
         return message
 
     def _page_of(self, name: str) -> str | None:
