@@ -13,7 +13,7 @@ from regsvc.core.errors import Refusal
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, User
-from regsvc.notifications.rcon.queue import RconQueue
+from regsvc.notifications.rcon import RconQueue
 from regsvc.sync.actions import ReclaimRow
 from regsvc.sync.effects import NOTHING, Effects
 from regsvc.sync.pages import ReconcileResult

@@ -97,7 +97,7 @@ class EmailChanges:
         self.links.revoke_all(user.id)
         self.audit.record("user.email_changed", user.username, user.username, ip=caller.address)
         if user.email_key != address.key:
-            self.mail_queue.send_email_changed(user)
+            self.mail_queue.send(user, "email_changed")
         user.email, user.email_key, user.is_email_verified = address.display, address.key, True
         changes = {"email": address.display, "email_key": address.key, "is_email_verified": True}
         User.update(changes).where(User.id == user.id).execute()

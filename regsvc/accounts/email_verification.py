@@ -113,13 +113,14 @@ class EmailVerification:
             if purpose == "unlink":
                 self._mail_unlink_code(address, caller, row_id, linked)
             elif (holder := find_owner(address)) is None:
-                self.mail_queue.send_verification_code(address, caller.language, row_id)
+                self.mail_queue.send_to(address, caller.language, "verification_code", verification_id=row_id)
             else:
                 proven = EmailAddress(str(holder.email), address.key)
-                self.mail_queue.send_already_registered(proven, caller.language, holder.id)
+                self.mail_queue.send_to(proven, caller.language, "already_registered", user_id=holder.id)
         return CodeSent(remaining, round(self.codes.valid.total_seconds()))
 
     def _mail_unlink_code(self, address: EmailAddress, caller: Caller, row_id: int, holder: User | None) -> None:
         """Mail the code only to a user with this verified address and a linked chat account."""
         proven = address if holder is None else EmailAddress(str(holder.email), address.key)
-        self.mail_queue.send_unlink_code(proven, caller.language, row_id, None if holder is None else holder.id)
+        user_id = None if holder is None else holder.id
+        self.mail_queue.send_to(proven, caller.language, "unlink_code", user_id=user_id, verification_id=row_id)

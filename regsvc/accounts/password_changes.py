@@ -171,7 +171,7 @@ class PasswordMails:
             user = _get_user(owner)
             if user.email_key is None:
                 raise errors.PasswordRequired
-            self.mail_queue.send_password_link(user)
+            self.mail_queue.send(user, "password_link")
         return DecisionResult(user.username, user.status)
 
     def _forgot(self, address: EmailAddress, caller: Caller) -> None:
@@ -181,7 +181,8 @@ class PasswordMails:
             to = EmailAddress(str(user.email), address.key) if user else address
             is_known = user is not None and not self._is_unproven_operator(user)
             may_mail = self.mail_limits.may_mail(address.mailbox, caller, is_known=is_known)
-            self.mail_queue.send_reset_password(to, caller.language, user.id if user and may_mail else None)
+            user_id = user.id if user and may_mail else None
+            self.mail_queue.send_to(to, caller.language, "reset_password", user_id=user_id)
 
     def _is_unproven_operator(self, user: User) -> bool:
         """Whether an operator's address is unverified: an address in AuthMe's table proves nothing, and an operator's

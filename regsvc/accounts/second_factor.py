@@ -43,17 +43,17 @@ class SecondFactorNotices:
         """Record that the user has switched the second factor on. Raises `RateLimited` if that happens too often."""
         self.limits.hit("totp.enabled", str(user.id), _LIMITS)
         self.audit.record("user.totp_enabled", user.username, user.username, ip=caller.address)
-        self.mail_queue.send_totp_enabled(user)
+        self.mail_queue.send(user, "totp_enabled")
 
     def disabled(self, user: User, caller: Caller) -> None:
         """Record that the user has switched the second factor off."""
         self.audit.record("user.totp_disabled", user.username, user.username, ip=caller.address)
-        self.mail_queue.send_totp_disabled(user)
+        self.mail_queue.send(user, "totp_disabled")
 
     def reset(self, user: User, by: Actor) -> None:
         """Record that an operator has removed the second factor."""
         self.audit.record("user.totp_disabled", by.name, user.username, ip=by.ip)
-        self.mail_queue.send_totp_reset(user)
+        self.mail_queue.send(user, "totp_reset")
 
     def replaced_codes(self, user: User, caller: Caller) -> None:
         """Record that the user has got new recovery codes; nothing is mailed."""

@@ -82,7 +82,7 @@ class SelfDeletion:
         is_own = (Review.username_key == user.username_key) & (Review.user_id == user.id)
         Review.update(email_key=None).where(is_own).execute()
         last = Review.select(Review.id).where(is_own).order_by(Review.id.desc()).first()
-        self.mail_queue.send_account_deleted(user, last.id)
+        self.mail_queue.send(user, "account_deleted", last.id)
 
 
 @dataclass(frozen=True)

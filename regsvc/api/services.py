@@ -22,7 +22,7 @@ from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.audit import Audit
 from regsvc.doctor.checkup import CachedCheckup
-from regsvc.notifications.mail.history import MailHistory, MailResender
+from regsvc.notifications.mail.history import MailResender
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.applications.address import AddressCorrection, AnswerChanges
 from regsvc.registration.applications.status import Applications
@@ -35,7 +35,6 @@ from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.health import Health
 from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.updates import PluginVersionCache, Updates
-from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.service import SyncService
 from regsvc.users.export import UserExport
 from regsvc.users.user_details import UserDetailsLoader
@@ -86,10 +85,8 @@ class Services:
     statuses: StatusLookup
     status_limits: StatusRateLimits
     mail_queue: MailQueue
-    mail_history: MailHistory
     mail_resender: MailResender
     health: Health
-    waiting_work: WaitingWork
     metrics: Metrics
     updates: Updates
     plugin: PluginVersionCache

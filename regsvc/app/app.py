@@ -1,5 +1,8 @@
 """The application: all services of one process, wired feature by feature."""
 
+import asyncio
+from functools import partial
+
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess, PlayerWarnings
@@ -30,7 +33,6 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import network_matcher
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.email_address import EmailPolicy, parse_email
-from regsvc.core.game_address import public_game_address
 from regsvc.core.i18n.translations import load_translations
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
@@ -41,25 +43,23 @@ from regsvc.database.location import read_other_authmes
 from regsvc.doctor.checkup import CachedCheckup
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, RunningDaemon
-from regsvc.notifications.delivery import DeliveryWorker, DeliveryWorkers
+from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.backends import make_mail_backend
-from regsvc.notifications.mail.history import MailHistory, MailResender
+from regsvc.notifications.mail.history import MailResender
 from regsvc.notifications.mail.queue import AdminDigest, Budget, MailLimits, MailQueue
-from regsvc.notifications.mail.renderer import MailRenderer, NextSteps
+from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailStore, MailTransport, mail_retry_policy
-from regsvc.notifications.outbox import Outbox, OutboxStore
-from regsvc.notifications.rcon.queue import KIND as RCON
-from regsvc.notifications.rcon.queue import RconQueue, find_consoles
-from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
-from regsvc.notifications.transport import Transport
-from regsvc.notifications.webhook.queue import NoWebhookQueue, WebhookQueue
-from regsvc.notifications.webhook.transport import (
-    WEBHOOK_RETRY_POLICY,
-    NoWebhookTransport,
-    WebhookRenderer,
-    WebhookTransport,
+from regsvc.notifications.mail.transport import MailTransport, mail_retry_policy, start_code
+from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome
+from regsvc.notifications.rcon import (
+    KIND,
+    RCON_RETRY_POLICY,
+    RconQueue,
+    RconTransport,
+    find_consoles,
+    insert_row_after_kick,
 )
+from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, WebhookTransport
 from regsvc.registration.applications.address import AddressCorrection, AnswerChanges, PendingApplications
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
@@ -86,14 +86,12 @@ from regsvc.registration.validation import (
     RegistrationStep,
 )
 from regsvc.runtime.event_streams import EventStreams
-from regsvc.runtime.events import EventLog
 from regsvc.runtime.game_status import make_game_statuses
 from regsvc.runtime.health import Health
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
 from regsvc.runtime.updates import PluginVersionCache, make_updates
-from regsvc.runtime.waiting_work import WaitingWork
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.reconciler import Reconciler, UnlockAll
 from regsvc.sync.report import SyncReport
@@ -156,7 +154,7 @@ class App:
         )
         self.metrics = self.services.metrics = Metrics(config.server.instance)
         self.loop_lag = LoopLag()
-        self.delivery_workers = DeliveryWorkers()
+        self.deliveries: list[DeliveryWorker] = []
         self.pending_restart = PendingRestart()
         self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
 
@@ -178,7 +176,7 @@ class App:
         self.second_factors = SecondFactors(self._secrets, self._now)
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
-        self.events = self.services.events = EventStreams(self.worker, EventLog(), self.sessions.is_still_admin)
+        self.events = self.services.events = EventStreams(self.worker, self.sessions.is_still_admin)
 
     def _wire_passwords(self) -> None:
         """Hashing, rules for names and passwords."""
@@ -194,7 +192,6 @@ class App:
         config, now = self._config, self._now
         verification = config.verification
         self.mail_backend = make_mail_backend(config.mail, self.context.authme.mail if self.context.authme else None)
-        self.outbox = Outbox(now, "mail", mail_retry_policy(config.mail.max_attempts))
         self.codes = VerificationCodes(
             self._secrets,
             now,
@@ -205,18 +202,14 @@ class App:
         )
         self.links = PasswordLinks(self._secrets, now)
         self.application_tokens = ApplicationTokens(self._secrets)
-        live = self.live
-        next_steps = NextSteps(
-            self.base_url,
-            public_game_address(config.game.address),
-            has_own_pages=config.http.web_root is None,
-            application_tokens=self.application_tokens,
-            find_reapply_at=lambda review: find_reapply_at_after(
-                review, live.current.registration.reapply_after, now()
-            ),
-            word_reason=self.translations.reason,
-            offered_language=self.translations.offered_for,
+        self.outbox = Outbox(
+            now,
+            "mail",
+            mail_retry_policy(config.mail.max_attempts),
+            on_sent=lambda message: start_code(message, self.codes),
+            on_finished=lambda _message, outcome: self.metrics.count_delivery("mail", outcome),
         )
+        live = self.live
         self.mail_renderer = MailRenderer(
             load_mail_templates(config.mail.templates),
             self.codes,
@@ -225,12 +218,16 @@ class App:
             now,
             sender=self.mail_backend.sender,
             config=lambda: live.current,
-            next_steps=next_steps,
+            translations=self.translations,
+            base_url=self.base_url,
+            application_tokens=self.application_tokens,
+            find_reapply_at=lambda review: find_reapply_at_after(
+                review, live.current.registration.reapply_after, now()
+            ),
         )
-        store = MailStore(self._database, self.outbox, self.codes, self.mail_renderer, self.metrics.count_mail)
-        transport = MailTransport(self.worker, store, self.mail_backend)
-        self.mail_delivery = DeliveryWorker(self.worker, store, transport)
-        self.delivery_workers.add(self.mail_delivery)
+        transport = MailTransport(self._database, self.worker, self.mail_renderer, self.mail_backend)
+        self.mail_delivery = DeliveryWorker(self.worker, self.outbox, transport)
+        self.deliveries.append(self.mail_delivery)
 
     def _wire_mail_queue(self) -> None:
         """E-mail: who gets mails, and how many."""
@@ -266,32 +263,29 @@ class App:
         """Commands to the game servers' remote consoles."""
         config, servers, files = self._config, self._config.game_servers, self.context.properties_files
 
-        def reconcile_after_kick(key: str) -> None:
-            self.reconciler.reconcile(key, may_adopt=False)
+        def on_finished(message: OutboxMessage, outcome: Outcome) -> None:
+            self.metrics.count_delivery(KIND, outcome)
+            insert_row_after_kick(message, partial(self.reconciler.reconcile, may_adopt=False))
 
-        outbox = Outbox(self._now, RCON, RCON_RETRY_POLICY)
+        outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_finished=on_finished)
         known = find_consoles(servers, files, may_block=False)
         self.console = RconQueue(outbox, known, config.game.on_ban, config.server.language, self._now)
-        store = RconStore(self._database, outbox, reconcile_after_kick, self.metrics.count_console_command)
         current = find_consoles(servers, files, may_block=True)
         transport = RconTransport(current, self.translations, config.server.name, self._now)
-        self.delivery_workers.add(DeliveryWorker(self.worker, store, transport), is_on=lambda: self.console.is_on)
+        self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.console.is_on))
 
     def _wire_webhook(self) -> None:
         """The webhook that informs the host."""
-        config = self._config.webhook
-        outbox = Outbox(self._now, "webhook", WEBHOOK_RETRY_POLICY)
-        store = OutboxStore(self._database, outbox, on_finished=self.metrics.count_webhook_call)
-        transport: Transport
-        if config.url:
-            renderer = WebhookRenderer(self.translations, self._config.server.name)
-            transport = WebhookTransport(
-                config.url, config.secret, renderer, self._now, allows_private=config.allow_private
-            )
-            self.webhook = WebhookQueue(outbox, self._config.server.language, self._now)
-        else:
-            transport, self.webhook = NoWebhookTransport(), NoWebhookQueue()
-        self.delivery_workers.add(DeliveryWorker(self.worker, store, transport), is_on=lambda: bool(config.url))
+        config, server = self._config.webhook, self._config.server
+        outbox = Outbox(
+            self._now,
+            "webhook",
+            WEBHOOK_RETRY_POLICY,
+            on_finished=lambda _message, outcome: self.metrics.count_delivery("webhook", outcome),
+        )
+        self.webhook = WebhookQueue(outbox, server.language, self._now, is_on=bool(config.url))
+        transport = WebhookTransport(config, self.translations, server.name, self._now)
+        self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.webhook.is_on))
 
     def _wire_sync(self) -> None:
         """The sync with AuthMe's table."""
@@ -500,11 +494,9 @@ class App:
         services.is_authme_enabled = is_bridge_on
         services.users = UserList(now, self.context.is_operator, is_bridge_on=is_bridge_on)
         services.user_details = UserDetailsLoader(services.users, self.questionnaires.find_result_of, now)
-        services.mail_history = MailHistory()
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )
-        services.waiting_work = WaitingWork(worker)
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
         )
@@ -532,9 +524,19 @@ class App:
         self.application_streams.wake()
 
     def _on_change(self) -> None:
-        self.delivery_workers.wake()
+        for delivery in self.deliveries:
+            delivery.wake()
         self.events.wake()
         self.application_streams.wake()
+
+    async def deliver(self) -> None:
+        """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none."""
+        await asyncio.gather(*(delivery.run() for delivery in self.deliveries))
+
+    def stop_delivering(self) -> None:
+        """Start no further attempts. Called on the event loop."""
+        for delivery in self.deliveries:
+            delivery.stop()
 
     def open(self) -> None:
         """Let services run: the database has our tables."""

@@ -55,7 +55,7 @@ def _updates(app: App) -> int:
 def _newest(app: App, product: Product, current: str | None, failure: str | None) -> str:
     if failure is not None:
         return f"the newest version is unknown: {failure}"
-    published = app.services.updates.latest.published.get(product)
+    published = app.services.updates.published.get(product)
     if published is None:
         return "no update feed is configured"
     page = f" ({published.page})" if published.page and is_newer(published.version, current) else ""

@@ -128,7 +128,7 @@ class Daemon:
         _favour_event_loop()
         print(f"companion ready on {address}", flush=True)
         notify("READY=1")
-        delivery = asyncio.create_task(self._app.delivery_workers.run(), name="deliveries")
+        delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
@@ -141,7 +141,7 @@ class Daemon:
             if task is not None:
                 task.cancel()
         self._app.loop_lag.stop()
-        self._app.delivery_workers.stop()
+        self._app.stop_delivering()
         await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
         if self._fatal_error is not None:
             raise self._fatal_error

@@ -3,17 +3,17 @@
 import asyncio
 import contextlib
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from regsvc.core.backoff import Backoff
 from regsvc.core.errors import Busy, DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
-from regsvc.notifications.outbox import OutboxMessage, OutboxStore
-from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
+from regsvc.notifications.outbox import Outbox, OutboxMessage
 
 log = logging.getLogger(__name__)
 
@@ -31,26 +31,66 @@ _TRY_AGAIN: Final = (DatabaseUnavailable, Overloaded, Busy)
 T = TypeVar("T")
 
 
+class Drop(Exception):
+    """There is no point in sending the message any more; `str()` gives the reason, without any secret."""
+
+
+class PermanentFailure(Exception):
+    """The message will never be accepted; `str()` gives the reason, without any secret."""
+
+
+class TemporaryFailure(Exception):
+    """The message was not accepted this time; `str()` gives the reason, without any secret."""
+
+    def __init__(self, reason: str, retry_after: timedelta | None = None) -> None:
+        """`retry_after` is the minimum wait that the other side asked for; None: it named none."""
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class TransportUnavailable(TemporaryFailure):
+    """No message of this kind can be sent at the moment; `str()` gives the reason, without any secret."""
+
+
+class Transport(ABC):
+    """Interface for sending the messages of one kind. `noun` is what the log calls one; its plural takes an s.
+
+    A new kind is a class beside `MailTransport`, `WebhookTransport` and `RconTransport`, and a delivery worker that the
+    app adds (`regsvc/app/app.py`).
+    """
+
+    noun: ClassVar[str]
+
+    @abstractmethod
+    async def send(self, message: OutboxMessage) -> None:
+        """Send the message; returns once the other side has accepted it.
+
+        Raises `Drop`, `PermanentFailure`, `TemporaryFailure` or `TransportUnavailable`.
+        """
+
+
 class DeliveryWorker:
     """Background delivery of one kind of message: several recipients in parallel, messages of one recipient in order.
 
-    `first_pause` is the first back-off while the server is unreachable, `shutdown_timeout` how long `run` waits for
-    attempts under way after `stop`.
+    `is_on` returns whether messages of this kind are enqueued. `first_pause` is the first back-off while the server is
+    unreachable, `shutdown_timeout` how long `run` waits for attempts under way after `stop`.
     """
 
     def __init__(
         self,
         worker: Worker,
-        store: OutboxStore,
+        outbox: Outbox,
         transport: Transport,
         *,
+        is_on: Callable[[], bool] = lambda: True,
         first_pause: timedelta = _FIRST_PAUSE,
         shutdown_timeout: timedelta = _SHUTDOWN_TIMEOUT,
     ) -> None:
         self._worker = worker
-        self._store = store
+        self._outbox = outbox
         self._transport = transport
         self._noun = transport.noun
+        self._is_on = is_on
         self._backoff = Backoff(first_pause, _LONGEST_PAUSE)
         self._shutdown_timeout = shutdown_timeout
         self._in_flight: set[asyncio.Task[None]] = set()
@@ -79,8 +119,8 @@ class DeliveryWorker:
     def wake(self) -> None:
         """Check the outbox now. Thread-safe; called after the transaction that enqueued something has committed."""
         loop = self._loop
-        if loop is None:
-            return  # not running yet: `run` checks the outbox as soon as it starts
+        if loop is None or not self._is_on():
+            return  # not running yet (`run` checks the outbox as soon as it starts), or nothing is enqueued
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(self._wakeup.set)
 
@@ -96,7 +136,7 @@ class DeliveryWorker:
 
     async def _claim(self, limit: int) -> list[OutboxMessage]:
         try:
-            claimed = await self._worker.run(self._store.claim_due, limit)
+            claimed = await self._worker.run(self._outbox.claim_due, limit)
         except _TRY_AGAIN:
             self._is_database_down = True  # reported where the database is used
             return []
@@ -137,31 +177,34 @@ class DeliveryWorker:
                 message.template,
                 describe_exception(error),
             )
-            await self._worker.run(self._store.record_failure, message, f"internal error: {type(error).__name__}")
+            await self._worker.run(self._outbox.record_failure, message, f"internal error: {type(error).__name__}")
 
     async def _attempt(self, message: OutboxMessage) -> None:
-        deadline = asyncio.get_running_loop().time() + _CLAIM_SHARE * self._store.claim.total_seconds()
-        run, store = partial(self._record, deadline), self._store
+        deadline = asyncio.get_running_loop().time() + _CLAIM_SHARE * self._outbox.claim_period.total_seconds()
+        run, outbox = partial(self._record, deadline), self._outbox
         try:
             await self._transport.send(message)
         except asyncio.CancelledError:  # later it was sent, and is not released
-            await self._worker.run(store.release, message, "the companion was stopped")
+            await self._worker.run(outbox.release, message, "the companion was stopped")
             raise
         except _TRY_AGAIN:  # it was not even rendered
-            await run(store.release, message, "the database was away")
+            await run(outbox.release, message, "the database was away")
             return
         except Drop as reason:
-            await run(store.drop, message, str(reason))
+            await run(outbox.drop, message, str(reason))
             return
         except TransportUnavailable as error:
-            await self._release(message, str(error), error.retry_after or timedelta())
+            if not self._backoff.is_active:
+                log.warning("%ss cannot be sent at the moment: %s", self._noun, error)
+            self._backoff.extend(error.retry_after or timedelta())
+            await self._worker.run(outbox.release, message, str(error))
             return
         except PermanentFailure as error:
-            await run(store.record_failure, message, str(error), is_final=True)
+            await run(outbox.record_failure, message, str(error), is_final=True)
         except TemporaryFailure as error:
-            self._wake_after(await run(store.record_failure, message, str(error), retry_after=error.retry_after))
+            self._wake_after(await run(outbox.record_failure, message, str(error), retry_after=error.retry_after))
         else:
-            await run(store.record_sent, message)
+            await run(outbox.record_sent, message)
         if self._backoff.is_active:
             log.info("%ss can be sent again", self._noun)
             self._backoff.reset()
@@ -181,12 +224,6 @@ class DeliveryWorker:
         if wait is not None and wait < _POLL_INTERVAL:
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
-    async def _release(self, message: OutboxMessage, reason: str, retry_after: timedelta) -> None:
-        if not self._backoff.is_active:
-            log.warning("%ss cannot be sent at the moment: %s", self._noun, reason)
-        self._backoff.extend(retry_after)
-        await self._worker.run(self._store.release, message, reason)
-
     async def _finish(self) -> None:
         if not self._in_flight:
             return
@@ -194,29 +231,3 @@ class DeliveryWorker:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
-
-
-class DeliveryWorkers:
-    """The delivery workers of all kinds, running in parallel: an outage of one kind does not delay another."""
-
-    def __init__(self) -> None:
-        self._workers: dict[DeliveryWorker, Callable[[], bool]] = {}
-
-    def add(self, worker: DeliveryWorker, *, is_on: Callable[[], bool] = lambda: True) -> None:
-        """Add the worker of another kind, before `run`. `is_on` returns whether messages of this kind are enqueued."""
-        self._workers[worker] = is_on
-
-    async def run(self) -> None:
-        """Deliver until `stop`; see `DeliveryWorker.run`."""
-        await asyncio.gather(*(worker.run() for worker in self._workers))
-
-    def stop(self) -> None:
-        """Start no further attempts. Called on the event loop."""
-        for worker in self._workers:
-            worker.stop()
-
-    def wake(self) -> None:
-        """Check the outbox now, for the kinds that are enqueued. Thread-safe."""
-        for worker, is_on in self._workers.items():
-            if is_on():
-                worker.wake()

@@ -8,19 +8,20 @@ as `failed` or `dropped`.
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
-from peewee import Database, ModelSelect, fn
+from peewee import fn
 
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
+from regsvc.core.email_address import EmailAddress
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import OutboxEntry
-from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
+from regsvc.database.prepared import PreparedQuery, slot
 
 log = logging.getLogger(__name__)
 
@@ -29,13 +30,11 @@ Outcome = Literal["sent", "failed", "dropped"]
 _MAX_ERROR_LENGTH: Final = 500
 
 
-class Recipient(Protocol):
+class Recipient(NamedTuple):
     """A recipient: `display` as people write it, `key` for comparison. Entries with one key are delivered in order."""
 
-    @property
-    def display(self) -> str: ...
-    @property
-    def key(self) -> str: ...
+    display: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +98,36 @@ class Backlog:
 
 
 class Outbox:
-    """The outbox of one kind; every method runs inside the caller's transaction."""
+    """The outbox of one kind. Entries are put and read inside the caller's transaction.
 
-    def __init__(self, now: Clock, kind: str, retry_policy: RetryPolicy) -> None:
+    What a delivery worker calls has a transaction of its own: `claim_due`, and the records of what became of a message.
+    """
+
+    def __init__(
+        self,
+        now: Clock,
+        kind: str,
+        retry_policy: RetryPolicy,
+        *,
+        on_sent: Callable[[OutboxMessage], None] = lambda message: None,
+        on_finished: Callable[[OutboxMessage, Outcome], None] = lambda message, outcome: None,
+    ) -> None:
+        """`on_sent` applies further effects of a delivery, in the transaction that records it.
+
+        `on_finished` is called once a final outcome has been committed, on the thread that recorded it.
+        """
         self._now = now
         self._local = threading.local()
         self._kind = kind
         self._retry_policy = retry_policy
+        self._on_sent = on_sent
+        self._on_finished = on_finished
         self.claim_period: Final = retry_policy.claim
 
     def put(
         self,
         template: str,
-        recipient: Recipient,
+        recipient: Recipient | EmailAddress,
         language: str,
         *,
         user_id: int | None = None,
@@ -134,7 +150,7 @@ class Outbox:
         }
         batched: list[dict[str, object]] | None = getattr(self._local, "batched", None)
         if batched is None:
-            _INSERT.insert(**entry)
+            insert_rows(OutboxEntry._meta.database, OutboxEntry, [entry])
         else:
             batched.append(entry)
 
@@ -153,27 +169,27 @@ class Outbox:
         """Claim up to `limit` due messages, only the oldest unfinished one of each recipient.
 
         The process that claims a message has the policy's `claim` to record the result; after that it counts as crashed
-        and the message is due again.
+        and the message is due again. While nothing is due, nothing is written or locked.
         """
-        return self.claim(self.list_due(limit))
+        due = _LIST_DUE.rows(kind=self._kind, now=self._now(), limit=limit)
+        if not due:
+            return []
+        with OutboxEntry._meta.database.atomic():
+            until = self._now() + self.claim_period
+            return [
+                message_from_row(entry, attempts=entry.attempts + 1)
+                for entry in due
+                if _CLAIM.execute(id=entry.id, listed=entry.next_attempt_at, next_attempt_at=until)
+            ]  # those that another process claimed first are left out
 
-    def list_due(self, limit: int) -> list[OutboxEntry]:
-        """Return up to `limit` entries that could be claimed. Read-only; needs no transaction."""
-        return _LIST_DUE.rows(kind=self._kind, now=self._now(), limit=limit)
-
-    def claim(self, due: Sequence[OutboxEntry]) -> list[OutboxMessage]:
-        """Claim these entries; those that another process claimed first are left out."""
-        return [message_from_row(entry, attempts=entry.attempts + 1) for entry in due if self._claim(entry)]
-
-    def mark_sent(self, message_id: int) -> None:
+    def record_sent(self, message: OutboxMessage) -> None:
         """Record that the other side has accepted the message."""
-        self._finish(message_id, "sent")
+        with OutboxEntry._meta.database.atomic():
+            self._on_sent(message)
+            self._finish(message, "sent")
+        self._on_finished(message, "sent")
 
-    def mark_dropped(self, message_id: int, reason: str) -> None:
-        """Record that there is no point in sending it: its code expired, its user is gone or never existed."""
-        self._finish(message_id, "dropped", reason)
-
-    def mark_failed(
+    def record_failure(
         self, message: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
     ) -> timedelta | None:
         """Record a failed attempt; returns the time until the next one, or None if the message is given up.
@@ -189,22 +205,26 @@ class Outbox:
         _update(message.id, next_attempt_at=to_milliseconds(moment + wait), last_error=error[:_MAX_ERROR_LENGTH])
         return wait
 
-    def release(self, message: OutboxMessage, reason: str) -> bool:
+    def release(self, message: OutboxMessage, reason: str) -> None:
         """Return a claimed message to the queue without counting the attempt: nothing of this kind can be sent now.
 
-        Returns True if the message has exceeded `max_age` and is given up instead.
+        One that has exceeded `max_age` is given up instead.
         """
         moment = self._now()
         if self._retry_policy.is_too_old(message, moment):
             self._give_up(message, reason)
-            return True
+            return
         _update(
             message.id,
             attempts=message.attempts - 1,
             next_attempt_at=moment,
             last_error=reason[:_MAX_ERROR_LENGTH],
         )
-        return False
+
+    def drop(self, message: OutboxMessage, reason: str) -> None:
+        """Record that there is no point in sending it: its code expired, its user is gone or never existed."""
+        self._finish(message, "dropped", reason)
+        self._on_finished(message, "dropped")
 
     def find(self, message_id: int) -> OutboxEntry | None:
         """Return the entry with this id, whatever its state, or None if there is none of this kind."""
@@ -234,7 +254,9 @@ class Outbox:
 
     def backlog(self) -> Backlog:
         """Return the unfinished entries, including those not due yet. Cheap: finished entries are not read."""
-        query = self._unfinished().select(fn.COUNT(OutboxEntry.id), fn.MIN(OutboxEntry.created_at))
+        query = OutboxEntry.select(fn.COUNT(OutboxEntry.id), fn.MIN(OutboxEntry.created_at)).where(
+            OutboxEntry.kind == self._kind, OutboxEntry.next_attempt_at.is_null(False)
+        )
         count, oldest_at = query.scalar(as_tuple=True)
         return Backlog(count, oldest_at)
 
@@ -242,40 +264,18 @@ class Outbox:
         """Delete entries of every kind that were finished before this moment; returns their number."""
         return int(OutboxEntry.delete().where(OutboxEntry.done_at < before).execute())
 
-    def _unfinished(self) -> "ModelSelect[OutboxEntry]":
-        return OutboxEntry.select().where(OutboxEntry.kind == self._kind, OutboxEntry.next_attempt_at.is_null(False))
-
-    def _claim(self, entry: OutboxEntry) -> bool:
-        """Claim the entry; returns False when another process was faster."""
-        until = self._now() + self._retry_policy.claim
-        return bool(_CLAIM.execute(id=entry.id, listed=entry.next_attempt_at, next_attempt_at=until))
-
     def _give_up(self, message: OutboxMessage, error: str) -> None:
         log.error("%s %d (%s) given up after %d attempts", self._kind, message.id, message.template, message.attempts)
-        self._finish(message.id, "failed", error)
+        self._finish(message, "failed", error)
+        self._on_finished(message, "failed")
 
-    def _finish(self, message_id: int, outcome: Outcome, error: str | None = None) -> None:
+    def _finish(self, message: OutboxMessage, outcome: Outcome, error: str | None = None) -> None:
         last_error = None if error is None else error[:_MAX_ERROR_LENGTH]
-        _FINISH.execute(id=message_id, done_at=self._now(), outcome=outcome, last_error=last_error)
+        _FINISH.execute(id=message.id, done_at=self._now(), outcome=outcome, last_error=last_error)
 
 
 def _update(message_id: int, **values: object) -> None:
     OutboxEntry.update(**values).where(OutboxEntry.id == message_id).execute()
-
-
-_INSERT: Final = prepare_insert(
-    OutboxEntry,
-    OutboxEntry.kind,
-    OutboxEntry.template,
-    OutboxEntry.recipient,
-    OutboxEntry.recipient_key,
-    OutboxEntry.language,
-    OutboxEntry.user_id,
-    OutboxEntry.row_id,
-    OutboxEntry.payload,
-    OutboxEntry.created_at,
-    OutboxEntry.next_attempt_at,
-)
 
 
 def _due_entries() -> Any:
@@ -288,20 +288,7 @@ def _due_entries() -> Any:
         earlier.id < OutboxEntry.id,
     )
     return (
-        OutboxEntry.select(
-            OutboxEntry.id,
-            OutboxEntry.template,
-            OutboxEntry.recipient,
-            OutboxEntry.recipient_key,
-            OutboxEntry.language,
-            OutboxEntry.user_id,
-            OutboxEntry.row_id,
-            OutboxEntry.link_id,
-            OutboxEntry.payload,
-            OutboxEntry.attempts,
-            OutboxEntry.created_at,
-            OutboxEntry.next_attempt_at,
-        )
+        OutboxEntry.select()
         .where(
             OutboxEntry.kind == kind,
             OutboxEntry.next_attempt_at.is_null(False),
@@ -354,64 +341,3 @@ def message_from_row(entry: OutboxEntry, attempts: int = 1) -> OutboxMessage:
         attempts=attempts,
         created_at=entry.created_at,
     )
-
-
-class OutboxStore:
-    """Transactions that a delivery worker runs on the outbox of one kind."""
-
-    def __init__(
-        self,
-        database: Database,
-        outbox: Outbox,
-        on_finished: Callable[[Outcome], None] = lambda outcome: None,
-    ) -> None:
-        """`on_finished` is called once a final outcome has been committed, on the thread that recorded it."""
-        self._database = database
-        self._outbox = outbox
-        self._on_finished = on_finished
-
-    @property
-    def claim(self) -> timedelta:
-        """Time for which a claimed message is reserved for this process."""
-        return self._outbox.claim_period
-
-    def claim_due(self, limit: int) -> list[OutboxMessage]:
-        """Claim at most `limit` due messages. While nothing is due, nothing is written or locked."""
-        due = self._outbox.list_due(limit)
-        if not due:
-            return []
-        with self._database.atomic():
-            return self._outbox.claim(due)
-
-    def record_sent(self, message: OutboxMessage) -> None:
-        """Record that the other side has accepted the message."""
-        with self._database.atomic():
-            self._on_sent(message)
-            self._outbox.mark_sent(message.id)
-        self._on_finished("sent")
-
-    def record_failure(
-        self, message: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
-    ) -> timedelta | None:
-        """Record a failed attempt; returns the time until the next one, or None if the message is given up."""
-        with self._database.atomic():
-            wait = self._outbox.mark_failed(message, error, is_final=is_final, retry_after=retry_after)
-        if wait is None:
-            self._on_finished("failed")
-        return wait
-
-    def release(self, message: OutboxMessage, reason: str) -> None:
-        """Return the message to the queue without counting the attempt: nothing of this kind can be sent now."""
-        with self._database.atomic():
-            is_given_up = self._outbox.release(message, reason)
-        if is_given_up:
-            self._on_finished("failed")
-
-    def drop(self, message: OutboxMessage, reason: str) -> None:
-        """Record that the message will not be sent."""
-        with self._database.atomic():
-            self._outbox.mark_dropped(message.id, reason)
-        self._on_finished("dropped")
-
-    def _on_sent(self, message: OutboxMessage) -> None:
-        """Apply further effects of the successful delivery, in its transaction. The default has none."""

@@ -15,7 +15,7 @@ from typing import Final
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.errors import Refusal, TooManyStreams
 from regsvc.database.engine import Worker
-from regsvc.runtime.events import HEARTBEAT, PREAMBLE, Event, EventLog, Tail, event_from_run
+from regsvc.runtime.events import HEARTBEAT, PREAMBLE, Event, event_from_run, list_newest, newest_id, read_tail
 from regsvc.runtime.live_streams import LiveStream, LiveStreams
 from regsvc.sync.report import SyncReport
 
@@ -86,7 +86,6 @@ class EventStreams(LiveStreams[EventStream]):
     def __init__(
         self,
         worker: Worker,
-        event_log: EventLog,
         is_still_admin: IsStillAdmin,
         *,
         heartbeat_interval: timedelta = HEARTBEAT_INTERVAL,
@@ -97,7 +96,6 @@ class EventStreams(LiveStreams[EventStream]):
         """`is_still_admin` blocks; it runs on the worker."""
         super().__init__(poll_interval)
         self._worker = worker
-        self._log = event_log
         self._is_still_admin = is_still_admin
         self._heartbeat_interval = heartbeat_interval.total_seconds()
         self._session_check_interval = session_check_interval.total_seconds()
@@ -119,7 +117,7 @@ class EventStreams(LiveStreams[EventStream]):
         try:
             await self._subscribe(stream)
             if last_event_id is not None:
-                stream.replay(await self._worker.run(self._log.list_newest, last_event_id, MAX_REPLAYED))
+                stream.replay(await self._worker.run(list_newest, last_event_id, MAX_REPLAYED))
             yield stream
         finally:
             self._remove(stream)
@@ -167,7 +165,7 @@ class EventStreams(LiveStreams[EventStream]):
         """Add the stream at the current end of the log, and start the poller if it is not running."""
         async with self._read_lock:
             if self._is_idle:
-                self._tail.reset(await self._worker.run(self._log.newest_id))
+                self._tail.reset(await self._worker.run(newest_id))
             else:
                 await self._read_log()
             self._add(stream)
@@ -177,7 +175,7 @@ class EventStreams(LiveStreams[EventStream]):
             await self._read_log()
 
     async def _read_log(self) -> None:
-        self._publish(self._tail.new_events(await self._worker.run(self._log.read_tail, self._tail.settled_id)))
+        self._publish(self._tail.new_events(*await self._worker.run(read_tail, self._tail.settled_id)))
 
     def _publish(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -211,12 +209,12 @@ class _TailReader:
         self._published.clear()
         self.settled_id = newest_id
 
-    def new_events(self, tail: Tail) -> list[Event]:
-        """Return the events that were not returned before."""
-        news = [event for event in tail.events if event.id not in self._published]
+    def new_events(self, newest: int, events: Iterable[Event]) -> list[Event]:
+        """Return those of the events just read that were not returned before; `newest` is the log's newest id."""
+        news = [event for event in events if event.id not in self._published]
         self._published.update(event.id for event in news if event.id is not None)
         moment = asyncio.get_running_loop().time()
-        self._checkpoints.append((moment, tail.newest_id))
+        self._checkpoints.append((moment, newest))
         while self._checkpoints and self._checkpoints[0][0] <= moment - _COMMIT_DELAY:
             self.settled_id = max(self.settled_id, self._checkpoints.popleft()[1])
         self._published = {event_id for event_id in self._published if event_id > self.settled_id}

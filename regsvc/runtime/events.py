@@ -53,39 +53,31 @@ class Event:
         return encode_event(self.name, self.data, self.id)
 
 
-@dataclass(frozen=True)
-class Tail:
-    """The end of the log: the id of its newest entry of any action (0: the log is empty), and the events read."""
-
-    newest_id: int
-    events: tuple[Event, ...]
+def newest_id() -> int:
+    """Return the id of the log's newest entry of any action; 0 if it is empty. Blocking."""
+    newest: int | None = AuditEntry.select(fn.MAX(AuditEntry.id)).scalar()
+    return newest or 0
 
 
-class EventLog:
-    """Blocking queries for events; each is a few statements on indexes."""
+def read_tail(after_id: int) -> tuple[int, list[Event]]:
+    """Return the id of the newest entry of any action, and all events after `after_id`, oldest first. Blocking."""
+    newest = newest_id()  # read first, so that the events below include everything up to it
+    events: list[Event] = []
+    last_id = after_id
+    while page := _list(AuditEntry.id > last_id, AuditEntry.id, _PAGE):
+        events += _events(page)
+        last_id = page[-1].id
+    return newest, events
 
-    def newest_id(self) -> int:
-        """Return the id of the newest entry of any action; 0 if the log is empty."""
-        newest: int | None = AuditEntry.select(fn.MAX(AuditEntry.id)).scalar()
-        return newest or 0
 
-    def read_tail(self, after_id: int) -> Tail:
-        """Return all events after this id, oldest first."""
-        newest_id = self.newest_id()  # read first, so that the events below include everything up to it
-        events: list[Event] = []
-        last_id = after_id
-        while page := self._list(AuditEntry.id > last_id, AuditEntry.id, _PAGE):
-            events += _events(page)
-            last_id = page[-1].id
-        return Tail(newest_id, tuple(events))
+def list_newest(after_id: int, limit: int) -> list[Event]:
+    """Return the newest `limit` events after this id, oldest first. Blocking."""
+    return _events(_list(AuditEntry.id > after_id, AuditEntry.id.desc(), limit)[::-1])
 
-    def list_newest(self, after_id: int, limit: int) -> list[Event]:
-        """Return the newest `limit` events after this id, oldest first."""
-        return _events(self._list(AuditEntry.id > after_id, AuditEntry.id.desc(), limit)[::-1])
 
-    def _list(self, condition: Any, order: Any, limit: int) -> list[AuditEntry]:
-        is_event = AuditEntry.action.in_(list(EVENT_NAMES))
-        return list(AuditEntry.select().where(is_event, condition).order_by(order).limit(limit))
+def _list(condition: Any, order: Any, limit: int) -> list[AuditEntry]:
+    is_event = AuditEntry.action.in_(list(EVENT_NAMES))
+    return list(AuditEntry.select().where(is_event, condition).order_by(order).limit(limit))
 
 
 def event_from_run(report: SyncReport) -> Event:

@@ -78,11 +78,13 @@ class GameFileWatcher:
         self._uuids = uuids
         self._authme = _WatchedFile(config.authme_config_path)
         self._others = [_WatchedFile(server.authme_config_path) for server in config.servers]
-        self._properties = [
-            _Properties(server, _WatchedFile(path), properties_files[server])
+        self._properties_files = properties_files
+        self._properties = {
+            server: _WatchedFile(path)
             for server, game in config.game_servers.items()
             if (path := game.server_properties_path) is not None
-        ]
+        }
+        self._known = {server: properties_files[server].current for server in self._properties}
 
     async def poll(self) -> None:
         """Check all files once, with one call to a thread; a job calls this every few seconds."""
@@ -91,15 +93,15 @@ class GameFileWatcher:
             await self._read_authme()
         if any(file.has_changed(stamp) for file, stamp in zip(self._others, others, strict=True)):
             self._apply_others((await asyncio.to_thread(read_other_authmes, self._config)).values())
-        for properties, stamp in zip(self._properties, servers, strict=True):
-            if properties.watched.has_changed(stamp) or properties.known is None:
-                await self._read_properties(properties)
+        for (server, file), stamp in zip(self._properties.items(), servers, strict=True):
+            if file.has_changed(stamp) or self._known[server] is None:
+                await self._read_properties(server)
 
     def _look(self) -> tuple[_Stamp, list[_Stamp], list[_Stamp]]:
         """Return the states of AuthMe's config, of those on other servers, and of each server.properties."""
         self._uuids.refresh()
         others = [_find_stamp(file.path) for file in self._others]
-        return _find_stamp(self._authme.path), others, [_find_stamp(of.watched.path) for of in self._properties]
+        return _find_stamp(self._authme.path), others, [_find_stamp(file.path) for file in self._properties.values()]
 
     async def _read_authme(self) -> None:
         try:
@@ -123,31 +125,22 @@ class GameFileWatcher:
     def _set_waiting(self, keys: tuple[str, ...]) -> None:
         self._pending_restart.set("AuthMe's config.yml", keys)
 
-    async def _read_properties(self, server: "_Properties") -> None:
-        read, name = await asyncio.to_thread(server.file.refresh), server.noun
-        if read is None and server.known is not None:
+    async def _read_properties(self, server: str) -> None:
+        name = f"server.properties of {server}" if server else "server.properties"
+        known, read = self._known[server], await asyncio.to_thread(self._properties_files[server].refresh)
+        if read is None and known is not None:
             log.warning(
                 "%s is missing or unreadable: the game's address, RCON and UUIDs are unknown until it is back", name
             )
-        elif read is not None and server.known is not None:
+        elif read is not None and known is not None:
             changed = [
                 _PROPERTY_NAMES.get(part.name, part.name.replace("_", "-"))
                 for part in fields(read)
-                if getattr(read, part.name) != getattr(server.known, part.name)
+                if getattr(read, part.name) != getattr(known, part.name)
             ]
             if changed:
                 log.info("%s has changed; now in effect: %s", name, ", ".join(changed))
-        server.known = read
-
-
-class _Properties:
-    """The server.properties of one game server, with the values of the last look."""
-
-    def __init__(self, server: str, watched: _WatchedFile, file: PropertiesFile) -> None:
-        self.noun = f"server.properties of {server}" if server else "server.properties"
-        self.watched = watched
-        self.file = file
-        self.known = file.current
+        self._known[server] = read
 
 
 def _find_stamp(path: Path | None) -> _Stamp:

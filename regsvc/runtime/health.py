@@ -1,4 +1,4 @@
-"""Health status for probes and monitoring: cheap to compute, and free of names and secrets."""
+"""Health status and counts of waiting work, for probes and monitoring: cheap, and free of names and secrets."""
 
 import asyncio
 import logging
@@ -7,12 +7,13 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from peewee import PeeweeException
+from peewee import PeeweeException, fn
 
 from regsvc.core.clock import Clock
 from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
+from regsvc.database.models import PENDING, Player, User
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
@@ -21,6 +22,7 @@ from regsvc.sync.service import SyncService
 log = logging.getLogger(__name__)
 
 _MAX_AGE: Final = timedelta(seconds=1)
+_WORK_MAX_AGE: Final = timedelta(minutes=1)  # disputed players are found by reading all sync records
 _TIMEOUT: Final = timedelta(seconds=3)  # shorter than the timeouts of common probes
 _RETRY_AFTER: Final = 2
 
@@ -58,6 +60,14 @@ class HealthStatus:
         return self.refusal is None
 
 
+@dataclass(frozen=True)
+class WaitingCounts:
+    """Numbers of pending users, and of players whose address differs from their user's until an admin decides."""
+
+    pending_users: int
+    disputed_players: int
+
+
 class Health:
     """The health status, computed by asking the database at most once a second. Use on the event loop only."""
 
@@ -84,6 +94,8 @@ class Health:
         self._timeout = timeout
         self._query: asyncio.Task[Backlog | Refusal] | None = None
         self._expires_at = 0.0  # on the loop's clock
+        self._count: asyncio.Task[WaitingCounts | None] | None = None
+        self._count_expires_at = 0.0
 
     @property
     def restart_needed(self) -> tuple[str, ...]:
@@ -115,6 +127,23 @@ class Health:
             seconds_since_sync=self._sync.seconds_since_run,
         )
 
+    async def waiting_work(self) -> WaitingCounts | None:
+        """Return what waits for an admin, counted at most once a minute; None while the database does not answer."""
+        moment = asyncio.get_running_loop().time()
+        if self._count is None or (self._count.done() and moment >= self._count_expires_at):
+            self._count = asyncio.create_task(self._count_waiting(), name="waiting work")
+            self._count_expires_at = moment + _WORK_MAX_AGE.total_seconds()
+        counts = await asyncio.shield(self._count)  # other scrapers wait for it, too
+        if counts is None:
+            self._count_expires_at = 0.0
+        return counts
+
+    async def _count_waiting(self) -> WaitingCounts | None:
+        try:
+            return await self._worker.run(_count_waiting)
+        except (Refusal, PeeweeException):  # the health status says so, and logs it
+            return None
+
     def _bridge(self) -> BridgeState:
         if not self._is_bridge_on:
             return BridgeState.OFF
@@ -145,3 +174,12 @@ class Health:
         except PeeweeException as error:  # the server answers, but our tables are missing or changed
             log.error("the database answered unexpectedly: %s", describe_exception(error))
             return DatabaseUnavailable(retry_after=_RETRY_AFTER)
+
+
+def _count_waiting() -> WaitingCounts:
+    """Count with two statements."""
+    pending = User.select(fn.COUNT(User.id)).where(User.status == PENDING)
+    disputed = Player.select(fn.COUNT(Player.username_key)).where(
+        Player.plugin_state == "conflict", Player.conflict.is_null(False)
+    )
+    return WaitingCounts(int(pending.scalar()), int(disputed.scalar()))

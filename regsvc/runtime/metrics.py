@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal, get_args
@@ -22,8 +22,7 @@ from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
 from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import Outcome
-from regsvc.runtime.health import BridgeState, HealthStatus
-from regsvc.runtime.waiting_work import WaitingCounts
+from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
 from regsvc.sync.report import SyncReport
 
 _INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process
@@ -64,6 +63,7 @@ CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
 _BUCKETS: Final = (0.005, 0.02, 0.1, 0.25, 1, 2.5, 10)  # seconds
 _UNKNOWN: Final = math.nan
+_SYNC_CHANGES: Final = ("adopted", "provisioned", "updated", "locked", "restored", "removed")
 
 # `_created` series would double the scrape, and say no more than `process_start_time_seconds`.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -74,57 +74,103 @@ class Metrics:
 
     def __init__(self, instance: str = "") -> None:
         """`instance`: the name of this daemon among several (`server.instance`)."""
-        self._registry = registry = CollectorRegistry()
+        self._registry = CollectorRegistry()
         # Prometheus has a label `instance` of its own
-        name = {"server_instance": instance} if instance else {}
-        Info("companion_build", "The running version.", registry=registry).info({"version": __version__, **name})
+        named = {"server_instance": instance} if instance else {}
+        build = Info("companion_build", "The running version.", registry=self._registry)
+        build.info({"version": __version__, **named})
+        self._add_requests()
+        self._add_messages()
+        self._add_sync()
+        self._add_health()
+
+    def _add_requests(self) -> None:
         self._requests = Counter(
-            "companion_http_requests", "Requests answered.", ["route", "method", "status"], registry=registry
+            "companion_http_requests", "Requests answered.", ["route", "method", "status"], registry=self._registry
         )
         self._durations = Histogram(
             "companion_http_request_seconds",
             "From a request to its answer.",
             ["route", "method"],
             buckets=_BUCKETS,
-            registry=registry,
+            registry=self._registry,
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._refusals = Counter("companion_http_refusals", "Requests refused, by code.", ["code"], registry=registry)
-        self._connections = _ConnectionMetrics(registry)
-        self._mails = Counter(
-            "companion_mails", "Mails that reached a final outcome, by outcome.", ["outcome"], registry=registry
+        self._refusals = self._counter("companion_http_refusals", "Requests refused, by code.", "code")
+        self._connections = self._gauge("companion_http_connections", "Open connections.")
+        self._refused_connections = self._counter(
+            "companion_http_connections_refused",
+            "Connections refused, by the limit that was reached.",
+            "limit",
+            ("all", "client"),
         )
-        self._webhook_calls = Counter(
-            "companion_webhook_calls",
-            "Webhook calls that reached a final outcome, by outcome.",
-            ["outcome"],
-            registry=registry,
+        self._cut_connections = self._counter(
+            "companion_http_connections_cut",
+            "Connections closed to make room (idle), or because the client did not read its answer (unread).",
+            "reason",
+            ("idle", "unread"),
         )
-        self._console_commands = Counter(
-            "companion_console_commands",
-            "Console commands that reached a final outcome, by outcome.",
-            ["outcome"],
-            registry=registry,
-        )
-        self._mail_budgets = Counter(
+
+    def _add_messages(self) -> None:
+        self._deliveries = {
+            kind: self._counter(name, f"{noun} that reached a final outcome, by outcome.", "outcome", get_args(Outcome))
+            for kind, name, noun in (
+                ("mail", "companion_mails", "Mails"),
+                ("webhook", "companion_webhook_calls", "Webhook calls"),
+                ("rcon", "companion_console_commands", "Console commands"),
+            )
+        }
+        self._mail_budgets = self._counter(
             "companion_mail_budget_refusals",
             'Requests refused because verification.limits_total ("mail") or limits_total_forgot ("forgot") is used up.',
-            ["budget"],
-            registry=registry,
+            "budget",
+            get_args(Budget),
         )
-        for budget in get_args(Budget):
-            self._mail_budgets.labels(budget)
-        for counter in (self._mails, self._webhook_calls, self._console_commands):
-            for outcome in get_args(Outcome):
-                counter.labels(outcome)  # from 0, so that the first failure is an increase
-        self._sync = _SyncMetrics(registry)
-        self._health = _HealthMetrics(registry)
-        self._pending_users = Gauge("companion_users_pending", "Users who wait for a review.", registry=registry)
-        self._disputed_players = Gauge(
+
+    def _add_sync(self) -> None:
+        self._sync_seconds = Summary("companion_sync_seconds", "Sync runs and their duration.", registry=self._registry)
+        self._sync_succeeded_at = self._gauge(
+            "companion_sync_last_success_timestamp_seconds",
+            "Time of the last run that could read AuthMe's table; 0: never.",
+        )
+        self._sync_scanned = self._gauge("companion_sync_scanned", "Players examined by the last run.")
+        self._sync_conflicts = self._gauge("companion_sync_conflicts", "Conflicts found by the last run.")
+        self._sync_changes = self._counter(
+            "companion_sync_changes", "Changed names, by kind of change.", "kind", _SYNC_CHANGES
+        )
+        self._sync_errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=self._registry)
+
+    def _add_health(self) -> None:
+        """Add the values of `/health/ready`, NaN if unknown, and what waits for an admin."""
+        self._database = self._gauge("companion_database_up", "1: the database is reachable and has our tables.")
+        self._bridge = self._gauge(
+            "companion_bridge_up", "1: the last run could read AuthMe's table; NaN: no run yet, or no AuthMe."
+        )
+        self._held_back = self._gauge(
+            "companion_sync_braked", "1: the last run held changes back because there were too many at once."
+        )
+        self._waiting_mails = self._gauge("companion_outbox_waiting", "Mails queued and not yet delivered.")
+        self._oldest_mail = self._gauge(
+            "companion_outbox_oldest_seconds", "Age of the oldest waiting mail; 0: none waits."
+        )
+        self._restart_needed = self._gauge(
+            "companion_restart_needed", "1: a config file has changed in a way that needs a restart of the companion."
+        )
+        self._pending_users = self._gauge("companion_users_pending", "Users who wait for a review.")
+        self._disputed_players = self._gauge(
             "companion_players_disputed",
             "Players whose e-mail address differs from their user's until an admin decides.",
-            registry=registry,
         )
+
+    def _gauge(self, name: str, about: str) -> Gauge:
+        return Gauge(name, about, registry=self._registry)
+
+    def _counter(self, name: str, about: str, label: str, values: Iterable[str] = ()) -> Counter:
+        """Return a counter by a label; one with these values is shown from 0, so its first failure is an increase."""
+        created = Counter(name, about, [label], registry=self._registry)
+        for value in values:
+            created.labels(value)
+        return created
 
     def register(self, *collectors: Collector) -> None:
         """Add collectors to every scrape."""
@@ -147,138 +193,48 @@ class Metrics:
 
     def set_connections(self, count: int) -> None:
         """Set the number of open connections."""
-        self._connections.open.set(count)
+        self._connections.set(count)
 
     def count_refused_connection(self, limit: Literal["all", "client"]) -> None:
         """Count a connection refused at the limit for all, or for one client."""
-        self._connections.refused.labels(limit).inc()
+        self._refused_connections.labels(limit).inc()
 
     def count_cut_connection(self, reason: Literal["idle", "unread"]) -> None:
         """Count a connection closed because others needed room, or because its client did not read."""
-        self._connections.cut.labels(reason).inc()
+        self._cut_connections.labels(reason).inc()
 
-    def count_mail(self, outcome: Outcome) -> None:
-        """Count a mail with a final outcome. Safe from any thread."""
-        self._mails.labels(outcome).inc()
+    def count_delivery(self, kind: str, outcome: Outcome) -> None:
+        """Count a message of the outbox of this kind with a final outcome. Safe from any thread."""
+        self._deliveries[kind].labels(outcome).inc()
 
     def count_used_up_budget(self, budget: Budget) -> None:
         """Count a mail that was refused because the total was used up. Safe from any thread."""
         self._mail_budgets.labels(budget).inc()
 
-    def count_webhook_call(self, outcome: Outcome) -> None:
-        """Count a webhook call with a final outcome. Safe from any thread."""
-        self._webhook_calls.labels(outcome).inc()
-
-    def count_console_command(self, outcome: Outcome) -> None:
-        """Count a console command with a final outcome. Safe from any thread."""
-        self._console_commands.labels(outcome).inc()
-
     def count_sync(self, report: SyncReport) -> None:
         """Count a finished sync run."""
-        self._sync.count(report)
+        seconds = report.duration_ms / 1000
+        self._sync_seconds.observe(seconds)
+        if report.unavailable is None:
+            self._sync_succeeded_at.set(report.started_at.timestamp() + seconds)
+        self._sync_scanned.set(report.scanned)
+        self._sync_conflicts.set(len(report.conflicts))
+        for kind in _SYNC_CHANGES:
+            self._sync_changes.labels(kind).inc(getattr(report, kind))
+        self._sync_errors.inc(len(report.errors))
 
     def text(self, status: HealthStatus, waiting: WaitingCounts | None) -> bytes:
         """Return all metrics in Prometheus' text format (`CONTENT_TYPE`); `waiting` is None if unknown."""
-        self._health.set(status)
-        self._pending_users.set(waiting.pending_users if waiting else _UNKNOWN)
-        self._disputed_players.set(waiting.disputed_players if waiting else _UNKNOWN)
-        return generate_latest(self._registry)
-
-
-class _ConnectionMetrics:
-    """Connections of clients."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.open = Gauge("companion_http_connections", "Open connections.", registry=registry)
-        self.refused = Counter(
-            "companion_http_connections_refused",
-            "Connections refused, by the limit that was reached.",
-            ["limit"],
-            registry=registry,
-        )
-        self.cut = Counter(
-            "companion_http_connections_cut",
-            "Connections closed to make room (idle), or because the client did not read its answer (unread).",
-            ["reason"],
-            registry=registry,
-        )
-        for limit in ("all", "client"):
-            self.refused.labels(limit)
-        for reason in ("idle", "unread"):
-            self.cut.labels(reason)
-
-
-class _SyncMetrics:
-    """Sync runs of this process."""
-
-    _CHANGES = ("adopted", "provisioned", "updated", "locked", "restored", "removed")
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._seconds = Summary("companion_sync_seconds", "Sync runs and their duration.", registry=registry)
-        self._succeeded_at = Gauge(
-            "companion_sync_last_success_timestamp_seconds",
-            "Time of the last run that could read AuthMe's table; 0: never.",
-            registry=registry,
-        )
-        self._scanned = Gauge("companion_sync_scanned", "Players examined by the last run.", registry=registry)
-        self._conflicts = Gauge("companion_sync_conflicts", "Conflicts found by the last run.", registry=registry)
-        self._changes = Counter(
-            "companion_sync_changes", "Changed names, by kind of change.", ["kind"], registry=registry
-        )
-        for kind in self._CHANGES:
-            self._changes.labels(kind)
-        self._errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=registry)
-
-    def count(self, report: SyncReport) -> None:
-        seconds = report.duration_ms / 1000
-        self._seconds.observe(seconds)
-        if report.unavailable is None:
-            self._succeeded_at.set(report.started_at.timestamp() + seconds)
-        self._scanned.set(report.scanned)
-        self._conflicts.set(len(report.conflicts))
-        for kind in self._CHANGES:
-            self._changes.labels(kind).inc(getattr(report, kind))
-        self._errors.inc(len(report.errors))
-
-
-class _HealthMetrics:
-    """The values of `/health/ready` as gauges; NaN if unknown."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._database = Gauge(
-            "companion_database_up", "1: the database is reachable and has our tables.", registry=registry
-        )
-        self._bridge = Gauge(
-            "companion_bridge_up",
-            "1: the last run could read AuthMe's table; NaN: no run yet, or no AuthMe.",
-            registry=registry,
-        )
-        self._held_back = Gauge(
-            "companion_sync_braked",
-            "1: the last run held changes back because there were too many at once.",
-            registry=registry,
-        )
-        self._waiting = Gauge("companion_outbox_waiting", "Mails queued and not yet delivered.", registry=registry)
-        self._oldest = Gauge(
-            "companion_outbox_oldest_seconds", "Age of the oldest waiting mail; 0: none waits.", registry=registry
-        )
-        self._restart_needed = Gauge(
-            "companion_restart_needed",
-            "1: a config file has changed in a way that needs a restart of the companion.",
-            registry=registry,
-        )
-
-    def set(self, status: HealthStatus) -> None:
         self._database.set(status.is_ready)
         self._bridge.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.bridge, _UNKNOWN))
         self._held_back.set(status.has_held_back_changes)
         self._restart_needed.set(bool(status.restart_needed))
-        if status.waiting_mails is None:
-            self._waiting.set(_UNKNOWN)
-            self._oldest.set(_UNKNOWN)
-            return
-        self._waiting.set(status.waiting_mails)
-        self._oldest.set(status.oldest_mail_age.total_seconds() if status.oldest_mail_age else 0)
+        mails, age = status.waiting_mails, status.oldest_mail_age
+        self._waiting_mails.set(_UNKNOWN if mails is None else mails)
+        self._oldest_mail.set(_UNKNOWN if mails is None else age.total_seconds() if age else 0)
+        self._pending_users.set(waiting.pending_users if waiting else _UNKNOWN)
+        self._disputed_players.set(waiting.disputed_players if waiting else _UNKNOWN)
+        return generate_latest(self._registry)
 
 
 class QueueCollector(Collector):

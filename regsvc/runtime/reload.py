@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import chain
 from typing import Any, Final
 
@@ -74,20 +74,11 @@ RELOADABLE: Final = frozenset(
 _STYLE_FILE: Final = "server.custom_css"
 
 
-@dataclass(frozen=True)
-class Reload:
-    """A planned reload: `config` is the running one with the reloadable changes.
+def plan_reload(running: Config, read: Config) -> tuple[Config, tuple[str, ...], tuple[str, ...]]:
+    """Return the running config with the changes that take effect now, and the names of the keys that differ.
 
-    `applied` and `waiting` name the keys that differ.
+    First those that change now, then those that wait for the next start.
     """
-
-    config: Config
-    applied: tuple[str, ...]
-    waiting: tuple[str, ...]
-
-
-def plan_reload(running: Config, read: Config) -> Reload:
-    """Compare two configs: which keys change now, and which at the next start."""
     differing = [
         f"{section}.{declared.name}"
         for section in SECTIONS
@@ -102,7 +93,7 @@ def plan_reload(running: Config, read: Config) -> Reload:
         waiting.append("downloads")
     if running.servers != read.servers:
         waiting.append("game.server")
-    return Reload(_with_keys(running, read, applied), applied, tuple(waiting))
+    return _with_keys(running, read, applied), applied, tuple(waiting)
 
 
 def _with_keys(running: Config, read: Config, names: tuple[str, ...]) -> Config:
@@ -149,11 +140,12 @@ class Reloader:
                 log.error("the config was not reloaded: %s", describe_exception(error))
 
     def _reload(self, read: Config) -> None:
-        before, reload = self._running, plan_reload(self._running, read)
-        self._apply_config(reload.config)
-        self._running = reload.config
-        log.info("the config was reloaded: %s", ", ".join(reload.applied) or "nothing has changed")
-        self._pending_restart.set("the companion's config", reload.waiting, is_requested=True)
+        before = self._running
+        config, applied, waiting = plan_reload(before, read)
+        self._apply_config(config)
+        self._running = config
+        log.info("the config was reloaded: %s", ", ".join(applied) or "nothing has changed")
+        self._pending_restart.set("the companion's config", waiting, is_requested=True)
         for warning in read.warnings:
             if warning not in before.warnings:
                 log.warning(warning)

@@ -8,7 +8,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from regsvc.core.exceptions import StartupError
@@ -20,53 +20,42 @@ class StateInUse(StartupError):
     """Another process uses this state directory; `str()` says what to do."""
 
 
-@contextmanager
-def shared_state_lock(state_dir: Path) -> Iterator[None]:
+def shared_state_lock(state_dir: Path) -> AbstractContextManager[None]:
     """Hold the lock as a daemon does; there may be several. Raises `StateInUse` during a migration or restore."""
-    descriptor = _acquire(
+    return _hold(
         state_dir,
         fcntl.LOCK_SH,
         f"`companion migrate --to` or `companion restore` is running for {state_dir}: start again when it is done.",
     )
-    try:
-        yield
-    finally:
-        _release(descriptor)
 
 
-@contextmanager
-def exclusive_state_lock(state_dir: Path) -> Iterator[None]:
+def exclusive_state_lock(state_dir: Path) -> AbstractContextManager[None]:
     """Hold the lock alone. Raises `StateInUse` while a daemon, a migration or a restore is running."""
-    descriptor = _acquire(
+    return _hold(
         state_dir,
         fcntl.LOCK_EX,
         f"A daemon is running for {state_dir}: stop it first (systemctl stop companion), nothing may be written "
         "meanwhile.",
     )
-    try:
-        yield
-    finally:
-        _release(descriptor)
 
 
-def _release(descriptor: int | None) -> None:
-    if descriptor is not None:
-        os.close(descriptor)
-
-
-def _acquire(state_dir: Path, kind: int, message: str) -> int | None:
-    """Return the descriptor that holds the lock until it is closed; None if there is no directory to lock."""
+@contextmanager
+def _hold(state_dir: Path, kind: int, message: str) -> Iterator[None]:
+    """Hold the lock, if there is a directory to lock. Raises `StateInUse` with this message."""
     try:
         descriptor = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         log.warning("%s cannot be locked: %s", state_dir, error.strerror)
-        return None
+        yield
+        return
     try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            os.close(descriptor)
-            raise StateInUse(message) from None
-        # a network file system may not support locks on directories
-        log.warning("%s cannot be locked (%s): a running daemon would go unnoticed", state_dir, error.strerror)
-    return descriptor
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise StateInUse(message) from None
+            # a network file system may not support locks on directories
+            log.warning("%s cannot be locked (%s): a running daemon would go unnoticed", state_dir, error.strerror)
+        yield
+    finally:
+        os.close(descriptor)

@@ -5,7 +5,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -48,10 +48,6 @@ class PublishedVersion:
     page: str | None
 
 
-class FeedError(Exception):
-    """The feed does not answer, or not with anything usable; `str()` is a short reason for the log."""
-
-
 class UpdateFeed:
     """Client for one release feed. Repeated requests are conditional (ETag)."""
 
@@ -63,17 +59,14 @@ class UpdateFeed:
         self._published: PublishedVersion | None = None
 
     async def fetch(self) -> PublishedVersion:
-        """Return the published version. Any problem is raised as `FeedError`."""
+        """Return the published version. Raises `NoResponse`, also for an answer that is not usable."""
         headers = {"Accept": "application/json"} | ({} if self._etag is None else {"If-None-Match": self._etag})
-        try:
-            with HttpClient(self._timeout, max_body=MAX_ANSWER_BYTES) as client:
-                response = await client.get(self._address, headers, max_redirects=MAX_REDIRECTS)
-        except NoResponse as error:
-            raise FeedError(str(error)) from error
+        with HttpClient(self._timeout, max_body=MAX_ANSWER_BYTES) as client:
+            response = await client.get(self._address, headers, max_redirects=MAX_REDIRECTS)
         if response.status == _NOT_MODIFIED and self._published is not None:
             return self._published
         if response.status != _OK:
-            raise FeedError(f"the feed answered with status {response.status}")
+            raise NoResponse(f"the feed answered with status {response.status}")
         published = _read(response.body)
         self._published, self._etag = published, response.headers.get("Etag")
         return published
@@ -83,10 +76,10 @@ def _read(body: bytes) -> PublishedVersion:
     try:
         data: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise FeedError("the answer is not JSON") from error
+        raise NoResponse("the answer is not JSON") from error
     version = data.get("tag_name") if isinstance(data, dict) else None
     if not isinstance(version, str) or find_version(version) is None:
-        raise FeedError("the answer names no version")
+        raise NoResponse("the answer names no version")
     return PublishedVersion(version.strip().removeprefix("v").removeprefix("V"), _page(data.get("html_url")))
 
 
@@ -96,19 +89,8 @@ def _page(address: object) -> str | None:
     return address if isinstance(address, str) and is_usable and len(address) <= _MAX_URL_LENGTH else None
 
 
-@dataclass(frozen=True)
-class LatestVersions:
-    """The last answers of the feeds; a product without an entry is unknown. `checked_at` None: no check yet."""
-
-    published: Mapping[Product, PublishedVersion] = field(default_factory=dict)
-    checked_at: datetime | None = None
-
-
 class Updates:
-    """Update checks, with the feeds' last answers.
-
-    Use on the event loop only. Does nothing without feeds.
-    """
+    """Update checks, with the feeds' last answers. Use on the event loop only. Does nothing without feeds."""
 
     def __init__(self, feeds: Mapping[Product, UpdateFeed], every: timedelta, now: Clock) -> None:
         """`every`: the time between two checks."""
@@ -117,7 +99,9 @@ class Updates:
         self._now = now
         self._due_at: datetime | None = None
         self._failures = 0
-        self.latest = LatestVersions()
+        self.published: Mapping[Product, PublishedVersion] = {}
+        """The last answers; a product without an entry is unknown."""
+        self.checked_at: datetime | None = None
 
     @property
     def is_enabled(self) -> bool:
@@ -131,16 +115,17 @@ class Updates:
     async def check(self) -> dict[Product, str]:
         """Check the feeds now. Return the reason for each that failed; its last answer is kept."""
         failures: dict[Product, str] = {}
-        published = dict(self.latest.published)
+        published = dict(self.published)
         for product, feed in self._feeds.items():
             try:
                 published[product] = await feed.fetch()
-            except FeedError as error:
+            except NoResponse as error:
                 failures[product] = str(error)
                 log.debug("cannot check for a new version of the %s: %s", product, error)
         moment = self._now()
-        checked_at = self.latest.checked_at if len(failures) == len(self._feeds) else moment
-        self.latest = LatestVersions(published, checked_at)
+        self.published = published
+        if len(failures) < len(self._feeds):
+            self.checked_at = moment
         self._failures = self._failures + 1 if failures else 0
         self._due_at = moment + self._next_delay()
         return failures

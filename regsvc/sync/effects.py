@@ -12,7 +12,7 @@ from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows, update_rows
 from regsvc.database.models import OPEN, PROVISION, Player, PluginState, Session, User
-from regsvc.notifications.rcon.queue import Cause, RconQueue
+from regsvc.notifications.rcon import Cause, RconQueue
 from regsvc.sync.actions import Conflict
 from regsvc.sync.records import NO_INTENT, Account, SyncRecord, UserRecord
 

@@ -1,7 +1,7 @@
 """Cases, which steps are applied to, and the services that steps act on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Generic, Literal, TypeVar
 
 from peewee import Database
@@ -9,7 +9,7 @@ from peewee import Database
 from plugin_bridge.authme.players import PlayerRow, Players, RowWrite, WriteResult
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
-from regsvc.notifications.rcon.queue import NoRconQueue, RconQueue
+from regsvc.notifications.rcon import RconQueue
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import NOTHING, Effects
 from regsvc.sync.records import Account, UserRecord
@@ -32,8 +32,8 @@ class StepContext:
     transitions: Transitions
     audit: Audit
     now: Clock
-    find_uuid: Callable[[str], str | None] = lambda name: None
-    console: RconQueue = field(default_factory=NoRconQueue)
+    find_uuid: Callable[[str], str | None]
+    console: RconQueue
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from plugin_bridge.authme.players import (
 )
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED, Player
-from regsvc.notifications.rcon.queue import Cause
+from regsvc.notifications.rcon import Cause
 from regsvc.sync import actions
 from regsvc.sync.effects import NO_PASSWORD, NOTHING, AuditNote, Effects, state_effects
 from regsvc.sync.merge import claim_unverified, find_real_email

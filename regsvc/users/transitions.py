@@ -17,9 +17,9 @@ from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
 from regsvc.database.prepared import prepare_insert
-from regsvc.notifications.mail.queue import MailQueue
-from regsvc.notifications.rcon.queue import RconQueue
-from regsvc.notifications.webhook.queue import Event, WebhookQueue
+from regsvc.notifications.mail.queue import MailQueue, UserMail
+from regsvc.notifications.rcon import RconQueue
+from regsvc.notifications.webhook import Event, WebhookQueue
 
 DELETED: Final = "deleted"
 """Stands for the status of a deleted user in webhook calls."""
@@ -248,7 +248,7 @@ class Transitions:
 
     def acknowledge(self, user: User) -> None:
         """Mail the receipt of a registration that waits for review."""
-        self._mail_queue.send_received(user)
+        self._mail_queue.send(user, "received")
 
     def record_deletions(self, keys: Sequence[str]) -> None:
         """Record and announce the deletion of users with SQL."""
@@ -315,7 +315,9 @@ class Transitions:
                     decision.ban_expires_at,
                 )
             for decision in mailed:
-                self._enqueue_mail(decision, review_ids[decision.user.id])
+                mail = _mail_of(decision)
+                review_id = None if mail == "password_link" else review_ids[decision.user.id]
+                self._mail_queue.send(decision.user, mail, review_id)
         self._enqueue_commands(decisions)
 
     def _enqueue_commands(self, decisions: Sequence[_Decision]) -> None:
@@ -323,29 +325,29 @@ class Transitions:
         by_name: dict[str, list[_Decision]] = defaultdict(list)
         for decision in decisions:
             by_name[decision.name].append(decision)
-        self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
-        self._console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
-        deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
-        banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
-        self._console.on_deletions(deleted, banned)
+        for name, group in by_name.items():
+            user_ids: dict[str, int | None] = {decision.user.username: decision.user.id for decision in group}
+            if name == "ban":
+                self._console.on_bans([decision.user for decision in group if decision.before != BANNED])
+            elif name == "unban":
+                self._console.on_unbans(user_ids)
+            elif name == "delete":
+                banned = [decision.user.username for decision in group if decision.before == BANNED]
+                self._console.on_deletions(user_ids, banned)
 
-    def _enqueue_mail(self, decision: _Decision, review_id: int) -> None:
-        name, user = decision.name, decision.user
-        if decision.details.sends_link and decision.before == APPROVED:
-            self._mail_queue.send_password_link(user)
-        elif name == "approve":
-            sends_link = decision.details.sends_link or needs_password(user)
-            self._mail_queue.send_approved(user, review_id, needs_password=sends_link)
-        elif name == "reject":
-            self._mail_queue.send_rejected(user, review_id)
-        elif name == "ban":
-            self._mail_queue.send_banned(user, review_id)
-        elif name == "unban" and decision.details.is_on_time:
-            self._mail_queue.send_ban_ended(user, review_id)
-        elif name == "unban":
-            self._mail_queue.send_unbanned(user, review_id)
-        elif name == "delete":
-            self._mail_queue.send_deleted(user, review_id)
+
+def _mail_of(decision: _Decision) -> UserMail:
+    """Return the mail that tells the user of this decision."""
+    user, sends_link = decision.user, decision.details.sends_link
+    if sends_link and decision.before == APPROVED:
+        return "password_link"
+    if decision.name == "approve" and (sends_link or needs_password(user)):
+        return "approved_set_password"
+    if decision.name == "unban" and decision.details.is_on_time:
+        return "ban_ended" if user.status == APPROVED else "ban_ended_unapproved"
+    event = TRANSITIONS[decision.name].event
+    assert event != "registered", "a registration is no decision"
+    return event
 
 
 def needs_password(user: User) -> bool:

@@ -77,15 +77,19 @@ class ReadOnlyHandler(BaseHandler):
             html = gzip.compress(html, compresslevel=6, mtime=0)
         self.finish(html)
 
-    def write_error(self, status_code: int, **_kwargs: Any) -> None:
-        refusal = self._refusal_for(status_code)
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        refusal = self._refusal_for(status_code, kwargs.get("exc_info"))
+        self.set_status(refusal.category)
         if isinstance(refusal, MethodNotAllowed):
             self.set_header("Allow", ", ".join(refusal.allowed))
-        self.set_status(refusal.category)
+        if refusal.retry_after is not None:
+            self.set_header("Retry-After", str(refusal.retry_after))
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(self.services.translations.refusal(refusal, self.language) + "\n")
 
-    def _refusal_for(self, status_code: int) -> Refusal:
+    def _refusal_for(self, status_code: int, exc_info: Any) -> Refusal:
+        if exc_info and isinstance(exc_info[1], Refusal):
+            return exc_info[1]
         if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             return MethodNotAllowed(["GET", "HEAD"])
         if status_code < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado rejects a form it cannot parse

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher
-from tornado.template import Template
 
 from regsvc.api.handlers.chat import LINKED, PATH, WAITING
 from regsvc.api.handlers.config import public_config
@@ -111,14 +110,14 @@ _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 class LayoutHandler(ReadOnlyHandler):
     """Base of all pages, which share one layout."""
 
-    def render_page(self, template: Template, page: WebPage, style: Asset, title: str, **values: object) -> None:
-        """Render a template that extends the layout and send it; `values` are those of the template itself."""
+    def render_page(self, page: WebPage, title: str, **values: object) -> None:
+        """Render the page's template, which extends the layout, and send it; `values` are those of the template."""
         config, language = self.services.config, self.language
         worker = _CAPTCHA_WORKER.path if page.asks_captchas and config.captcha.without_picture else None
         policy = content_security_policy(image_sources(config), has_worker=worker is not None)
         self.set_header("Content-Security-Policy", policy)
         is_public = page.is_in_menu or page is _HOME
-        html = template.generate(
+        html = load_template(page.template).generate(
             language=language,
             host=config.server,
             theme_color=accent_of(config).light,
@@ -134,7 +133,7 @@ class LayoutHandler(ReadOnlyHandler):
             menu=_MENU if page.is_for_players and config.http.web_root is None else (),
             menu_word=lambda entry: self._text(f"{entry.section}.menu"),
             common=lambda key: self._text(f"page.common.{key}"),
-            style=style.path,
+            style=load_style(page.name).path,
             captcha_worker=worker,
             word=lambda key: self._text(f"{page.section}.{key}"),
             title=title,
@@ -156,8 +155,8 @@ class LayoutHandler(ReadOnlyHandler):
 class PageHandler(LayoutHandler):
     """Handler for a page whose content is drawn by a script."""
 
-    def initialize(self, page: WebPage, template: Template, style: Asset, script: Asset) -> None:
-        self._page, self._template, self._style, self._script = page, template, style, script
+    def initialize(self, page: WebPage) -> None:
+        self._page = page
 
     @property
     def languages(self) -> list[str]:
@@ -173,11 +172,9 @@ class PageHandler(LayoutHandler):
             reasons = translations.section("reason", self.language)
             texts |= {f"reason.{code}": words for code, words in reasons.items()}
         self.render_page(
-            self._template,
             self._page,
-            self._style,
             title=texts["title"],
-            script=self._script.path,
+            script=load_script(self._page.name).path,
             texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
             languages=" ".join(self.languages),
             is_open=self.services.config.registration.open,
@@ -190,10 +187,9 @@ def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:
     rules: list[tuple[Any, ...]] = []
     assets: list[Asset] = []
     for page in pages:
-        style, script = load_style(page.name), load_script(page.name)
-        arguments = {"page": page, "template": load_template(page.template), "style": style, "script": script}
-        rules.append((re.escape(page.path), PageHandler, arguments))
-        assets += [style, script, *([_CAPTCHA_WORKER] if page.asks_captchas else [])]
+        load_template(page.template)  # kept from now on, like the assets
+        rules.append((re.escape(page.path), PageHandler, {"page": page}))
+        assets += [load_style(page.name), load_script(page.name), *([_CAPTCHA_WORKER] if page.asks_captchas else [])]
     return rules + asset_rules(*assets)
 
 
@@ -202,14 +198,8 @@ class NotFoundHandler(LayoutHandler):
 
     def get(self) -> None:
         self.set_status(HTTPStatus.NOT_FOUND)
-        self.render_page(
-            load_template("not-found.html"),
-            _NOT_FOUND,
-            _NOT_FOUND_STYLE,
-            title=self._text("page.not_found.title"),
-            advice=self._text("page.not_found.advice"),
-            go_on=self._text("page.not_found.go_on"),
-        )
+        words = {key: self._text(f"{_NOT_FOUND.section}.{key}") for key in ("title", "advice", "go_on")}
+        self.render_page(_NOT_FOUND, **words)
 
 
 class _WantedAsPage(Matcher):
@@ -220,8 +210,7 @@ class _WantedAsPage(Matcher):
         return {} if is_wanted and not re.match(r"/api(?:/|$)", request.path or "") else None
 
 
-_NOT_FOUND: Final = WebPage("", "not-found")
-_NOT_FOUND_STYLE: Final = load_style(_NOT_FOUND.name)
+_NOT_FOUND: Final = WebPage("", "not-found", template="not-found.html")
 
 PAGES: Final = [*page_rules(page for page in PAGE_TABLE if page.is_mailed), *BRANDING]
 """Tornado's rules for the pages that exist on every host."""
@@ -255,9 +244,7 @@ class ChatLinkedHandler(LayoutHandler):
         outcome = self.get_query_argument("outcome", "")
         has_reason = outcome in _REASONS
         self.render_page(
-            _TEMPLATE,
-            _PAGE,
-            _STYLE,
+            _CHAT_LINKED,
             title=self._word(outcome if outcome in (LINKED, WAITING) else "failed"),
             reason=self._text(_REASONS[outcome]) if has_reason else "",
             advice=self._word(_ADVICE.get(outcome, "advice_failed")),
@@ -266,12 +253,13 @@ class ChatLinkedHandler(LayoutHandler):
         )
 
     def _word(self, key: str) -> str:
-        return self._text(f"{_PAGE.section}.{key}")
+        return self._text(f"{_CHAT_LINKED.section}.{key}")
 
 
-_PAGE: Final = WebPage(PATH, "chat-linked", is_for_players=False)
-_TEMPLATE: Final = load_template("chat-linked.html")
-_STYLE: Final = load_style(_PAGE.name)
+_CHAT_LINKED: Final = WebPage(PATH, "chat-linked", is_for_players=False, template="chat-linked.html")
 
-CHAT_PAGE: Final[list[tuple[Any, ...]]] = [(re.escape(PATH), ChatLinkedHandler), *asset_rules(_STYLE)]
+CHAT_PAGE: Final[list[tuple[Any, ...]]] = [
+    (re.escape(PATH), ChatLinkedHandler),
+    *asset_rules(load_style(_CHAT_LINKED.name)),
+]
 """Tornado's rules for the page and its style sheet."""

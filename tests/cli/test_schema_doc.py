@@ -155,8 +155,8 @@ def test_query_undelivered_mails(services: ServiceHarness, ask: Ask) -> None:
     OutboxEntry.delete().where(OutboxEntry.template == "received").execute()
     outbox = services.app.outbox
     alice, bob = outbox.claim_due(2)
-    outbox.mark_sent(alice.id)
-    outbox.mark_failed(bob, "550 no such mailbox", is_final=True)
+    outbox.record_sent(alice)
+    outbox.record_failure(bob, "550 no such mailbox", is_final=True)
     mails = ask("undelivered_mails")
     assert [(row["recipient"], row["state"]) for row in mails] == [
         ("bob@example.org", "failed"),

@@ -206,11 +206,11 @@ def test_the_outbox_tells_what_became_of_each_mail(services: ServiceHarness) -> 
     services.decide("reject", "Alice")
     services.decide("approve", "Alice")
     services.decide("ban", "Alice")
-    outbox.mark_dropped(outbox.claim_due(1)[0].id, "the code has expired")
-    outbox.mark_dropped(outbox.claim_due(1)[0].id, "the registration was reviewed meanwhile")
-    outbox.mark_sent(outbox.claim_due(1)[0].id)
-    outbox.mark_failed(outbox.claim_due(1)[0], "550 no such mailbox", is_final=True)
-    outbox.mark_failed(outbox.claim_due(1)[0], "450 try again", is_final=False)
+    outbox.drop(outbox.claim_due(1)[0], "the code has expired")
+    outbox.drop(outbox.claim_due(1)[0], "the registration was reviewed meanwhile")
+    outbox.record_sent(outbox.claim_due(1)[0])
+    outbox.record_failure(outbox.claim_due(1)[0], "550 no such mailbox", is_final=True)
+    outbox.record_failure(outbox.claim_due(1)[0], "450 try again", is_final=False)
     rows = services.ours.query("SELECT * FROM regsvc_v_outbox ORDER BY id")
     assert [row["state"] for row in rows] == ["dropped", "dropped", "sent", "failed", "waiting"]
     assert [row["template"] for row in rows] == ["verification_code", "received", "rejected", "approved", "banned"]

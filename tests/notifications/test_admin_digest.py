@@ -9,7 +9,7 @@ import pytest
 from regsvc.app.app import App
 from regsvc.config.sections import ConfigError
 from regsvc.database.models import OutboxEntry
-from regsvc.notifications.mail.renderer import NothingToSend
+from regsvc.notifications.delivery import Drop
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
@@ -191,7 +191,7 @@ def test_a_review_meanwhile_makes_it_pointless(services: ServiceHarness) -> None
     services.register("Alice")
     tick(services.app)
     services.decide("approve", "Alice")
-    with pytest.raises(NothingToSend, match="no user awaits review any more"):
+    with pytest.raises(Drop, match="no user awaits review any more"):
         read_digest(services)
 
 

@@ -194,14 +194,15 @@ def test_a_database_that_is_away_for_a_moment_delays_a_mail_by_no_claim_and_repe
 ) -> None:
     """The harness's clock stands still, so that no claim ends."""
     monkeypatch.setattr(delivery, "_DATABASE_POLL_INTERVAL", timedelta(milliseconds=20))
-    does_step, outages = getattr(mail_harness.store, step), iter([DatabaseUnavailable()] * 3)
+    part: object = mail_harness.renderer if step == "render" else mail_harness.outbox
+    does_step, outages = getattr(part, step), iter([DatabaseUnavailable()] * 3)
 
     def be_away_at_first(message: OutboxMessage) -> object:
         for outage in outages:
             raise outage
         return does_step(message)
 
-    monkeypatch.setattr(mail_harness.store, step, be_away_at_first)
+    monkeypatch.setattr(part, step, be_away_at_first)
     mail_harness.ask_for_code()
 
     async def story() -> None:
@@ -223,7 +224,7 @@ def test_a_stop_during_an_outage_repeats_no_mail(
 ) -> None:
     pause = timedelta(milliseconds=20) if is_back_in_time else timedelta(seconds=WAIT)
     monkeypatch.setattr(delivery, "_DATABASE_POLL_INTERVAL", pause)
-    record_sent, is_away, is_back = mail_harness.store.record_sent, Event(), Event()
+    record_sent, is_away, is_back = mail_harness.outbox.record_sent, Event(), Event()
 
     def be_away_at_first(message: OutboxMessage) -> None:
         is_away.set()
@@ -231,7 +232,7 @@ def test_a_stop_during_an_outage_repeats_no_mail(
             raise DatabaseUnavailable
         record_sent(message)
 
-    monkeypatch.setattr(mail_harness.store, "record_sent", be_away_at_first)
+    monkeypatch.setattr(mail_harness.outbox, "record_sent", be_away_at_first)
     mail_harness.ask_for_code()
 
     async def story() -> None:
@@ -332,8 +333,8 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
 def test_an_unknown_address_gets_no_mail(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:
-    mail_harness.mail_queue.send_reset_password(BOB, "en", None)
-    mail_harness.mail_queue.send_reset_password(ALICE, "en", alice.id)
+    mail_harness.mail_queue.send_to(BOB, "en", "reset_password", user_id=None)
+    mail_harness.mail_queue.send_to(ALICE, "en", "reset_password", user_id=alice.id)
 
     async def story() -> None:
         async with delivering(mail_harness, our_database, WatchedBackend(smtp)):

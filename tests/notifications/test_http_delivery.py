@@ -10,8 +10,7 @@ from peewee import Database
 
 from regsvc.core.email_address import parse_email
 from regsvc.database.models import OutboxEntry
-from regsvc.notifications.mail.http_backend import HttpBackend
-from regsvc.notifications.mail.http_services import Brevo, Resend
+from regsvc.notifications.mail.http_backend import Brevo, HttpBackend, Resend
 from tests.support.mail_parts import MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.mail_service import DOMAIN, KEY, Answered, MailService

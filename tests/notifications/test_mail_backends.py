@@ -16,6 +16,7 @@ import pytest
 from plugin_bridge.authme.config import MailAccount
 from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.backends import (
     FolderBackend,
     LogBackend,
@@ -25,12 +26,7 @@ from regsvc.notifications.mail.backends import (
     SmtpBackend,
     make_mail_backend,
 )
-from regsvc.notifications.mail.http_backend import (
-    MailBackend,
-    MailServerUnavailable,
-    PermanentMailFailure,
-    TemporaryMailFailure,
-)
+from regsvc.notifications.mail.transport import MailBackend
 from tests.support.certificate import Certificate
 from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
@@ -98,26 +94,26 @@ def test_addresses_of_all_kinds_are_reached(smtp: MailServer, recipient: str) ->
 
 def test_no_such_mailbox_is_final(smtp: MailServer) -> None:
     smtp.refuse("Alice@example.org")
-    with pytest.raises(PermanentMailFailure, match=r"550 5\.1\.1 No such mailbox"):
+    with pytest.raises(PermanentFailure, match=r"550 5\.1\.1 No such mailbox"):
         send(plain(smtp))
 
 
 def test_a_server_may_ask_to_come_again(smtp: MailServer) -> None:
     smtp.postpone("Alice@example.org", times=1)
-    with pytest.raises(TemporaryMailFailure, match="451"):
+    with pytest.raises(TemporaryFailure, match="451"):
         send(plain(smtp))
     send(plain(smtp))
     assert len(smtp.letters) == 1
 
 
 def test_a_closed_port_is_an_outage() -> None:
-    with pytest.raises(MailServerUnavailable):
+    with pytest.raises(TransportUnavailable):
         send(SmtpBackend(SENDER, SmtpAccount("127.0.0.1", free_port(), "none")))
 
 
 def test_a_wrong_password_is_an_outage_until_it_is_corrected(secure_smtp: MailServer, certificate: Certificate) -> None:
     async def story() -> None:
-        with pytest.raises(MailServerUnavailable, match="535") as away:
+        with pytest.raises(TransportUnavailable, match="535") as away:
             await secure(secure_smtp, certificate, password="battery staple").send(letter(), ALICE)
         assert "battery" not in str(away.value)
         await secure(secure_smtp, certificate).send(letter(), ALICE)
@@ -128,13 +124,13 @@ def test_a_wrong_password_is_an_outage_until_it_is_corrected(secure_smtp: MailSe
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_it_never_goes_out_in_clear_where_it_must_not(smtp: MailServer, security: Security) -> None:
-    with pytest.raises(MailServerUnavailable):
+    with pytest.raises(TransportUnavailable):
         send(SmtpBackend(SENDER, SmtpAccount(smtp.host, smtp.port, security)))
     assert not smtp.letters
 
 
 def test_a_certificate_nobody_vouches_for_is_an_outage(secure_smtp: MailServer) -> None:
-    with pytest.raises(MailServerUnavailable, match="certificate"):
+    with pytest.raises(TransportUnavailable, match="certificate"):
         send(SmtpBackend(SENDER, SmtpAccount(secure_smtp.host, secure_smtp.port, "starttls", *ACCOUNT)))
 
 
@@ -150,7 +146,7 @@ def test_a_server_that_hangs_up_in_the_middle_is_counted_against_the_mail() -> N
             port = server.sockets[0].getsockname()[1]
             await SmtpBackend(SENDER, SmtpAccount("127.0.0.1", port, "none")).send(letter(), ALICE)
 
-    with pytest.raises(TemporaryMailFailure):
+    with pytest.raises(TemporaryFailure):
         asyncio.run(try_it())
 
 
@@ -170,7 +166,7 @@ def test_a_folder_keeps_it_for_us_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_an_outage(tmp_path: Path) -> None:
     (tmp_path / "mail").write_text("a file stands where the folder should be")
-    with pytest.raises(MailServerUnavailable):
+    with pytest.raises(TransportUnavailable):
         send(FolderBackend(SENDER, tmp_path / "mail"))
 
 
@@ -184,7 +180,7 @@ def test_the_log_shows_all_of_it(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_no_mail_takes_nothing() -> None:
     assert not NoMailBackend().is_available
-    with pytest.raises(MailServerUnavailable):
+    with pytest.raises(TransportUnavailable):
         send(NoMailBackend())
 
 

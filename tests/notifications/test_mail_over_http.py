@@ -14,14 +14,12 @@ from regsvc.config.loader import load_config
 from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import MAIL_PLACEHOLDERS
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.http_backend import (
-    MailBackend,
-    MailServerUnavailable,
-    PermanentMailFailure,
-    TemporaryMailFailure,
     make_mail_service,
 )
+from regsvc.notifications.mail.transport import MailBackend
 from tests.support.certificate import Certificate
 from tests.support.peers.mail_service import DOMAIN, KEY, SENDING_KEY, Answered, MailService
 from tests.support.ports import free_port
@@ -176,7 +174,7 @@ def test_no_text_leaves_its_field(serve: Serve, body: str) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_an_address_that_could_be_read_as_two_is_refused(serve: Serve, provider: str) -> None:
     service = serve(provider)
-    with pytest.raises(PermanentMailFailure, match="quotes"):
+    with pytest.raises(PermanentFailure, match="quotes"):
         send(backend_of(service.config), parse_email('"x,eve@evil.example,y"@example.org'))
     assert service.requests == []
 
@@ -194,7 +192,7 @@ def test_no_key_of_the_config_adds_a_header(serve: Serve, key: str, value: str) 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_recipient_that_is_refused_is_final(serve: Serve, provider: str) -> None:
     service = serve(provider)
-    with pytest.raises(PermanentMailFailure, match="answers HTTP 4") as refused:
+    with pytest.raises(PermanentFailure, match="answers HTTP 4") as refused:
         send(backend_of(service.config), parse_email("nobody@example.org"))
     assert CODE not in str(refused.value)
 
@@ -203,7 +201,7 @@ def test_a_recipient_that_is_refused_is_final(serve: Serve, provider: str) -> No
 def test_a_wrong_key_holds_mails_back_and_is_told(serve: Serve, provider: str) -> None:
     service = serve(provider)
     wrong = backend_of(service.config, http_key="key-nobody-knows")
-    with pytest.raises(MailServerUnavailable, match=r"check mail\.http_key") as refused:
+    with pytest.raises(TransportUnavailable, match=r"check mail\.http_key") as refused:
         send(wrong)
     assert problem_of(wrong) == str(refused.value)
     assert "key-nobody-knows" not in str(refused.value) + repr(wrong)
@@ -214,9 +212,9 @@ def test_resend_may_call_a_wrong_key_a_bad_request(serve: Serve) -> None:
     resend = serve("resend")
     answer = {"statusCode": 400, "name": "validation_error", "message": "API key is invalid"}
     resend.answer(Answered(400, answer), Answered(400, {**answer, "message": "The `to` field is invalid"}))
-    with pytest.raises(MailServerUnavailable, match=r"check mail\.http_key"):
+    with pytest.raises(TransportUnavailable, match=r"check mail\.http_key"):
         send(backend_of(resend.config))
-    with pytest.raises(PermanentMailFailure):
+    with pytest.raises(PermanentFailure):
         send(backend_of(resend.config))
 
 
@@ -225,7 +223,7 @@ def test_resend_may_call_a_wrong_key_a_bad_request(serve: Serve) -> None:
 def test_what_passes_is_tried_again(serve: Serve, provider: str, status: int) -> None:
     service = serve(provider)
     service.answer(Answered(status, {"message": CODE}, {"Retry-After": "90"}))
-    with pytest.raises(TemporaryMailFailure, match=str(status)) as later:
+    with pytest.raises(TemporaryFailure, match=str(status)) as later:
         send(backend_of(service.config))
     assert later.value.retry_after == timedelta(seconds=90)
     assert CODE not in str(later.value)
@@ -239,7 +237,7 @@ def test_what_passes_is_tried_again(serve: Serve, provider: str, status: int) ->
 def test_a_limit_of_the_account_costs_no_attempt(serve: Serve, provider: str, header: str) -> None:
     service = serve(provider)
     service.answer(Answered(429, {"name": "daily_quota_exceeded"}, {header: "45"}))
-    with pytest.raises(MailServerUnavailable, match="a limit of the account is reached") as later:
+    with pytest.raises(TransportUnavailable, match="a limit of the account is reached") as later:
         send(backend_of(service.config))
     assert later.value.retry_after == timedelta(seconds=45)
 
@@ -256,7 +254,7 @@ def test_a_limit_of_the_account_costs_no_attempt(serve: Serve, provider: str, he
 def test_what_every_mail_would_hear_costs_no_mail(serve: Serve, status: int, advice: str) -> None:
     service = serve("generic")
     service.answer(Answered(status, headers={"Location": service.url}))
-    with pytest.raises(MailServerUnavailable) as away:
+    with pytest.raises(TransportUnavailable) as away:
         send(generic_of(service))
     assert str(away.value).endswith(advice)
     assert len(service.requests) == 1, "redirects are not followed"
@@ -269,7 +267,7 @@ def test_what_every_mail_would_hear_costs_no_mail(serve: Serve, status: int, adv
 def test_a_mail_whose_answer_was_lost_is_not_sent_twice(serve: Serve, provider: str) -> None:
     service = serve(provider)
     service.lose_next_answer()
-    with pytest.raises(TemporaryMailFailure, match="closed without an answer"):
+    with pytest.raises(TemporaryFailure, match="closed without an answer"):
         send(backend_of(service.config))
     send(backend_of(service.config))
     assert len(service.requests) == 2
@@ -288,7 +286,7 @@ def test_the_status_decides_however_long_the_answer_is(serve: Serve) -> None:
 def test_a_service_that_is_away_is_an_outage() -> None:
     config = {"backend": "http", "http_provider": "resend", "http_key": KEY, "sender": "a@b.org"}
     closed = backend_of(config, http_url=f"http://127.0.0.1:{free_port()}/emails", http_allow_private=True)
-    with pytest.raises(MailServerUnavailable, match="cannot be reached: ConnectionRefusedError"):
+    with pytest.raises(TransportUnavailable, match="cannot be reached: ConnectionRefusedError"):
         send(closed)
     assert "check mail.http_url" in problem_of(closed)
 
@@ -301,7 +299,7 @@ def test_a_private_address_is_refused(serve: Serve, host: str) -> None:
     resend = serve("resend")
     url = f"http://{host}:{resend.port}/emails"
     backend = backend_of(resend.config, http_url=url, http_allow_private=False)
-    with pytest.raises(MailServerUnavailable, match=r"no public address; see mail\.http_allow_private"):
+    with pytest.raises(TransportUnavailable, match=r"no public address; see mail\.http_allow_private"):
         send(backend)
     assert "see mail.http_allow_private" in problem_of(backend)
     assert resend.requests == []
@@ -309,7 +307,7 @@ def test_a_private_address_is_refused(serve: Serve, host: str) -> None:
 
 def test_a_certificate_is_verified(serve: Serve, certificate: Certificate) -> None:
     resend = serve("resend", certificate.server_context())
-    with pytest.raises(MailServerUnavailable, match="certificate is not valid: self-signed"):
+    with pytest.raises(TransportUnavailable, match="certificate is not valid: self-signed"):
         send(backend_of(resend.config))
     assert resend.requests == []
     send(backend_of(resend.config, ca_file=str(certificate.certificate_file)))

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from regsvc.notifications.mail.backends import NoMailBackend, Security, SmtpAccount, SmtpBackend, explain_failure
-from regsvc.notifications.mail.http_backend import MailBackend
+from regsvc.notifications.mail.transport import MailBackend
 from tests.support.certificate import Certificate
 from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port

@@ -66,7 +66,7 @@ def test_each_recipient_gets_one_mail_at_a_time_and_in_order(outbox: Outbox) -> 
     first, bobs = outbox.claim_due(10)
     assert (first.template, bobs.template) == ("rejected", "banned")
     assert outbox.claim_due(10) == []
-    outbox.mark_sent(first.id)
+    outbox.record_sent(first)
     [second] = outbox.claim_due(10)
     assert second.template == "approved"
 
@@ -75,7 +75,7 @@ def test_a_mail_that_waits_for_its_next_attempt_holds_the_later_ones(outbox: Out
     outbox.put("rejected", ALICE, "en")
     outbox.put("approved", ALICE, "en")
     [first] = outbox.claim_due(10)
-    outbox.mark_failed(first, "451 later", is_final=False)
+    outbox.record_failure(first, "451 later", is_final=False)
     assert outbox.claim_due(10) == []
     clock.advance(minutes=1)
     [again] = outbox.claim_due(10)
@@ -111,7 +111,7 @@ def test_attempts_come_further_and_further_apart(our_database: Database, clock: 
     for attempt in range(1, 20):
         [mail] = outbox.claim_due(1)
         assert mail.attempts == attempt
-        outbox.mark_failed(mail, "451 later", is_final=False)
+        outbox.record_failure(mail, "451 later", is_final=False)
         waits.append(OutboxEntry.get().next_attempt_at - clock())
         clock.advance(seconds=waits[-1].total_seconds())
     assert timedelta(seconds=24) <= waits[0] <= timedelta(seconds=36)
@@ -126,7 +126,7 @@ def test_after_the_last_attempt_it_is_given_up_and_seen(
     outbox.put("approved", ALICE, "en")
     for attempt in range(3):
         [mail] = outbox.claim_due(1)
-        outbox.mark_failed(mail, f"451 not the {attempt}. time", is_final=False)
+        outbox.record_failure(mail, f"451 not the {attempt}. time", is_final=False)
         clock.advance(hours=1)
     assert outbox.claim_due(1) == []
     entry = OutboxEntry.get()
@@ -139,7 +139,7 @@ def test_after_the_last_attempt_it_is_given_up_and_seen(
 def test_a_final_answer_ends_it_at_once(outbox: Outbox) -> None:
     outbox.put("approved", ALICE, "en")
     [mail] = outbox.claim_due(1)
-    outbox.mark_failed(mail, "550 no such mailbox " + "x" * 1000, is_final=True)
+    outbox.record_failure(mail, "550 no such mailbox " + "x" * 1000, is_final=True)
     entry = OutboxEntry.get()
     assert entry.outcome == "failed"
     assert entry.last_error is not None
@@ -162,7 +162,7 @@ def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: ManualCloc
     outbox.put("approved", BOB, "en")
     assert outbox.backlog() == Backlog(2, promised_at)
     for mail in outbox.claim_due(10):
-        outbox.mark_sent(mail.id)
+        outbox.record_sent(mail)
     assert outbox.backlog() == Backlog(0, None)
 
 
@@ -170,7 +170,7 @@ def test_only_what_is_over_is_purged(outbox: Outbox, clock: ManualClock) -> None
     outbox.put("rejected", ALICE, "en")
     outbox.put("approved", BOB, "en")
     [mail] = outbox.claim_due(1)
-    outbox.mark_dropped(mail.id, "its code expired")
+    outbox.drop(mail, "its code expired")
     clock.advance(days=1)
     assert outbox.purge_done(clock()) == 1
     assert OutboxEntry.get().template == "approved"
@@ -180,8 +180,8 @@ def test_a_forgotten_password_writes_the_same_for_everybody(
     our_database: Database, clock: ManualClock, alice: User
 ) -> None:
     mail_harness = MailHarness(our_database, clock)
-    mail_harness.mail_queue.send_reset_password(ALICE, "en", alice.id)
-    mail_harness.mail_queue.send_reset_password(BOB, "en", None)
+    mail_harness.mail_queue.send_to(ALICE, "en", "reset_password", user_id=alice.id)
+    mail_harness.mail_queue.send_to(BOB, "en", "reset_password", user_id=None)
     known, unknown = rows_of(OutboxEntry)
     different = {name for name in known if known[name] != unknown[name]}
     assert different == {"id", "recipient", "recipient_key", "user_id"}
@@ -190,5 +190,5 @@ def test_a_forgotten_password_writes_the_same_for_everybody(
 def test_who_has_no_email_is_told_nothing(our_database: Database, clock: ManualClock, make_user: MakeUser) -> None:
     mail_harness = MailHarness(our_database, clock)
     carol = make_user("Carol", email=None)
-    mail_harness.mail_queue.send_rejected(carol, mail_harness.review(carol, "reject"))
+    mail_harness.mail_queue.send(carol, "rejected", mail_harness.review(carol, "reject"))
     assert OutboxEntry.select().count() == 0

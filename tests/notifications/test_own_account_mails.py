@@ -25,7 +25,7 @@ def delivered(mail_harness: MailHarness) -> str:
 def test_the_old_address_is_told_even_if_a_thief_deletes_the_account_next(
     mail_harness: MailHarness, alice: User
 ) -> None:
-    mail_harness.mail_queue.send_email_changed(alice)
+    mail_harness.mail_queue.send(alice, "email_changed")
     User.delete().execute()
     text = delivered(mail_harness)
     assert text.lower().startswith("alice@example.org\n")
@@ -34,7 +34,7 @@ def test_the_old_address_is_told_even_if_a_thief_deletes_the_account_next(
 
 
 def test_it_goes_to_the_address_there_was(mail_harness: MailHarness, alice: User) -> None:
-    mail_harness.mail_queue.send_email_changed(alice)
+    mail_harness.mail_queue.send(alice, "email_changed")
     User.update(email="new@example.org", email_key="new@example.org").execute()
     text = delivered(mail_harness)
     assert "Account: Alice" in text
@@ -42,13 +42,13 @@ def test_it_goes_to_the_address_there_was(mail_harness: MailHarness, alice: User
 
 
 def test_who_is_gone_is_told_by_the_name_he_had(mail_harness: MailHarness, alice: User) -> None:
-    mail_harness.mail_queue.send_account_deleted(alice, mail_harness.review(alice, "delete"))
+    mail_harness.mail_queue.send(alice, "account_deleted", mail_harness.review(alice, "delete"))
     User.delete().execute()
     assert "Hello Alice" in delivered(mail_harness)
 
 
 def test_without_an_address_nobody_is_told(mail_harness: MailHarness, make_user: MakeUser) -> None:
     bob = make_user("Bob", email=None)
-    mail_harness.mail_queue.send_email_changed(bob)
-    mail_harness.mail_queue.send_account_deleted(bob, mail_harness.review(bob, "delete"))
+    mail_harness.mail_queue.send(bob, "email_changed")
+    mail_harness.mail_queue.send(bob, "account_deleted", mail_harness.review(bob, "delete"))
     assert mail_harness.outbox.claim_due(5) == []

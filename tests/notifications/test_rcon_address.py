@@ -8,7 +8,7 @@ from plugin_bridge.server.files import PropertiesFile
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.loader import load_config
 from regsvc.config.sections import GameSection
-from regsvc.notifications.rcon import queue as address
+from regsvc.notifications.rcon import find_rcon_address
 
 ON = "enable-rcon=true\nrcon.port=25580\nrcon.password=secret\n"
 
@@ -20,7 +20,7 @@ def game_of(folder: Path, **keys: object) -> GameSection:
 
 def find(game: GameSection) -> RconAddress | None:
     properties = PropertiesFile(game.server_properties_path)
-    return address.find_rcon_address(game, properties.current)
+    return find_rcon_address(game, properties.current)
 
 
 def write(folder: Path, text: str) -> None:

@@ -101,7 +101,7 @@ def test_an_event_goes_with_its_cause(services: ServiceHarness, monkeypatch: pyt
     services.register("Alice")
     before = events()
     with monkeypatch.context() as broken:
-        broken.setattr(services.app.mail_queue, "send_approved", lambda *args, **kwargs: 1 / 0)
+        broken.setattr(services.app.mail_queue, "send", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             services.decide("approve", "Alice")
     assert (services.user("Alice").status, events()) == ("pending", before)

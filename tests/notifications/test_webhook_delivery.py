@@ -12,18 +12,12 @@ from typing import Any
 import pytest
 from peewee import Database
 
+from regsvc.config.sections import WebhookSection
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry
-from regsvc.notifications.delivery import DeliveryWorker
-from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore
-from regsvc.notifications.transport import Transport
-from regsvc.notifications.webhook.queue import WebhookQueue
-from regsvc.notifications.webhook.transport import (
-    WEBHOOK_RETRY_POLICY,
-    NoWebhookTransport,
-    WebhookRenderer,
-    WebhookTransport,
-)
+from regsvc.notifications.delivery import DeliveryWorker, Transport
+from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, WebhookTransport
 from tests.support.certificate import Certificate
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.webhook_receiver import PATH, Answer, WebhookReceiver
@@ -40,8 +34,8 @@ def receiver() -> Iterator[WebhookReceiver]:
     with_port.stop()
 
 
-class CountingStore(OutboxStore):
-    """A real store that counts the recorded attempts."""
+class CountingOutbox(Outbox):
+    """A real outbox that counts the recorded attempts."""
 
     recorded = 0
 
@@ -69,13 +63,12 @@ class WebhookHarness:
     def __init__(self, database: Database, clock: ManualClock) -> None:
         self._database = database
         self._clock = clock
-        self.outbox = Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY)
-        self.delivery_store = CountingStore(database, self.outbox)
+        self.outbox = CountingOutbox(clock, "webhook", WEBHOOK_RETRY_POLICY)
         self.webhook = WebhookQueue(self.outbox, "en", clock)
 
     def transport(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookTransport:
-        messages = WebhookRenderer(load_translations(), "Example Craft")
-        return WebhookTransport(url, secret, messages, self._clock, allows_private=allows_private)
+        config = WebhookSection(url, secret, allows_private)
+        return WebhookTransport(config, load_translations(), "Example Craft", self._clock)
 
     @asynccontextmanager
     async def delivering(self, transport: Transport) -> AsyncIterator["WatchedWorker"]:
@@ -83,7 +76,7 @@ class WebhookHarness:
         worker = WatchedWorker(self._database)
         delivery = DeliveryWorker(
             worker,
-            self.delivery_store,
+            self.outbox,
             transport,
             first_pause=timedelta(milliseconds=20),
             shutdown_timeout=timedelta(seconds=1),
@@ -100,11 +93,11 @@ class WebhookHarness:
 
     def attempt(self, transport: Transport) -> OutboxEntry:
         """Makes one attempt at what is due; returns the only entry afterwards."""
-        before = self.delivery_store.recorded
+        before = self.outbox.recorded
 
         async def story() -> None:
             async with self.delivering(transport) as worker:
-                await worker.until(lambda: self.delivery_store.recorded > before)
+                await worker.until(lambda: self.outbox.recorded > before)
 
         asyncio.run(story())
         return entry()
@@ -311,7 +304,7 @@ def test_after_a_day_it_is_given_up_and_seen(
 def test_a_receiver_that_never_answers_is_left_alone_after_a_while(
     store: WebhookHarness, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regsvc.notifications.webhook.transport._TIMEOUT", timedelta(milliseconds=300))
+    monkeypatch.setattr("regsvc.notifications.webhook._TIMEOUT", timedelta(milliseconds=300))
     receiver.hold()
     store.webhook.enqueue("registered", "Alice", "pending")
     waiting = store.attempt(store.transport(receiver.url))
@@ -349,7 +342,7 @@ def test_a_receiver_with_a_foreign_certificate_gets_nothing(
 
 def test_what_was_promised_before_it_was_switched_off_is_dropped(store: WebhookHarness) -> None:
     store.webhook.enqueue("registered", "Alice", "pending")
-    assert store.attempt(NoWebhookTransport()).outcome == "dropped"
+    assert store.attempt(store.transport("")).outcome == "dropped"
 
 
 def test_the_address_stands_nowhere(

@@ -1,6 +1,5 @@
 """Alert rules, dashboard and backup timer, as a host uses them."""
 
-import asyncio
 import json
 import re
 import shlex
@@ -13,13 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from peewee import Database
 from prometheus_client.parser import text_string_to_metric_families
 
 from regsvc.cli.shipped_files import read_shipped
-from regsvc.database.engine import Worker
-from regsvc.database.models import Player, User
-from regsvc.runtime.waiting_work import WaitingCounts, WaitingWork
 from tests.support.programs import find_program
 from tests.support.quick_start import PROGRAM, REPOSITORY
 from tests.support.stack import GENEROUS, Stack
@@ -92,25 +87,6 @@ def test_what_waits_for_an_admin_is_counted(tmp_path: Path) -> None:
         stack.sync()
         figures = scrape(stack.daemon)
     assert (figures.of("companion_users_pending"), figures.of("companion_players_disputed")) == (1, 1)
-
-
-def test_counts_are_kept_for_a_while_and_unknown_without_a_database(our_database: Database) -> None:
-    worker = Worker(our_database, 1)
-    waiting = WaitingWork(worker)
-
-    async def ask() -> list[WaitingCounts | None]:
-        found = [await waiting.counts()]
-        worker.is_open = True
-        found += await asyncio.gather(*(waiting.counts() for _scraper in range(3)))
-        worker.is_open = False
-        return [*found, await waiting.counts()]
-
-    with our_database.connection_context():
-        assert User.select().count() == Player.select().count() == 0
-    try:
-        assert asyncio.run(ask()) == [None, *[WaitingCounts(0, 0)] * 4]
-    finally:
-        worker.close()
 
 
 # --- Backup timer ---

@@ -15,7 +15,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.mail.transport import mail_retry_policy
 from regsvc.notifications.outbox import Backlog, Outbox
-from regsvc.runtime.health import BridgeState, Health, HealthStatus
+from regsvc.runtime.health import BridgeState, Health, HealthStatus, WaitingCounts
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
 from tests.support.mail_parts import ALICE
@@ -151,3 +151,15 @@ def test_a_table_that_is_gone_is_told_and_is_no_crash(
     status = asyncio.run(health.status())
     assert isinstance(status.refusal, DatabaseUnavailable)
     assert "the database answered unexpectedly" in caplog.text
+
+
+def test_waiting_work_is_counted_once_a_minute_and_unknown_without_a_database(health: Health, worker: Worker) -> None:
+    async def ask() -> list[WaitingCounts | None]:
+        worker.is_open = False
+        found = [await health.waiting_work()]
+        worker.is_open = True
+        found += await asyncio.gather(*(health.waiting_work() for _scraper in range(3)))
+        worker.is_open = False
+        return [*found, await health.waiting_work()]
+
+    assert asyncio.run(ask()) == [None, *[WaitingCounts(0, 0)] * 4]

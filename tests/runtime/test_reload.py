@@ -222,18 +222,18 @@ def test_the_plan_takes_what_may_change_and_leaves_the_rest() -> None:
         downloads=MappingProxyType({"client": Download(name="Client")}),
         warnings=("unwise",),
     )
-    reload = plan_reload(running, read)
-    assert reload.applied == ("server.theme", "http.legacy_status", "metrics.token", "log.level")
-    assert reload.waiting == ("server.port", "database.threads", "downloads")
-    assert reload.config == Config(
+    config, applied, waiting = plan_reload(running, read)
+    assert applied == ("server.theme", "http.legacy_status", "metrics.token", "log.level")
+    assert waiting == ("server.port", "database.threads", "downloads")
+    assert config == Config(
         server=ServerSection(theme="ocean"),
         http=HttpSection(legacy_status=True),
         log=LogSection(level="debug"),
         warnings=("unwise",),
     )
-    assert SECRET not in repr(reload)
+    assert SECRET not in repr(config)
 
 
 def test_the_same_config_is_no_change() -> None:
     config = Config()
-    assert plan_reload(config, replace(config)).config == config
+    assert plan_reload(config, replace(config)) == (config, (), ())

@@ -9,7 +9,8 @@ from datetime import timedelta
 import pytest
 
 from regsvc import __version__
-from regsvc.runtime.updates import FIRST_RETRY_DELAY, MAX_ANSWER_BYTES, FeedError, PublishedVersion, UpdateFeed, Updates
+from regsvc.core.http_client import NoResponse
+from regsvc.runtime.updates import FIRST_RETRY_DELAY, MAX_ANSWER_BYTES, PublishedVersion, UpdateFeed, Updates
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.ports import free_port
@@ -23,7 +24,7 @@ def fetch(feed: ReleaseFeed, timeout: timedelta = timedelta(seconds=5)) -> Publi
 
 
 def refused(answer: FeedReply, timeout: timedelta = timedelta(seconds=5)) -> str:
-    with ReleaseFeed(answer) as feed, pytest.raises(FeedError) as refusal:
+    with ReleaseFeed(answer) as feed, pytest.raises(NoResponse) as refusal:
         fetch(feed, timeout)
     return str(refusal.value)
 
@@ -81,7 +82,7 @@ def test_a_silent_feed_is_not_waited_for() -> None:
 
 
 def test_nobody_listens() -> None:
-    with pytest.raises(FeedError):
+    with pytest.raises(NoResponse):
         asyncio.run(UpdateFeed(f"http://127.0.0.1:{free_port()}/").fetch())
 
 
@@ -101,12 +102,12 @@ def updates_of(feed: ReleaseFeed, clock: ManualClock) -> Updates:
 def test_answers_are_good_for_hours(clock: ManualClock) -> None:
     with ReleaseFeed(release("6.0.1")) as feed:
         updates = updates_of(feed, clock)
-        assert updates.latest.checked_at is None
+        assert updates.checked_at is None
         for _tick in range(3):
             asyncio.run(updates.check_if_due())
         assert len(feed.requests) == 1
-        assert updates.latest.published["plugin"].version == "6.0.1"
-        assert updates.latest.checked_at == clock()
+        assert updates.published["plugin"].version == "6.0.1"
+        assert updates.checked_at == clock()
 
         clock.advance(hours=5, minutes=59)
         asyncio.run(updates.check_if_due())
@@ -129,7 +130,7 @@ def test_a_failure_is_quiet_and_tried_again_ever_later(clock: ManualClock, caplo
             asyncio.run(updates.check_if_due())
             assert len(feed.requests) == before + 1
     assert {record.levelname for record in caplog.records if record.name.startswith("regsvc")} == {"DEBUG"}
-    assert updates.latest.checked_at is None
+    assert updates.checked_at is None
 
 
 def test_the_pause_never_grows_past_the_period(clock: ManualClock) -> None:
@@ -149,8 +150,8 @@ def test_what_was_known_outlives_an_outage(clock: ManualClock) -> None:
         feed.answer = FeedReply(503)
         clock.advance(hours=6)
         asyncio.run(updates.check_if_due())
-        assert updates.latest.published["plugin"].version == "6.0.1"
-        assert updates.latest.checked_at == checked_at
+        assert updates.published["plugin"].version == "6.0.1"
+        assert updates.checked_at == checked_at
 
 
 def test_one_feed_that_fails_does_not_keep_the_other_back(clock: ManualClock) -> None:
@@ -158,12 +159,12 @@ def test_one_feed_that_fails_does_not_keep_the_other_back(clock: ManualClock) ->
         feeds = {"plugin": UpdateFeed(broken.address), "companion": UpdateFeed(own.address)}
         updates = Updates(feeds, EVERY, clock)  # type: ignore[arg-type]
         assert set(asyncio.run(updates.check())) == {"plugin"}
-    assert updates.latest.published["companion"].version == "0.9.0"
-    assert updates.latest.checked_at == clock()
+    assert updates.published["companion"].version == "0.9.0"
+    assert updates.checked_at == clock()
 
 
 def test_switched_off_it_asks_nobody(clock: ManualClock) -> None:
     updates = Updates({}, EVERY, clock)
     asyncio.run(updates.check_if_due())
     assert not updates.is_enabled
-    assert updates.latest.checked_at is None
+    assert updates.checked_at is None

@@ -14,7 +14,6 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AuditEntry
 from regsvc.runtime.event_streams import EventStream, EventStreams
-from regsvc.runtime.events import EventLog
 from tests.support.manual_clock import ManualClock
 
 SOON = timedelta(milliseconds=20)
@@ -49,7 +48,7 @@ def open_streams(worker: Worker, audit: Audit, **options: Any) -> EventHarness:
     """Open streams that poll often, and neither check sessions nor send heartbeats unless `options` say so."""
     banned: set[str] = set()
     patient = {"heartbeat_interval": NEVER, "poll_interval": SOON, "session_check_interval": NEVER}
-    streams = EventStreams(worker, EventLog(), lambda session: session.username not in banned, **{**patient, **options})
+    streams = EventStreams(worker, lambda session: session.username not in banned, **{**patient, **options})
     return EventHarness(streams, worker, audit, banned)
 
 

@@ -14,19 +14,17 @@ from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.auth.verification_codes import GuessLimits, VerificationCodes
-from regsvc.config.host_sections import ServerSection
-from regsvc.config.sections import Config
+from regsvc.config.sections import Config, GameSection, HttpSection, ServerSection
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.i18n.translations import load_translations
 from regsvc.core.units import RateLimit
 from regsvc.database.models import BaseModel, Review, User
 from regsvc.notifications.delivery import DeliveryWorker
-from regsvc.notifications.mail.http_backend import MailBackend
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.notifications.mail.renderer import MailRenderer, NextSteps
+from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
-from regsvc.notifications.mail.transport import MailStore, MailTransport, mail_retry_policy
+from regsvc.notifications.mail.transport import MailBackend, MailTransport, mail_retry_policy, start_code
 from regsvc.notifications.outbox import Outbox
 from regsvc.users.retention import find_reapply_at_after
 from tests.support.manual_clock import ManualClock
@@ -47,7 +45,7 @@ def rows_of(table: type[BaseModel]) -> list[dict[str, Any]]:
 
 
 class MailHarness:
-    """Codes, links, outbox and mails; `store` is what a delivery worker uses."""
+    """Codes, links, outbox and mails."""
 
     def __init__(
         self,
@@ -57,7 +55,7 @@ class MailHarness:
         *,
         sender: str = "companion@example.org",
         guesses: Sequence[RateLimit] = (),
-        game_address: str | None = "play.example.org",
+        game_address: str = "play.example.org",
         has_own_pages: bool = True,
         languages: Sequence[str] = (),
     ) -> None:
@@ -68,7 +66,9 @@ class MailHarness:
             secrets, clock, GuessLimits(MemoryLimits(clock), guesses), valid=timedelta(minutes=5), max_tries=5, digits=6
         )
         self.links = PasswordLinks(secrets, clock)
-        self.outbox = Outbox(clock, "mail", mail_retry_policy(max_attempts=3))
+        self.outbox = Outbox(
+            clock, "mail", mail_retry_policy(max_attempts=3), on_sent=lambda message: start_code(message, self.codes)
+        )
         self.mail_queue = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None, wake_mails=lambda: None)
         self.renderer = MailRenderer(
             load_mail_templates(templates),
@@ -77,23 +77,21 @@ class MailHarness:
             self.outbox,
             clock,
             sender=sender,
-            config=lambda: Config(server=self.server),
-            next_steps=NextSteps(
-                "https://play.example.org",
-                game_address,
-                has_own_pages,
-                ApplicationTokens(secrets),
-                find_reapply_at=lambda review: find_reapply_at_after(review, timedelta(hours=24), clock()),
-                word_reason=load_translations().reason,
-                offered_language=load_translations(offered=languages).offered_for,
+            config=lambda: Config(
+                server=self.server,
+                game=GameSection(address=game_address),
+                http=HttpSection(web_root=None if has_own_pages else Path("/srv/front-end")),
             ),
+            translations=load_translations(offered=languages),
+            base_url="https://play.example.org",
+            application_tokens=ApplicationTokens(secrets),
+            find_reapply_at=lambda review: find_reapply_at_after(review, timedelta(hours=24), clock()),
         )
-        self.store = MailStore(database, self.outbox, self.codes, self.renderer)
 
     def ask_for_code(self, to: EmailAddress = ALICE, language: str = "en") -> str:
         """Does what `verify/send` does; returns the code that will be mailed."""
         row_id = self.codes.issue(to.key, "register", CALLER)
-        self.mail_queue.send_verification_code(to, language, row_id)
+        self.mail_queue.send_to(to, language, "verification_code", verification_id=row_id)
         row = self.codes.find_sendable(row_id)
         assert row is not None
         return self.codes.code_of(row)
@@ -127,10 +125,10 @@ class UnderWay:
 async def delivering(mail_harness: MailHarness, database: Database, backend: MailBackend) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished the attempts under way when it returns."""
     worker = WatchedWorker(database)
-    transport = MailTransport(worker, mail_harness.store, backend)
+    transport = MailTransport(database, worker, mail_harness.renderer, backend)
     delivery = DeliveryWorker(
         worker,
-        mail_harness.store,
+        mail_harness.outbox,
         transport,
         first_pause=timedelta(milliseconds=20),
         shutdown_timeout=timedelta(seconds=1),

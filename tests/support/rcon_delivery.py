@@ -5,10 +5,15 @@ from functools import partial
 
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.core.i18n.translations import load_translations
+from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.notifications.outbox import Outbox, OutboxMessage
-from regsvc.notifications.rcon.queue import KIND, find_rcon_address
-from regsvc.notifications.rcon.transport import RCON_RETRY_POLICY, RconStore, RconTransport
-from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure
+from regsvc.notifications.rcon import (
+    KIND,
+    RCON_RETRY_POLICY,
+    RconTransport,
+    find_rcon_address,
+    insert_row_after_kick,
+)
 from tests.support.services import ServiceHarness
 
 
@@ -26,24 +31,28 @@ class ManualDelivery:
         consoles = {server: partial(find_address, server) for server in context.config.game_servers}
         self._transport = RconTransport(consoles, load_translations(), "Oakvale", services.clock)
         reconcile = partial(services.app.reconciler.reconcile, may_adopt=False)
-        outbox = Outbox(services.clock, KIND, RCON_RETRY_POLICY)
-        self._store = RconStore(services.app.context.location.database, outbox, reconcile, lambda outcome: None)
+        self._outbox = Outbox(
+            services.clock,
+            KIND,
+            RCON_RETRY_POLICY,
+            on_finished=lambda message, _outcome: insert_row_after_kick(message, reconcile),
+        )
 
     def deliver_due(self) -> list[str]:
         """Deliver everything due now, once; return how each delivery ended."""
         return [self.deliver(message) for message in self.claim()]
 
     def claim(self) -> list[OutboxMessage]:
-        return self._store.claim_due(100)
+        return self._outbox.claim_due(100)
 
     def deliver(self, message: OutboxMessage) -> str:
         try:
             asyncio.run(self._transport.send(message))
         except Drop as reason:
-            self._store.drop(message, str(reason))
+            self._outbox.drop(message, str(reason))
             return "dropped"
         except (TemporaryFailure, PermanentFailure) as reason:
-            wait = self._store.record_failure(message, str(reason), is_final=isinstance(reason, PermanentFailure))
+            wait = self._outbox.record_failure(message, str(reason), is_final=isinstance(reason, PermanentFailure))
             return "failed" if wait is None else "later"
-        self._store.record_sent(message)
+        self._outbox.record_sent(message)
         return "sent"

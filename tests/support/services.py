@@ -27,8 +27,7 @@ from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.database.audit import Actor
 from regsvc.database.models import AuditEntry, Link, OutboxEntry, Player, Session, User
-from regsvc.notifications.mail.renderer import NothingToSend
-from regsvc.notifications.mail.transport import MailStore
+from regsvc.notifications.delivery import Drop
 from regsvc.registration.validation import Application
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
@@ -153,14 +152,14 @@ class ServiceHarness:
     def find_mailed_link(self) -> str | None:
         """Deliver the mails that are due, and return the token of the newest link, or None if there is none."""
         app = self.app
-        store = MailStore(app.context.location.database, app.outbox, app.codes, app.mail_renderer)
-        for mail in iter(lambda: store.claim_due(1), []):
+        for [mail] in iter(lambda: app.outbox.claim_due(1), []):
             try:
-                store.render(mail[0])
-            except NothingToSend as reason:
-                store.drop(mail[0], str(reason))
+                with app.context.location.database.atomic():
+                    app.mail_renderer.render(mail)
+            except Drop as reason:
+                app.outbox.drop(mail, str(reason))
             else:
-                store.record_sent(mail[0])
+                app.outbox.record_sent(mail)
         link = Link.select().order_by(Link.id.desc()).first()
         return app.links.token_of(link) if link else None
 

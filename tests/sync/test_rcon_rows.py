@@ -9,7 +9,7 @@ import pytest
 
 from regsvc.accounts.access import AUTHME_CACHE_ON, STILL_ONLINE_RCON_OFF
 from regsvc.database.models import OutboxEntry, User
-from regsvc.notifications.rcon.queue import KIND
+from regsvc.notifications.rcon import KIND
 from tests.support.authme.authme_tables import find_player
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.rcon_server import RconServer, rcon_server

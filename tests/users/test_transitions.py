@@ -15,8 +15,8 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, AuditEntry, OutboxEntry, Review, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.outbox import Outbox, RetryPolicy
-from regsvc.notifications.rcon.queue import NoRconQueue, RconQueue
-from regsvc.notifications.webhook.queue import NoWebhookQueue, WebhookQueue
+from regsvc.notifications.rcon import RconQueue
+from regsvc.notifications.webhook import WebhookQueue
 from regsvc.users.transitions import DecisionDetails, Transitions
 from tests.support.database_fixtures import MakeUser
 from tests.support.mail_parts import rows_of
@@ -36,11 +36,9 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
     mail_queue = MailQueue(
         Outbox(clock, "mail", retries), "en", is_available=True, wake=lambda: None, wake_mails=lambda: None
     )
-    if on_ban is None:
-        return Transitions(Audit(clock), mail_queue, NoWebhookQueue(), NoRconQueue(), clock)
-    address = RconAddress("127.0.0.1", 25575, "secret")
-    webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock)
-    console = RconQueue(Outbox(clock, "rcon", retries), {"": lambda: address}, on_ban, "en", clock)
+    address = None if on_ban is None else RconAddress("127.0.0.1", 25575, "secret")
+    webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock, is_on=on_ban is not None)
+    console = RconQueue(Outbox(clock, "rcon", retries), {"": lambda: address}, on_ban or "none", "en", clock)
     return Transitions(Audit(clock), mail_queue, webhook, console, clock)
 
 

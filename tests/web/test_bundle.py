@@ -2,7 +2,7 @@
 
 import pytest
 
-from regsvc.web.bundle import UnsupportedModule, bundle_modules
+from regsvc.web.assets import UnsupportedModule, bundle_modules
 
 
 def join(**files: str) -> str:

@@ -1,11 +1,12 @@
 """Lookup of a front end's files by address, and files that no address may reach."""
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from regsvc.web.static_files import FoundFile, WebRoot
+from regsvc.web.host_front_end import FoundFile, find_file
 
 PAGE = "<!doctype html><title>Oakvale</title>"
 
@@ -33,19 +34,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def content_of(folder: Path, path: str) -> str | None:
-    return read_from(WebRoot(folder), path)
-
-
-def read_from(root: WebRoot, path: str) -> str | None:
-    found = root.find(path)
+    found = find_file(folder, path)
     if found is None:
         return None
-    with found:
+    with closing(found):
         return found.read(0, found.size).decode()
 
 
 def found_in(folder: Path, path: str) -> FoundFile:
-    found = WebRoot(folder).find(path)
+    found = find_file(folder, path)
     assert found is not None
     found.close()
     return found
@@ -141,12 +138,11 @@ def test_the_folder_itself_may_be_a_link_that_moves_on(folder: Path, tmp_path: P
     newer.mkdir()
     (newer / "index.html").write_text("newer")
     current.symlink_to(folder)
-    root = WebRoot(current)
-    assert read_from(root, "/") == PAGE
+    assert content_of(current, "/") == PAGE
     following = tmp_path / "following"
     following.symlink_to(newer)
     following.replace(current)
-    assert read_from(root, "/") == "newer"
+    assert content_of(current, "/") == "newer"
 
 
 def test_an_index_that_leads_out_is_no_index(folder: Path) -> None:

@@ -157,7 +157,7 @@ class MetricsHandler(ProbeHandler):
 
     async def get(self) -> None:
         status = await self.services.health.status()
-        waiting = await self.services.waiting_work.counts() if status.is_ready else None
+        waiting = await self.services.health.waiting_work() if status.is_ready else None
         text = self.services.metrics.text(status, waiting)
         self.set_header("Content-Type", CONTENT_TYPE)
         self.finish(text)

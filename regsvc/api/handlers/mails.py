@@ -24,7 +24,7 @@ from regsvc.api.types.messages import (
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.database.audit import Actor
-from regsvc.notifications.mail.history import WAITING, ResentMail
+from regsvc.notifications.mail.history import WAITING, list_mails
 
 MAX_RESENT = 100
 
@@ -116,9 +116,7 @@ class MailsHandler(ApiHandler):
     @endpoint()
     async def get(self, query: MailsQuery) -> MailsReply:
         """List the mails of the last weeks and their state, newest first."""
-        page = await self.run(
-            self.services.mail_history.list_mails, query.page, query.size, to=query.to, state=query.state
-        )
+        page = await self.run(list_mails, query.page, query.size, to=query.to, state=query.state)
         return MailsReply(
             mails=[to_reply(MailFields, entry) for entry in page.entries],
             pagination=Pagination(
@@ -141,25 +139,23 @@ class ResendHandler(ApiHandler):
         """
         targets = request.targets
         if request.ids is None:
-            resent = await self._resend(targets[0])
+            to = await self._resend(targets[0])
             reply: ResendReply | BulkResendReply = ResendReply(
-                message=self.message("mail_resent", to=resent.to), id=resent.id, state=WAITING
+                message=self.message("mail_resent", to=to), id=targets[0], state=WAITING
             )
         else:
             reply = BulkResendReply(results=[await self._result(mail_id) for mail_id in targets])
         self.services.mail_queue.wake()
         return reply
 
-    async def _resend(self, mail_id: int) -> ResentMail:
+    async def _resend(self, mail_id: int) -> str:
         by = Actor(self.require_admin().username, self.caller.address)
         return await self.run(self.services.mail_resender.resend, mail_id, by)
 
     async def _result(self, mail_id: int) -> BulkResendResult:
         try:
-            resent = await self._resend(mail_id)
+            to = await self._resend(mail_id)
         except Refusal as refusal:
             message = self.services.translations.refusal(refusal, self.language)
             return BulkResendResult(success=False, message=message, id=mail_id, code=refusal.code)
-        return BulkResendResult(
-            success=True, message=self.message("mail_resent", to=resent.to), id=resent.id, state=WAITING
-        )
+        return BulkResendResult(success=True, message=self.message("mail_resent", to=to), id=mail_id, state=WAITING)

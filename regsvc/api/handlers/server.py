@@ -152,15 +152,15 @@ class VersionHandler(ApiHandler):
     @endpoint()
     async def get(self) -> VersionReply:
         """Show the installed versions, and whether newer ones are available (checked in the background)."""
-        latest = self.services.updates.latest
-        own, plugin = latest.published.get("companion"), latest.published.get("plugin")
+        updates = self.services.updates
+        own, plugin = updates.published.get("companion"), updates.published.get("plugin")
         installed = await self.services.plugin.get()
         return VersionReply(
             current_version=__version__,
             latest_version=own.version if own else None,
             update_available=is_newer(own.version if own else None, __version__),
             releases_url=own.page if own else None,
-            checked_at=epoch_milliseconds(latest.checked_at),
+            checked_at=epoch_milliseconds(updates.checked_at),
             plugin=PluginVersionFields(
                 name=PLUGIN,
                 current_version=installed,

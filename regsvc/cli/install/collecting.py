@@ -37,12 +37,8 @@ from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import InvalidEmail
+from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure
 from regsvc.notifications.mail.backends import make_mail_backend
-from regsvc.notifications.mail.http_backend import (
-    MailServerUnavailable,
-    PermanentMailFailure,
-    TemporaryMailFailure,
-)
 
 
 def send_test_mail(values: Mapping[str, object], password: str | None, address: str) -> str | None:
@@ -69,7 +65,7 @@ def send_test_mail(values: Mapping[str, object], password: str | None, address: 
     message.set_content("This mail server accepts mails from the companion.\n")
     try:
         asyncio.run(backend.send(message, recipient))
-    except (PermanentMailFailure, TemporaryMailFailure, MailServerUnavailable) as error:
+    except (PermanentFailure, TemporaryFailure) as error:
         return str(error)
     return None
 

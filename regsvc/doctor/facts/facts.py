@@ -33,7 +33,7 @@ from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
 from regsvc.notifications.mail.backends import make_mail_backend
-from regsvc.notifications.rcon.queue import find_rcon_address
+from regsvc.notifications.rcon import find_rcon_address
 
 
 class Source(StrEnum):

@@ -21,7 +21,7 @@ from regsvc.core import clock
 from regsvc.core.clock import Clock
 from regsvc.database.location import WrongDatabase, find_installation_fingerprint
 from regsvc.doctor.abandonable import call_within
-from regsvc.notifications.mail.http_backend import MailBackend
+from regsvc.notifications.mail.transport import MailBackend
 
 _TIMEOUT: Final = 0.5  # seconds, for a port of this machine
 _MAIL_LIMIT: Final = timedelta(seconds=5)

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from email.message import EmailMessage
@@ -22,14 +22,9 @@ import aiosmtplib
 from plugin_bridge.authme.config import MailAccount
 from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress
-from regsvc.notifications.mail.http_backend import (
-    HttpBackend,
-    MailBackend,
-    MailServerUnavailable,
-    PermanentMailFailure,
-    TemporaryMailFailure,
-    make_mail_service,
-)
+from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
+from regsvc.notifications.mail.http_backend import HttpBackend, make_mail_service
+from regsvc.notifications.mail.transport import MailBackend
 
 Security = Literal["starttls", "tls", "none"]
 
@@ -168,13 +163,13 @@ class SmtpBackend(MailBackend):
             async with self._session(SEND_TIMEOUT, _REPLY_TIMEOUT) as client:
                 await self._send(client, message, recipient)
         except TimeoutError as error:
-            raise TemporaryMailFailure("the mail server took too long") from error
+            raise TemporaryFailure("the mail server took too long") from error
 
     async def find_problem(self, limit: timedelta) -> str | None:
         try:
             async with self._session(limit, limit * 0.9):
                 return None
-        except MailServerUnavailable as problem:
+        except TransportUnavailable as problem:
             return str(problem)
         except TimeoutError as error:
             return explain_failure(error, self.account)
@@ -183,7 +178,7 @@ class SmtpBackend(MailBackend):
     async def _session(self, limit: timedelta, reply_limit: timedelta) -> AsyncIterator[aiosmtplib.SMTP]:
         """Connect, encrypt and log in, then end the session. A failure to do so would hit every mail.
 
-        Raises `MailServerUnavailable`, and TimeoutError after `limit`.
+        Raises `TransportUnavailable`, and TimeoutError after `limit`.
         """
         client = self._client(reply_limit)
         try:
@@ -191,7 +186,7 @@ class SmtpBackend(MailBackend):
                 try:
                     await client.connect()
                 except (aiosmtplib.SMTPException, OSError) as error:
-                    raise MailServerUnavailable(explain_failure(error, self.account)) from error
+                    raise TransportUnavailable(explain_failure(error, self.account)) from error
                 yield client
             await _quit(client)
         finally:
@@ -219,12 +214,12 @@ class SmtpBackend(MailBackend):
         except aiosmtplib.SMTPDataError as error:
             raise _failure_by_code(error) from error
         except aiosmtplib.SMTPSenderRefused as error:  # our own address is refused, with every mail
-            raise MailServerUnavailable(explain_failure(error, self.account)) from error
+            raise TransportUnavailable(explain_failure(error, self.account)) from error
         except (aiosmtplib.SMTPNotSupported, ValueError) as error:
             # the server does not support non-ASCII local parts, or our client considers the address unsafe
-            raise PermanentMailFailure(describe_failure(error)) from error
+            raise PermanentFailure(describe_failure(error)) from error
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise TemporaryMailFailure(describe_failure(error)) from error
+            raise TemporaryFailure(describe_failure(error)) from error
 
 
 def _ehlo_name() -> str:
@@ -241,7 +236,7 @@ async def _quit(client: aiosmtplib.SMTP) -> None:
 
 def _failure_by_code(error: aiosmtplib.SMTPResponseException) -> Exception:
     """Return the failure for a reply code (RFC 5321): 5xx is permanent, 4xx temporary."""
-    return (PermanentMailFailure if error.code >= 500 else TemporaryMailFailure)(describe_failure(error))
+    return (PermanentFailure if error.code >= 500 else TemporaryFailure)(describe_failure(error))
 
 
 class FolderBackend(MailBackend):
@@ -258,7 +253,7 @@ class FolderBackend(MailBackend):
         try:
             await asyncio.to_thread(_write_atomically, self._folder / name, message.as_bytes(policy=SMTPUTF8))
         except OSError as error:
-            raise MailServerUnavailable(f"cannot write to {self._folder}: {error.strerror}") from error
+            raise TransportUnavailable(f"cannot write to {self._folder}: {error.strerror}") from error
 
 
 def _write_atomically(file: Path, content: bytes) -> None:
@@ -289,7 +284,7 @@ class NoMailBackend(MailBackend):
         super().__init__(_DEFAULT_SENDER)
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
-        raise MailServerUnavailable(_MAIL_IS_OFF)
+        raise TransportUnavailable(_MAIL_IS_OFF)
 
     async def find_problem(self, limit: timedelta) -> str | None:
         return _MAIL_IS_OFF
@@ -297,20 +292,28 @@ class NoMailBackend(MailBackend):
 
 def make_mail_backend(config: MailSection, authme: MailAccount | None) -> MailBackend:
     """Return the backend chosen by `mail.backend`. `authme`: AuthMe's own account; None without AuthMe."""
-    return _BACKENDS[config.backend](config, authme)
-
-
-def _auto(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    if authme is None or not authme.is_set_up:
-        return NoMailBackend()
-    security: Security = "starttls" if authme.port in STARTTLS_PORTS else "tls"
-    account = SmtpAccount(authme.host, authme.port, security, authme.address, authme.password, is_authmes=True)
-    return SmtpBackend(config.sender or authme.address, account, _trusted_authorities(config))
-
-
-def _smtp(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    account = SmtpAccount(config.host, config.port, config.security, config.username, config.password)
-    return SmtpBackend(_sender(config), account, _trusted_authorities(config))
+    sender = config.sender or (config.username if "@" in config.username else _DEFAULT_SENDER)
+    match config.backend:
+        case "auto" if authme is not None and authme.is_set_up:
+            security: Security = "starttls" if authme.port in STARTTLS_PORTS else "tls"
+            account = SmtpAccount(authme.host, authme.port, security, authme.address, authme.password, is_authmes=True)
+            return SmtpBackend(config.sender or authme.address, account, _trusted_authorities(config))
+        case "smtp":
+            account = SmtpAccount(config.host, config.port, config.security, config.username, config.password)
+            return SmtpBackend(sender, account, _trusted_authorities(config))
+        case "http":
+            return HttpBackend(
+                config.sender,
+                make_mail_service(config),
+                _trusted_authorities(config),
+                allows_private=config.http_allow_private,
+            )
+        case "folder":
+            return FolderBackend(sender, config.folder)
+        case "log":
+            return LogBackend(sender)
+        case _:
+            return NoMailBackend()
 
 
 def _trusted_authorities(config: MailSection) -> ssl.SSLContext | None:
@@ -320,39 +323,3 @@ def _trusted_authorities(config: MailSection) -> ssl.SSLContext | None:
     context = ssl.create_default_context()
     context.load_verify_locations(config.ca_file)
     return context
-
-
-def _http(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    return HttpBackend(
-        config.sender,
-        make_mail_service(config),
-        _trusted_authorities(config),
-        allows_private=config.http_allow_private,
-    )
-
-
-def _folder(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    return FolderBackend(_sender(config), config.folder)
-
-
-def _log(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    return LogBackend(_sender(config))
-
-
-def _off(config: MailSection, authme: MailAccount | None) -> MailBackend:
-    return NoMailBackend()
-
-
-def _sender(config: MailSection) -> str:
-    account = config.username if "@" in config.username else _DEFAULT_SENDER
-    return config.sender or account
-
-
-_BACKENDS: Final[dict[str, Callable[[MailSection, MailAccount | None], MailBackend]]] = {
-    "auto": _auto,
-    "smtp": _smtp,
-    "http": _http,
-    "folder": _folder,
-    "log": _log,
-    "off": _off,
-}

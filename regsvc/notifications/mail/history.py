@@ -12,8 +12,9 @@ from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import find_page
 from regsvc.database.models import OutboxEntry, Review, User
+from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend
+from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.outbox import Outbox, message_from_row
 
 MailState = Literal["waiting", "sent", "failed", "dropped"]
@@ -48,23 +49,21 @@ class MailPage:
     has_next: bool
 
 
-class MailHistory:
-    """List of mails for admins. Blocking: runs on a worker thread."""
+def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> MailPage:
+    """Return a page (the first is 1), newest first; empty past the end. Filters that are None match everything.
+    Blocking.
 
-    def list_mails(self, page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> MailPage:
-        """Return a page (the first is 1), newest first; empty past the end. Filters that are None match everything.
-
-        `to` is an address, or a player's name: that also finds mails about the player to other addresses.
-        """
-        conditions: list[Any] = [OutboxEntry.kind == "mail"]
-        if to is not None:
-            conditions.append(_is_to_address(to) if "@" in to else _is_about(name_key(to)))
-        if state is not None:
-            conditions.append(_is_in(state))
-        found = find_page(OutboxEntry, conditions, page, size)
-        rows = {row.id: row for row in _full_rows().where(OutboxEntry.id.in_(found.ids))} if found.ids else {}
-        entries = tuple(mail_entry(rows[mail_id], rows[mail_id].username) for mail_id in found.ids if mail_id in rows)
-        return MailPage(entries, found.total, found.has_next)
+    `to` is an address, or a player's name: that also finds mails about the player to other addresses.
+    """
+    conditions: list[Any] = [OutboxEntry.kind == "mail"]
+    if to is not None:
+        conditions.append(_is_to_address(to) if "@" in to else _is_about(name_key(to)))
+    if state is not None:
+        conditions.append(_is_in(state))
+    found = find_page(OutboxEntry, conditions, page, size)
+    rows = {row.id: row for row in _full_rows().where(OutboxEntry.id.in_(found.ids))} if found.ids else {}
+    entries = tuple(mail_entry(rows[mail_id], rows[mail_id].username) for mail_id in found.ids if mail_id in rows)
+    return MailPage(entries, found.total, found.has_next)
 
 
 def state_of(entry: OutboxEntry) -> str:
@@ -124,14 +123,6 @@ _DECISIONS: Final = frozenset(
 """Mails about a decision, which are of interest only until the next decision."""
 
 
-@dataclass(frozen=True)
-class ResentMail:
-    """A mail that is due again."""
-
-    id: int
-    to: str
-
-
 class MailResender:
     """Resending of finished mails, which become due again. Blocking: runs on a worker thread.
 
@@ -149,8 +140,8 @@ class MailResender:
         self._mail_queue = mail_queue
         self._audit = audit
 
-    def resend(self, mail_id: int, by: Actor) -> ResentMail:
-        """Make the mail due again under its old id; its previous outcome stays in the audit log.
+    def resend(self, mail_id: int, by: Actor) -> str:
+        """Make the mail due again under its old id; its previous outcome stays in the audit log. Returns its recipient.
 
         Raises `MailUnavailable`, `MailNotFound` and `MailNotResendable`.
         """
@@ -168,7 +159,7 @@ class MailResender:
             user = None if entry.user_id is None else User.get_or_none(User.id == entry.user_id)
             detail = {"mail": entry.id, "template": entry.template, "stateBefore": before}
             self._audit.record("mail.resent", by.name, None if user is None else user.username, detail, by.ip)
-        return ResentMail(entry.id, entry.recipient)
+        return entry.recipient
 
     def _require_resendable(self, entry: OutboxEntry) -> None:
         """Render the mail as a delivery would, then roll back."""
@@ -177,7 +168,7 @@ class MailResender:
         with self._database.atomic() as savepoint:
             try:
                 self._renderer.render(message_from_row(entry))
-            except NothingToSend:
+            except Drop:
                 raise MailNotResendable("pointless") from None
             savepoint.rollback()
 

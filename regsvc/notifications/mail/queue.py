@@ -1,6 +1,6 @@
-"""One method per e-mail: each enqueues what is needed to render that mail at delivery. And when admins are notified.
+"""E-mails are enqueued with what is needed to render them at delivery. And when admins are notified.
 
-All run inside the transaction of the change the mail is about. A new mail needs a method here, an entry in
+All runs inside the transaction of the change the mail is about. A new mail needs its name here, an entry in
 `templates.MAILS`, its texts in `texts/`, and its line in `renderer`.
 """
 
@@ -19,8 +19,29 @@ from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import MailUnavailable
 from regsvc.core.units import RateLimit
-from regsvc.database.models import APPROVED, PENDING, Installation, User
+from regsvc.database.models import PENDING, Installation, User
 from regsvc.notifications.outbox import Outbox
+
+UserMail = Literal[
+    "received",
+    "approved",
+    "approved_set_password",
+    "rejected",
+    "banned",
+    "unbanned",
+    "ban_ended",
+    "ban_ended_unapproved",
+    "deleted",
+    "password_link",
+    "email_changed",
+    "totp_enabled",
+    "totp_disabled",
+    "totp_reset",
+    "account_deleted",
+]
+"""Mails to a user, at the address on record."""
+AddressMail = Literal["verification_code", "unlink_code", "already_registered", "reset_password"]
+"""Mails to an address that somebody has typed."""
 
 
 class MailQueue:
@@ -57,89 +78,31 @@ class MailQueue:
         if not self.is_available:
             raise MailUnavailable
 
-    def send_verification_code(self, to: EmailAddress, language: str, verification_id: int) -> None:
-        """Enqueue the code of this row, as returned by `VerificationCodes.issue`."""
-        self._outbox.put("verification_code", to, language, row_id=verification_id)
+    def send(self, user: User, mail: UserMail, review_id: int | None = None) -> None:
+        """Enqueue a mail to a user who can be reached; one about a decision is rendered from this review."""
+        if self.is_available and user.email is not None and user.email_key is not None:
+            to = EmailAddress(user.email, user.email_key)
+            self._outbox.put(mail, to, user.language or self._default_language, user_id=user.id, row_id=review_id)
 
-    def send_unlink_code(self, to: EmailAddress, language: str, verification_id: int, user_id: int | None) -> None:
-        """Enqueue a code that unlinks the chat account. `user_id` None: no user has this address; nothing is mailed.
+    def send_to(
+        self,
+        to: EmailAddress,
+        language: str,
+        mail: AddressMail,
+        *,
+        user_id: int | None = None,
+        verification_id: int | None = None,
+    ) -> None:
+        """Enqueue a mail to an address. One with a code is rendered from the row that `VerificationCodes.issue` wrote.
 
-        Both cases write the same rows, so that response times do not reveal whether the address is known.
+        `user_id` None where the mail is about a user: nobody has this address, and nothing is mailed. Both cases write
+        the same rows, so that response times do not reveal whether the address is known.
         """
-        self._outbox.put("unlink_code", to, language, user_id=user_id, row_id=verification_id)
-
-    def send_already_registered(self, to: EmailAddress, language: str, user_id: int) -> None:
-        """Enqueue the notice sent instead of a code when the address already belongs to a user."""
-        self._outbox.put("already_registered", to, language, user_id=user_id)
-
-    def send_received(self, user: User) -> None:
-        """Enqueue the receipt of a registration that waits for review."""
-        self._put(user, "received", None)
-
-    def send_approved(self, user: User, review_id: int, *, needs_password: bool) -> None:
-        """Enqueue the welcome mail; with a link to set the first password where the user has none."""
-        self._put(user, "approved_set_password" if needs_password else "approved", review_id)
-
-    def send_rejected(self, user: User, review_id: int) -> None:
-        """Enqueue the rejection, with the review's reason if there is one."""
-        self._put(user, "rejected", review_id)
-
-    def send_banned(self, user: User, review_id: int) -> None:
-        """Enqueue the ban notice, with the review's reason and the end of the ban if known."""
-        self._put(user, "banned", review_id)
-
-    def send_unbanned(self, user: User, review_id: int) -> None:
-        """Enqueue the notice that the ban was lifted."""
-        self._put(user, "unbanned", review_id)
-
-    def send_ban_ended(self, user: User, review_id: int) -> None:
-        """Enqueue the notice that the ban has ended at its time; the user already has the status from before it."""
-        self._put(user, "ban_ended" if user.status == APPROVED else "ban_ended_unapproved", review_id)
-
-    def send_deleted(self, user: User, review_id: int) -> None:
-        """Enqueue the notice that an operator deleted the account, with the review's reason if there is one."""
-        self._put(user, "deleted", review_id)
-
-    def send_reset_password(self, to: EmailAddress, language: str, user_id: int | None) -> None:
-        """Enqueue a link to set a new password. `user_id` None: no user has this address; nothing is mailed.
-
-        Both cases write the same rows, so that response times do not reveal whether the address is known.
-        """
-        self._outbox.put("reset_password", to, language, user_id=user_id)
-
-    def send_password_link(self, user: User) -> None:
-        """Enqueue a link to set a new password, requested by an admin."""
-        self._put(user, "password_link", None)
-
-    def send_email_changed(self, user: User) -> None:
-        """Enqueue the notice to the user's previous address; `user` still holds it."""
-        self._put(user, "email_changed", None)
-
-    def send_totp_enabled(self, user: User) -> None:
-        """Enqueue the notice that the second factor was switched on with the user's password."""
-        self._put(user, "totp_enabled", None)
-
-    def send_totp_disabled(self, user: User) -> None:
-        """Enqueue the notice that the second factor was switched off with the user's password and a code."""
-        self._put(user, "totp_disabled", None)
-
-    def send_totp_reset(self, user: User) -> None:
-        """Enqueue the notice that an operator has removed the user's second factor."""
-        self._put(user, "totp_reset", None)
-
-    def send_account_deleted(self, user: User, review_id: int) -> None:
-        """Enqueue the notice to a user who deleted the account; the review is that of the deletion."""
-        self._put(user, "account_deleted", review_id)
+        self._outbox.put(mail, to, language, user_id=user_id, row_id=verification_id)
 
     def send_digest(self, to: EmailAddress) -> None:
         """Enqueue the digest for an admin; it lists the users who await review at the time of delivery."""
         self._outbox.put("digest", to, self._default_language)
-
-    def _put(self, user: User, template: str, review_id: int | None) -> None:
-        if user.email is None or user.email_key is None or not self.is_available:
-            return
-        to = EmailAddress(user.email, user.email_key)
-        self._outbox.put(template, to, user.language or self._default_language, user_id=user.id, row_id=review_id)
 
 
 Budget = Literal["mail", "forgot"]

@@ -19,10 +19,12 @@ from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
+from regsvc.core.game_address import public_game_address
+from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import PENDING, Link, Review, User
+from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.templates import MailTemplates, Values
 from regsvc.notifications.outbox import Outbox, OutboxMessage
-from regsvc.notifications.transport import Drop
 
 _PAGES: Final[Mapping[str, str]] = {
     "already_registered": "/account",
@@ -42,36 +44,6 @@ _PAGES: Final[Mapping[str, str]] = {
     "mail_test": "/",
 }
 """The page that each mail leads to. A mail with a code leads back to the page that asked for it, which is open."""
-
-
-@dataclass(frozen=True)
-class NextSteps:
-    """Next steps of players and operators after reading a mail. `base_url` has no trailing slash."""
-
-    base_url: str
-    game_address: str | None
-    """The address that players type into the game; None: the host has set none."""
-    has_own_pages: bool
-    """Whether the built-in pages exist; otherwise mails lead to the home page of the host's own front end."""
-    application_tokens: ApplicationTokens
-    find_reapply_at: Callable[[Review], datetime | None]
-    """Return when the name of the rejected registration is free again; None if it already is."""
-    word_reason: Callable[[str | None, str], str | None]
-    """Return the reason of a decision in words of a language (`Translations.reason`)."""
-    offered_language: Callable[[str], str]
-    """Return the language to write in to a user with this one (`Translations.offered_for`)."""
-
-    def find_link(self, mail: str) -> str | None:
-        """Return the address of the page that this mail leads to, if any."""
-        page = _PAGES.get(mail)
-        if page is None:
-            return None
-        return self.base_url + (page if self.has_own_pages else "/")
-
-    def make_application_link(self, user: User) -> tuple[str, str]:
-        """Return the address of the page of the user's application, which exists on every host, and the token in it."""
-        token = self.application_tokens.token_of(user)
-        return application_address(self.base_url, token), token
 
 
 _MAX_LISTED = 30
@@ -95,10 +67,6 @@ class _HeaderClasses(HeaderRegistry):
 _POLICY: Final = SMTP.clone(header_factory=_HeaderClasses())
 
 
-class NothingToSend(Drop):
-    """There is no point in sending the mail any more; `str()` gives the reason, without any secret."""
-
-
 @dataclass(frozen=True)
 class RenderedMail:
     """A mail ready to be sent. `secrets` are the texts in it that must appear nowhere else."""
@@ -120,11 +88,7 @@ class _Content:
 
 
 class MailRenderer:
-    """Renderer of mails; reads (and, for a link, writes) inside the caller's transaction.
-
-    `sender` is the From address of every mail; without a display name it gets the server's. `config` returns the
-    current config, whose colours and logo a reload may change.
-    """
+    """Renderer of mails; reads (and, for a link, writes) inside the caller's transaction."""
 
     def __init__(
         self,
@@ -136,15 +100,26 @@ class MailRenderer:
         *,
         sender: str,
         config: Callable[[], Config],
-        next_steps: NextSteps,
+        translations: Translations,
+        base_url: str,
+        application_tokens: ApplicationTokens,
+        find_reapply_at: Callable[[Review], datetime | None],
     ) -> None:
+        """`sender` is the From address of every mail; without a display name it gets the server's.
+
+        `config` returns the current config, whose colours and logo a reload may change. `base_url` has no trailing
+        slash. `find_reapply_at` returns when the name of a rejected registration is free again; None if it already is.
+        """
         self._templates = templates
         self._codes = codes
         self._links = links
         self._outbox = outbox
         self._now = now
         self._config = config
-        self._next_steps = next_steps
+        self._translations = translations
+        self._base_url = base_url
+        self._application_tokens = application_tokens
+        self._find_reapply_at = find_reapply_at
         self._from = _sender_address(sender, config().server.name)
         self._contents: dict[str, Callable[[OutboxMessage], _Content]] = {
             "verification_code": self._verification_code,
@@ -170,7 +145,7 @@ class MailRenderer:
         }
 
     def render(self, mail: OutboxMessage) -> RenderedMail:
-        """Return the whole mail. Raises `NothingToSend`, and KeyError for an unknown mail, which is a bug."""
+        """Return the whole mail. Raises `Drop`, and KeyError for an unknown mail, which is a bug."""
         content = self._contents[mail.template](mail)
         # the same for every attempt, so that mail clients can detect a repetition
         message_id = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
@@ -181,25 +156,32 @@ class MailRenderer:
         self, name: str, to: EmailAddress, language: str, values: Values, message_id: str | None = None
     ) -> EmailMessage:
         """Return a mail from its template, as plain text and as HTML."""
-        filled = self._templates.get(name, language).fill(
+        subject, text, html = self._templates.get(name, language).fill(
             {
-                "game": self._next_steps.game_address,
-                "link": self._next_steps.find_link(name),
+                "game": public_game_address(self._config().game.address),
+                "link": self._page_of(name),
                 **self._look(),
                 **values,
             }
         )
         moment = self._now()
         message = EmailMessage(policy=_POLICY)
-        message["Subject"] = filled.subject
+        message["Subject"] = subject
         message["From"] = self._from
         message["To"] = Address(username=_unquote(to.local_part), domain=to.domain)
         message["Date"] = moment
         message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
-        message.set_content(filled.text)
-        message.add_alternative(filled.html, subtype="html")
+        message.set_content(text)
+        message.add_alternative(html, subtype="html")
         return message
+
+    def _page_of(self, name: str) -> str | None:
+        """Return the address of the page that this mail leads to, if any: on a host's own front end its home page."""
+        page = _PAGES.get(name)
+        if page is None:
+            return None
+        return self._base_url + (page if self._config().http.web_root is None else "/")
 
     def _look(self) -> Values:
         config = self._config()
@@ -208,13 +190,13 @@ class MailRenderer:
             "server": config.server.name,
             "accent": accent.light,
             "accent_dark": accent.dark,
-            "logo": urljoin(self._next_steps.base_url, logo) if logo else None,
+            "logo": urljoin(self._base_url, logo) if logo else None,
         }
 
     def _verification_code(self, mail: OutboxMessage) -> _Content:
         row = None if mail.row_id is None else self._codes.find_sendable(mail.row_id)
         if row is None:
-            raise NothingToSend("its code was used, has expired or was replaced by another")
+            raise Drop("its code was used, has expired or was replaced by another")
         code = self._codes.code_of(row)
         return _Content({"code": code, "minutes": _minutes(self._codes.valid)}, (code,))
 
@@ -230,10 +212,11 @@ class MailRenderer:
         """Render the receipt; a decision that was made before it is sent makes it pointless."""
         user = _get_user(mail)
         if user.status != PENDING:
-            raise NothingToSend("the registration was reviewed meanwhile")
+            raise Drop("the registration was reviewed meanwhile")
         if user.email_key != mail.recipient_key:
-            raise NothingToSend("the user has another address now")
-        link, token = self._next_steps.make_application_link(user)
+            raise Drop("the user has another address now")
+        token = self._application_tokens.token_of(user)
+        link = application_address(self._base_url, token)
         return _Content({"username": user.username, "link": link}, (token,))
 
     def _approved(self, mail: OutboxMessage) -> _Content:
@@ -253,16 +236,16 @@ class MailRenderer:
 
     def _rejected(self, mail: OutboxMessage) -> _Content:
         review = _get_review(mail)
-        again = self._next_steps.find_reapply_at(review)
+        again = self._find_reapply_at(review)
         name = review.username if again is None else None
         decision = self._decision(mail)
         return _Content({**decision.values, "again": None if again is None else _format_time(again), "name": name})
 
     def _reason(self, mail: OutboxMessage, review: Review) -> str | None:
-        return self._next_steps.word_reason(review.reason, self._language(mail)) or None
+        return self._translations.reason(review.reason, self._language(mail)) or None
 
     def _language(self, mail: OutboxMessage) -> str:
-        return self._next_steps.offered_language(mail.language)
+        return self._translations.offered_for(mail.language)
 
     def _email_changed(self, mail: OutboxMessage) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""
@@ -284,7 +267,7 @@ class MailRenderer:
         count = waiting.count()
         listed = list(waiting.order_by(User.id).limit(_MAX_LISTED))
         if not listed:
-            raise NothingToSend("no user awaits review any more")
+            raise Drop("no user awaits review any more")
         return _Content(
             {
                 "count": str(count),
@@ -302,11 +285,11 @@ class MailRenderer:
         if link is None:
             user = _get_user(mail)
             if user.email_key != mail.recipient_key:
-                raise NothingToSend("the user has another address now")
+                raise Drop("the user has another address now")
             link = self._links.issue(user.id, purpose, mail.recipient_key)
             self._outbox.remember_link(mail.id, link.id)
         token = self._links.token_of(link)
-        return link_address(self._next_steps.base_url, token), token
+        return link_address(self._base_url, token), token
 
     def _find_link(self, mail: OutboxMessage) -> Link | None:
         """Return the link that an earlier attempt issued; None if there was none or it expired meanwhile."""
@@ -314,7 +297,7 @@ class MailRenderer:
         if link is None:
             return None
         if link.redeemed_at is not None:
-            raise NothingToSend("its link was used or replaced by another")
+            raise Drop("its link was used or replaced by another")
         return self._links.find_by_id(link.id)
 
     def _message_id(self, seed: str) -> str:
@@ -343,14 +326,14 @@ def _unquote(local_part: str) -> str:
 def _get_user(mail: OutboxMessage) -> User:
     user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
     if user is None:
-        raise NothingToSend("there is no such user")
+        raise Drop("there is no such user")
     return user
 
 
 def _get_review(mail: OutboxMessage) -> Review:
     review = None if mail.row_id is None else Review.get_or_none(Review.id == mail.row_id)
     if review is None:
-        raise NothingToSend("the review of this decision is gone")
+        raise Drop("the review of this decision is gone")
     return review
 
 

@@ -91,15 +91,6 @@ class BrokenTemplate(StartupError, ValueError):
 
 
 @dataclass(frozen=True)
-class FilledMail:
-    """The rendered texts of one mail."""
-
-    subject: str
-    text: str
-    html: str
-
-
-@dataclass(frozen=True)
 class MailTemplate:
     """The template of one mail in one language. `html` is the host's own; None: it is made from the text."""
 
@@ -114,8 +105,8 @@ class MailTemplate:
         used = _names_in(self.text) if self.html is None else _names_in(self.text) & _names_in(self.html)
         return _names_in(english.text) - used
 
-    def fill(self, values: Values) -> FilledMail:
-        """Substitute `values`: one for each name of the mail, common name and name of the look.
+    def fill(self, values: Values) -> tuple[str, str, str]:
+        """Return subject, text and HTML with `values`: one for each name of the mail, common name and name of the look.
 
         None leaves out the lines that use it.
         """
@@ -123,10 +114,10 @@ class MailTemplate:
         content = html_of_text(_drop_lines(self.text, named)) if self.html is None else self.html
         escaped = {name: None if value is None else _escape(value) for name, value in named.items()}
         plain = {name: None if value is None else strip_invisible(value) for name, value in named.items()}
-        return FilledMail(
-            subject=" ".join(_fill(self.subject, plain).split()),
-            text=_BLANK_LINES.sub("\n\n", _fill(self.text, plain)),
-            html=_fill(self.layout, {**escaped, "content": _fill(content, escaped)}),
+        return (
+            " ".join(_fill(self.subject, plain).split()),
+            _BLANK_LINES.sub("\n\n", _fill(self.text, plain)),
+            _fill(self.layout, {**escaped, "content": _fill(content, escaped)}),
         )
 
 

@@ -1,26 +1,21 @@
 """Delivery of mails: rendered at the last moment, sent, and kept out of every error text with their secrets."""
 
 import asyncio
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from datetime import timedelta
+from email.message import EmailMessage
 from typing import ClassVar, Final
 
 from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
-from regsvc.core.email_address import parse_email
+from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.cluster import catch_up
 from regsvc.database.engine import Worker
-from regsvc.notifications.mail.http_backend import (
-    MailBackend,
-    MailServerUnavailable,
-    PermanentMailFailure,
-    TemporaryMailFailure,
-)
-from regsvc.notifications.mail.renderer import MailRenderer, NothingToSend, RenderedMail, recipient_of
+from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
+from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS
-from regsvc.notifications.outbox import Outbox, OutboxMessage, OutboxStore, Outcome, RetryPolicy
-from regsvc.notifications.transport import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
+from regsvc.notifications.outbox import OutboxMessage, RetryPolicy
 
 _TEST_LIMIT: Final = timedelta(seconds=10)
 """How long the mail server may take for a login, and for a mail, of a test."""
@@ -34,41 +29,31 @@ def mail_retry_policy(max_attempts: int) -> RetryPolicy:
     return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts)
 
 
-class MailStore(OutboxStore):
-    """Outbox store that renders mails and starts the lifetime of the codes in them."""
+def start_code(message: OutboxMessage, codes: VerificationCodes) -> None:
+    """Start the lifetime of the code in a mail that was sent, if there is one."""
+    if "code" in MAILS[message.template] and message.row_id is not None:
+        codes.mark_sent(message.row_id)
 
-    def __init__(
-        self,
-        database: Database,
-        outbox: Outbox,
-        codes: VerificationCodes,
-        renderer: MailRenderer,
-        on_finished: Callable[[Outcome], None] = lambda outcome: None,
-    ) -> None:
-        super().__init__(database, outbox, on_finished)
-        self._codes = codes
-        self._renderer = renderer
 
-    def render(self, mail: OutboxMessage) -> RenderedMail:
-        """Return the mail as it will be sent. Raises `NothingToSend` if there is no point in it any more.
+class MailBackend(ABC):
+    """Interface of mail backends. `sender` is their From address, with or without a display name."""
 
-        On a cluster of databases that is decided only by a node that has applied everything: the row that a mail is
-        about may arrive after the mail.
+    is_available: ClassVar[bool] = True
+
+    def __init__(self, sender: str) -> None:
+        self.sender = sender
+
+    @abstractmethod
+    async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
+        """Send the mail; returns once it has been accepted.
+
+        Raises `PermanentFailure`, `TemporaryFailure`, and `TransportUnavailable` where no mail can be sent, to anybody.
+        Their text is the server's reply, which may quote the mail.
         """
-        try:
-            return self._render(mail)
-        except NothingToSend:
-            if not catch_up(self._database):
-                raise
-        return self._render(mail)
 
-    def _render(self, mail: OutboxMessage) -> RenderedMail:
-        with self._database.atomic():
-            return self._renderer.render(mail)
-
-    def _on_sent(self, message: OutboxMessage) -> None:
-        if "code" in MAILS[message.template] and message.row_id is not None:
-            self._codes.mark_sent(message.row_id)
+    async def find_problem(self, limit: timedelta) -> str | None:
+        """Return why no mail can be sent now and what to do, or None. Sends nothing; takes `limit` at most."""
+        return None
 
 
 class MailTransport(Transport):
@@ -79,23 +64,37 @@ class MailTransport(Transport):
 
     noun: ClassVar[str] = "mail"
 
-    def __init__(self, worker: Worker, store: MailStore, backend: MailBackend) -> None:
+    def __init__(self, database: Database, worker: Worker, renderer: MailRenderer, backend: MailBackend) -> None:
+        self._database = database
         self._worker = worker
-        self._store = store
+        self._renderer = renderer
         self._backend = backend
 
     async def send(self, message: OutboxMessage) -> None:
         if not self._backend.is_available:
             raise Drop("e-mail is disabled")
-        rendered = await self._worker.run(self._store.render, message)
+        rendered = await self._worker.run(self._render, message)
         try:
             await self._backend.send(rendered.message, recipient_of(message))
-        except MailServerUnavailable as error:
-            raise TransportUnavailable(rendered.censor(str(error)), error.retry_after) from error
-        except PermanentMailFailure as error:
+        except TemporaryFailure as error:  # or `TransportUnavailable`
+            raise type(error)(rendered.censor(str(error)), error.retry_after) from error
+        except PermanentFailure as error:
             raise PermanentFailure(rendered.censor(str(error))) from error
-        except TemporaryMailFailure as error:
-            raise TemporaryFailure(rendered.censor(str(error)), error.retry_after) from error
+
+    def _render(self, mail: OutboxMessage) -> RenderedMail:
+        """Return the mail as it will be sent. Raises `Drop` if there is no point in it any more.
+
+        On a cluster of databases that is decided only by a node that has applied everything: the row that a mail is
+        about may arrive after the mail.
+        """
+        try:
+            with self._database.atomic():
+                return self._renderer.render(mail)
+        except Drop:
+            if not catch_up(self._database):
+                raise
+        with self._database.atomic():
+            return self._renderer.render(mail)
 
 
 async def send_test_mail(backend: MailBackend, renderer: MailRenderer, address: str, language: str) -> str | None:
@@ -109,6 +108,6 @@ async def send_test_mail(backend: MailBackend, renderer: MailRenderer, address: 
             await backend.send(message, recipient)
     except TimeoutError:
         return "the mail server can be reached, but takes too long to accept a mail"
-    except (PermanentMailFailure, TemporaryMailFailure, MailServerUnavailable) as error:
+    except (PermanentFailure, TemporaryFailure) as error:
         return str(error)
     return None

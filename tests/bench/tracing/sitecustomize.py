@@ -65,7 +65,7 @@ class Deliveries:
         self._store().claim_due = self._claim_due
 
     def _store(self) -> Any:
-        return sys.modules["regsvc.notifications.outbox"].OutboxStore
+        return sys.modules["regsvc.notifications.outbox"].Outbox
 
 
 def serve(server: socket.socket, counter: CallCounter) -> None:

@@ -1,4 +1,4 @@
-"""Console commands for the running game: enqueued in the transaction of their cause, sent later by `RconTransport`.
+"""Console commands for the running game: enqueued in the transaction of their cause, sent after it over RCON.
 
 A kick matters at once or not at all and is given up after a minute. A change to the game's own ban list is lasting and
 is retried for a day. A row is inserted for a name only after a kick for that very row: AuthMe would log in whichever
@@ -6,22 +6,41 @@ player is online under an unregistered name and types `/register` at the wrong m
 
 Where several game servers share AuthMe's table, each gets every command as an outbox message of its own, so that one
 that is down neither holds up the others nor makes them repeat anything. A row waits for the kicks of all of them.
+
+Neither the password nor the game's replies appear in the log.
 """
 
+import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
+from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.files import PropertiesFile, ServerProperties
-from plugin_bridge.server.rcon import RconAddress
+from plugin_bridge.server.rcon import (
+    LIST,
+    RconAddress,
+    RconError,
+    UnsafeName,
+    ban,
+    is_surely_offline,
+    kick,
+    open_rcon,
+    pardon,
+)
 from regsvc.config.sections import GameServer, OnBan
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock
+from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import OutboxEntry, User
-from regsvc.notifications.outbox import Outbox
+from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
+from regsvc.notifications.outbox import Outbox, OutboxMessage, Recipient, RetryPolicy
+
+log = logging.getLogger(__name__)
 
 FindAddress = Callable[[], RconAddress | None]
 """Function that returns the address of one console, or None while it is off."""
@@ -54,26 +73,11 @@ KICK_FIRST: Final = "kick_first"
 _KICK_HOLDS_FOR: Final = timedelta(minutes=1)  # a player kicked earlier than this may have joined again
 
 
-@dataclass(frozen=True, slots=True)
-class _Player:
-    """The recipient of a command. Entries with the same `key` keep their order."""
-
-    display: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Kick:
-    """A kick to be enqueued."""
-
-    username: str
-    user_id: int | None
-    cause: Cause
-    reason: str | None = None
-
-
 class RconQueue:
-    """Queue that puts console commands into the outbox; every method runs inside the caller's transaction."""
+    """Queue that puts console commands into the outbox; every method runs inside the caller's transaction.
+
+    Without consoles nothing is enqueued, and no row waits.
+    """
 
     def __init__(
         self, outbox: Outbox, consoles: Mapping[str, FindAddress], on_ban: OnBan, language: str, now: Clock
@@ -93,12 +97,12 @@ class RconQueue:
     @property
     def is_on_everywhere(self) -> bool:
         """Return whether commands can be sent to every game server."""
-        return len(self._servers()) == len(self._consoles)
+        return self.is_on and len(self._servers()) == len(self._consoles)
 
     def on_bans(self, users: Sequence[User]) -> None:
         """Kick the players or put them on the game's ban list, as `game.on_ban` says."""
         if self._on_ban == "kick":
-            self._kick([_Kick(user.username, user.id, "banned", user.reason) for user in users])
+            self._kick((user.username, user.id, "banned", user.reason) for user in users)
         elif self._on_ban == "ban":
             with self._outbox.batched():
                 for user in users:
@@ -113,7 +117,7 @@ class RconQueue:
 
     def on_deletions(self, user_ids: Mapping[str, int | None], banned: Collection[str]) -> None:
         """Kick the players of these names; take the banned off the game's list: the names' next users are not."""
-        self._kick([_Kick(username, user_id, "deleted") for username, user_id in user_ids.items()])
+        self._kick((username, user_id, "deleted", None) for username, user_id in user_ids.items())
         self.on_unbans({username: user_ids[username] for username in banned})
 
     def on_row_changes(self, players: Sequence[tuple[str, int, Cause]]) -> None:
@@ -122,7 +126,7 @@ class RconQueue:
         Each player has a name, a user id and a cause.
         """
         causes = ("approved", "locked") if self._on_ban == "none" else ("approved", "banned", "locked")
-        self._kick([_Kick(name, user_id, cause) for name, user_id, cause in players if cause in causes])
+        self._kick((name, user_id, cause, None) for name, user_id, cause in players if cause in causes)
 
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:
         """Return whether the row of this name and `regdate` may be inserted now: on each server, its kick is done.
@@ -156,10 +160,10 @@ class RconQueue:
         """Return the servers whose console is on."""
         return [server for server, find_address in self._consoles.items() if find_address() is not None]
 
-    def _kick(self, kicks: Sequence[_Kick]) -> None:
-        """Enqueue the kicks, without those of players for whom one is enqueued that has not been attempted yet."""
+    def _kick(self, kicks: Iterable[tuple[str, int | None, Cause, str | None]]) -> None:
+        """Enqueue kicks by name, user id, cause and reason; none for a player whose last one was not attempted yet."""
         servers = self._servers()
-        wanted = {_key_of("kick", kick.username, server): (kick, server) for kick in kicks for server in servers}
+        wanted = {_key_of("kick", kick[0], server): (kick, server) for kick in kicks for server in servers}
         if not wanted:
             return
         is_untried = (OutboxEntry.attempts == 0) & OutboxEntry.next_attempt_at.is_null(False)
@@ -170,7 +174,7 @@ class RconQueue:
         with self._outbox.batched():
             for key, (kick, server) in wanted.items():
                 if key not in enqueued:
-                    self._put("kick", kick.username, kick.user_id, kick.cause, kick.reason, server=server)
+                    self._put("kick", *kick, server=server)
 
     def _put_everywhere(
         self, command: Command, username: str, user_id: int | None, cause: Cause, reason: str | None = None
@@ -191,34 +195,8 @@ class RconQueue:
     ) -> None:
         details = {"cause": cause, "reason": reason} | ({"server": server} if server else {})
         payload = json.dumps(details, ensure_ascii=False)
-        player = _Player(username, _key_of(command, username, server))
+        player = Recipient(username, _key_of(command, username, server))
         self._outbox.put(command, player, self._language, user_id=user_id, row_id=row_id, payload=payload)
-
-
-class NoRconQueue(RconQueue):
-    """Null object: there is no game to send commands to."""
-
-    is_on = False
-    is_on_everywhere = False
-
-    def __init__(self) -> None:
-        """Needs no dependencies."""
-
-    def on_bans(self, users: Sequence[User]) -> None:
-        """Do nothing."""
-
-    def on_unbans(self, user_ids: Mapping[str, int | None]) -> None:
-        """Do nothing."""
-
-    def on_deletions(self, user_ids: Mapping[str, int | None], banned: Collection[str]) -> None:
-        """Do nothing."""
-
-    def on_row_changes(self, players: Sequence[tuple[str, int, Cause]]) -> None:
-        """Do nothing."""
-
-    def may_insert(self, username: str, user_id: int, regdate: int) -> bool:
-        """Return True: no kick is needed."""
-        return True
 
 
 def _key_of(command: Command, username: str, server: str) -> str:
@@ -243,3 +221,122 @@ def find_consoles(
         return find_rcon_address(servers[server], file.refresh() if may_block else file.current)
 
     return {server: partial(find, server) for server in servers}
+
+
+RCON_RETRY_POLICY: Final = RetryPolicy(
+    first_retry=timedelta(seconds=1),
+    longest_retry=timedelta(minutes=5),
+    max_age=timedelta(days=1),  # for the game's ban list
+    claim=timedelta(seconds=20),
+)
+
+_MAX_KICK_AGE: Final = timedelta(minutes=1)
+"""After that, a kick would hit a player who joined again for another reason."""
+_MAX_KICK_ATTEMPTS: Final = 3
+"""A few seconds; a server that is unreachable for longer mostly has no players online."""
+_NEXT_PLACE: Final = timedelta(seconds=5)
+"""How long an attempt at a server that hangs takes at most."""
+
+
+def insert_row_after_kick(message: OutboxMessage, reconcile: Callable[[str], object]) -> None:
+    """Insert the player's row once a `kick_first` has ended on each server, whatever its outcome: none waits for ever.
+
+    `reconcile` reconciles the account with this lower-case name, as the sync would.
+    """
+    if message.template != KICK_FIRST:
+        return
+    try:
+        reconcile(message.recipient.lower())
+    except PlayersUnavailable as error:
+        log.warning("the player will be added by the next sync: %s", error)
+
+
+@dataclass(slots=True)
+class _Console:
+    """The console of one game server."""
+
+    find_address: FindAddress
+    is_unreachable: bool = False
+    under_way: int = 0
+    """Commands that wait for its answer."""
+
+
+class RconTransport(Transport):
+    """Transport that sends each command over a connection of its own."""
+
+    noun: ClassVar[str] = "console command"
+
+    def __init__(
+        self, consoles: Mapping[str, FindAddress], translations: Translations, server_name: str, now: Clock
+    ) -> None:
+        """`consoles` return addresses by server (`Config.game_servers`), and are called on a thread for every command.
+
+        `server_name` is what players read.
+        """
+        self._consoles = {server: _Console(find_address) for server, find_address in consoles.items()}
+        self._translations = translations
+        self._server_name = server_name
+        self._now = now
+
+    async def send(self, message: OutboxMessage) -> None:
+        payload = json.loads(message.payload or "{}")
+        server = payload.get("server", "")
+        age = self._now() - message.created_at
+        if message.template == "kick" and age >= _MAX_KICK_AGE:
+            raise Drop("the kick could not be sent while it mattered")
+        console = self._consoles.get(server)
+        if console is None:
+            raise Drop(f"the config has no game server {server} any more")
+        address = await asyncio.to_thread(console.find_address)
+        if address is None:
+            raise Drop("RCON is disabled")
+        try:
+            command = self._compose(message, payload)
+        except UnsafeName as error:
+            raise PermanentFailure(str(error)) from None
+        if console.is_unreachable and console.under_way and len(self._consoles) > 1:
+            # commands to other servers would have to wait for one that hangs
+            raise _failure(message, "the server did not answer, and another command waits for it", _NEXT_PLACE)
+        console.under_way += 1
+        try:
+            await _execute(address, message, command)
+        except RconError as error:
+            if not console.is_unreachable:
+                log.warning("%s cannot be used: %s", _noun_of(server), error)
+            console.is_unreachable = True
+            raise _failure(message, str(error)) from None
+        finally:
+            console.under_way -= 1
+        if console.is_unreachable:
+            log.info("%s can be used again", _noun_of(server))
+        console.is_unreachable = False
+
+    def _compose(self, message: OutboxMessage, payload: Mapping[str, Any]) -> str:
+        """Return the console command. Raises `UnsafeName`."""
+        if message.template == "pardon":
+            return pardon(message.recipient)
+        given = self._translations.reason(payload["reason"], message.language)
+        key = f"game.{payload['cause']}_because" if given else f"game.{payload['cause']}"
+        reason = self._translations.text(key, message.language, server=self._server_name, reason=given)
+        return ban(message.recipient, reason) if message.template == "ban" else kick(message.recipient, reason)
+
+
+async def _execute(address: RconAddress, message: OutboxMessage, command: str) -> None:
+    """Send the command. Raises `RconError`."""
+    async with open_rcon(address) as connection:
+        # for a player who is offline many plugins kick one whose name begins alike: kick only who may be online
+        is_kick = message.template in ("kick", KICK_FIRST)
+        if not is_kick or not is_surely_offline(message.recipient, await connection.execute(LIST)):
+            await connection.execute(command)
+
+
+def _failure(
+    message: OutboxMessage, reason: str, retry_after: timedelta | None = None
+) -> PermanentFailure | TemporaryFailure:
+    if message.template == KICK_FIRST and message.attempts >= _MAX_KICK_ATTEMPTS:
+        return PermanentFailure(f"the row is inserted without a kick: {reason}")
+    return TemporaryFailure(reason, retry_after)
+
+
+def _noun_of(server: str) -> str:
+    return f"the RCON console of {server}" if server else "the game's RCON console"

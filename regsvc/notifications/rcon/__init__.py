@@ -1,1 +1,0 @@
-"""RCON commands to the game server as outbox messages."""

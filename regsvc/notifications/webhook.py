@@ -1,0 +1,147 @@
+"""Webhook events about users: enqueued in the transaction of their cause, posted after it.
+
+The URL is a secret: no log line and no error contains it.
+"""
+
+import json
+import re
+import uuid
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final, Literal, NoReturn
+
+from regsvc.config.sections import WebhookSection
+from regsvc.core.clock import Clock, epoch_ms
+from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
+from regsvc.core.i18n.translations import Translations
+from regsvc.core.text import shorten, strip_invisible
+from regsvc.core.webhook_signature import signed_headers
+from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
+from regsvc.notifications.outbox import Outbox, OutboxMessage, Recipient, RetryPolicy
+
+Event = Literal["registered", "approved", "rejected", "banned", "unbanned", "deleted"]
+
+_RECEIVER: Final = Recipient("webhook", "webhook")
+"""The only recipient. It has a name because its URL is a secret: anyone who knows it can post there."""
+
+# Discord takes 2000 characters of content and 4096 of an embed's description; escaping may double a text.
+_MAX_NAME: Final = 100
+_MAX_REASON: Final = 1000
+_MARKDOWN: Final = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation, all of which a backslash escapes
+
+
+class WebhookQueue:
+    """Queue that puts events into the outbox, including silent decisions.
+
+    The webhook informs the host, not the user. Nothing is enqueued where none is configured.
+    """
+
+    def __init__(self, outbox: Outbox, language: str, now: Clock, *, is_on: bool = True) -> None:
+        self.is_on = is_on
+        self._outbox = outbox
+        self._language = language
+        self._now = now
+
+    def batched(self) -> AbstractContextManager[None]:
+        """Return a context manager that inserts all events enqueued within it at its end."""
+        return self._outbox.batched()
+
+    def enqueue(
+        self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
+    ) -> None:
+        """Enqueue an event in the transaction of its cause. It contains no IP address, no password and no e-mail."""
+        if not self.is_on:
+            return
+        payload: dict[str, Any] = {
+            "event": event,
+            "delivery": str(uuid.uuid4()),
+            "username": username,
+            "status": status,
+            "at": epoch_ms(self._now()),
+        }
+        if reason is not None:
+            payload["reason"] = reason
+        if expires_at is not None:
+            payload["expiresAt"] = epoch_ms(expires_at)
+        self._outbox.put(event, _RECEIVER, self._language, payload=json.dumps(payload, ensure_ascii=False))
+
+
+def render_webhook(message: OutboxMessage, translations: Translations, server_name: str) -> tuple[str, bytes]:
+    """Return the id and the body of the call, in the host's language.
+
+    The id is the same at every attempt, so receivers can detect duplicates. No name in the body can mention a user,
+    apply formatting or become a link.
+    """
+    payload = json.loads(message.payload or "{}")
+    reason = payload.get("reason")
+    name = escape_markdown(shorten(payload["username"], _MAX_NAME))
+    words = translations.reason(reason, message.language)
+    if words != reason:  # it is a code; an operator's own words stay as they are
+        payload |= {"reason": words, "reasonCode": reason}
+    body: dict[str, Any] = {
+        "content": translations.text(f"webhook.{payload['event']}", message.language, username=name),
+        "embeds": [{"description": escape_markdown(shorten(words, _MAX_REASON))}] if words else [],
+        "allowed_mentions": {"parse": []},
+        "companion": {"server": server_name, **payload},
+    }
+    return payload["delivery"], json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def escape_markdown(text: str) -> str:
+    """Return the text on one line, escaped so that it is displayed as typed."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(strip_invisible(text).split()))
+
+
+WEBHOOK_RETRY_POLICY: Final = RetryPolicy(
+    first_retry=timedelta(seconds=1),  # the wait chat services ask for when they rate-limit a burst
+    longest_retry=timedelta(minutes=5),
+    max_age=timedelta(days=1),
+    claim=timedelta(seconds=30),
+)
+"""After a day of retries the event is no longer of interest."""
+
+_TIMEOUT: Final = timedelta(seconds=10)  # of a whole call; half of it for connecting
+_MAX_REJECTIONS: Final = 3  # a receiver that is being set up may reply 404 for a while
+
+
+class WebhookTransport(Transport):
+    """Transport that posts each event. Redirects are not followed, and only the head of the response is read.
+
+    A receiver that accepts an event and then sends megabytes, or disconnects, has accepted it.
+    """
+
+    noun: ClassVar[str] = "webhook call"
+
+    def __init__(self, config: WebhookSection, translations: Translations, server_name: str, now: Clock) -> None:
+        """`config.url` empty: no webhook is configured any more, and events enqueued earlier are dropped."""
+        self._config = config
+        self._translations = translations
+        self._server_name = server_name
+        self._now = now
+
+    async def send(self, message: OutboxMessage) -> None:
+        if not self._config.url:
+            raise Drop("no webhook is configured any more")
+        delivery, body = render_webhook(message, self._translations, self._server_name)
+        signature = signed_headers(delivery, body, self._config.secret, self._now())
+        headers = {"Content-Type": "application/json", **signature}
+        with HttpClient(_TIMEOUT, public_only=not self._config.allow_private) as client:
+            try:
+                response = await client.post_for_head(self._config.url, headers, body)
+            except PrivateAddress as error:
+                self._fail(message, f"{error}; see webhook.allow_private")
+            except NoResponse as error:
+                raise TransportUnavailable(str(error)) from None
+        self._check(message, response)
+
+    def _check(self, message: OutboxMessage, response: Response) -> None:
+        if response.is_success:
+            return
+        if response.is_temporary:
+            raise TemporaryFailure(response.describe(), response.retry_after(self._now()))
+        self._fail(message, response.describe())
+
+    def _fail(self, message: OutboxMessage, reason: str) -> NoReturn:
+        if message.attempts >= _MAX_REJECTIONS:
+            raise PermanentFailure(reason)
+        raise TemporaryFailure(reason)

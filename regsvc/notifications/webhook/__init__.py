@@ -1,1 +1,0 @@
-"""The webhook: events, messages and delivery."""
