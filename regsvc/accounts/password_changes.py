@@ -176,7 +176,7 @@ class PasswordMails:
 
     def _forgot(self, address: EmailAddress, caller: Caller) -> None:
         with self.database.atomic():
-            user = find_holder(address)
+            user = find_holder(address.key)
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
             is_known = user is not None and not self._is_unproven_operator(user)

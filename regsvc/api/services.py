@@ -24,10 +24,10 @@ from regsvc.database.audit import Audit
 from regsvc.doctor.cached_checkup import CachedCheckup
 from regsvc.notifications.mail.history import MailHistory, MailResender
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.registration.applications.address import AddressCorrection, AnswerChanges
+from regsvc.registration.applications.changes import ApplicationChanges
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
-from regsvc.registration.chat.linking import Chat
+from regsvc.registration.chat.linking import ChatLinking
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.registration.registration import Registration
 from regsvc.runtime.event_streams import EventStreams
@@ -64,8 +64,7 @@ class Services:
     registration: Registration
     applications: Applications
     application_streams: ApplicationStreams
-    answer_changes: AnswerChanges
-    address_correction: AddressCorrection
+    application_changes: ApplicationChanges
     logins: Logins
     captchas: Captchas
     accounts: Accounts
@@ -73,7 +72,7 @@ class Services:
     password_mails: PasswordMails
     password_handover: PasswordHandover
     questionnaires: Questionnaires
-    chat: Chat
+    chat: ChatLinking
     email_changes: EmailChanges
     user_export: UserExport
     self_deletion: SelfDeletion

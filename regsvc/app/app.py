@@ -25,7 +25,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
 from regsvc.auth.second_factor import SecondFactors
 from regsvc.auth.sessions import KnownClients, Sessions
-from regsvc.auth.verification_codes import GuessLimits, VerificationCodes
+from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import network_matcher
 from regsvc.core.bounded_pool import BoundedPool
@@ -61,31 +61,19 @@ from regsvc.notifications.webhook.transport import (
     WebhookRenderer,
     WebhookTransport,
 )
-from regsvc.registration.applications.address import AddressCorrection, AnswerChanges, PendingApplications
+from regsvc.registration.applications.changes import ApplicationChanges
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
 from regsvc.registration.chat.auth_requests import AuthorizationRequests
-from regsvc.registration.chat.linking import ChatLinking, ChatStep, ChatUnlinking, NoChat
+from regsvc.registration.chat.linking import ChatLinking, ChatStep
 from regsvc.registration.chat.provider import ChatProvider, describe_provider
 from regsvc.registration.questionnaire.file import load_questionnaire
+from regsvc.registration.questionnaire.questions import Questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.registration.questionnaire.scorer import make_scorer
-from regsvc.registration.questionnaire.service import (
-    ActiveQuestionnaire,
-    NoQuestionnaire,
-    Questionnaires,
-    SubmissionLimits,
-)
-from regsvc.registration.registration import Registration
+from regsvc.registration.questionnaire.service import Questionnaires, QuestionnaireStep
+from regsvc.registration.registration import Registration, RegistrationStep
 from regsvc.registration.user_creation import UserCreation
-from regsvc.registration.validation import (
-    ApplicationValidator,
-    ApprovalStep,
-    CaptchaStep,
-    ClientLimit,
-    MailedCode,
-    RegistrationStep,
-)
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import EventLog
 from regsvc.runtime.game_status import make_game_statuses
@@ -199,10 +187,10 @@ class App:
         self.codes = VerificationCodes(
             self._secrets,
             now,
-            GuessLimits(MemoryLimits(now), verification.tries_per_client),
             valid=verification.code_valid,
             max_tries=verification.max_tries,
             digits=verification.code_digits,
+            guesses=verification.tries_per_client,
         )
         self.links = PasswordLinks(self._secrets, now)
         self.application_tokens = ApplicationTokens(self._secrets)
@@ -344,7 +332,7 @@ class App:
         )
         is_trusted = network_matcher(self._config.http.trusted_clients)
         self.services.status_limits = StatusRateLimits(MemoryLimits(now), self.live, is_trusted)
-        self.services.statuses = StatusLookup(database, worker, self.codes.proofs, self.live, now)
+        self.services.statuses = StatusLookup(database, worker, self.codes, self.live, now)
 
     def _wire_password_changes(self) -> None:
         """Passwords: changed, forgotten, handed over."""
@@ -365,38 +353,37 @@ class App:
         config = self._config.chat
         self.chat_links = ChatLinks(self._secrets, self.audit, self._now)
         self.chat_requests = AuthorizationRequests(self._secrets, self._now)
-        self.services.chat = NoChat()
+        provider = None
         if config.platform:
-            self.services.chat = ChatLinking(
-                database=self._database,
-                worker=self.worker,
-                provider=ChatProvider(describe_provider(config, self.base_url), config.timeout),
-                requests=self.chat_requests,
-                links=self.chat_links,
-                unlinking=ChatUnlinking(self._database, self.worker, self.chat_links, self.checker, self.codes),
-                limits=MemoryLimits(self._now),
-                limits_per_client=config.limits_per_client,
-            )
+            provider = ChatProvider(describe_provider(config, self.base_url), config.timeout)
+        self.services.chat = ChatLinking(
+            provider,
+            database=self._database,
+            worker=self.worker,
+            requests=self.chat_requests,
+            links=self.chat_links,
+            checker=self.checker,
+            codes=self.codes,
+            limits=MemoryLimits(self._now),
+            limits_per_client=config.limits_per_client,
+        )
 
     def _wire_questionnaire(self) -> None:
         """The questionnaire of applicants, and the scoring of their answers."""
         config, language = self._config.questionnaire, self._config.server.language
-        results = QuestionnaireResults(self._secrets, self._now, config.valid)
-        questionnaires: Questionnaires = NoQuestionnaire(results, config.pass_score)
-        if config.file is not None:
-            questionnaires = ActiveQuestionnaire(
-                load_questionnaire(config.file, config.pass_score),
-                results,
-                database=self._database,
-                worker=self.worker,
-                limits=SubmissionLimits(
-                    self.codes.proofs, self.limits, config.limits_per_client, config.limits_total, config.retry_after
-                ),
-                scorer=make_scorer(config, language),
-                translations=self.translations,
-                language=language,
-            )
-        self.questionnaires = self.services.questionnaires = questionnaires
+        self.questionnaire_results = QuestionnaireResults(self._secrets, self._now, config.valid)
+        self.questionnaires = self.services.questionnaires = Questionnaires(
+            load_questionnaire(config.file, config.pass_score) if config.file else Questionnaire((), config.pass_score),
+            config,
+            self.questionnaire_results,
+            database=self._database,
+            worker=self.worker,
+            codes=self.codes,
+            limits=self.limits,
+            scorer=make_scorer(config, language),
+            translations=self.translations,
+            language=language,
+        )
 
     def _wire_registration(self) -> None:
         """Registration, and the verification of e-mail addresses."""
@@ -404,37 +391,48 @@ class App:
         self.email_policy = policy = EmailPolicy(
             config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases
         )
-        self.verification = self.services.verification = EmailVerification(
+        self.services.verification = EmailVerification(
             database, worker, self.codes, self.mail_queue, self.mail_limits, policy, self.captchas, live
         )
-        # from cheap to expensive
-        steps: list[RegistrationStep] = [CaptchaStep(self.captchas), *self.questionnaires.steps]
+        steps: list[RegistrationStep] = []
+        if self.questionnaires.is_enabled:
+            steps.append(QuestionnaireStep(self.questionnaire_results))
         if self._config.chat.platform:
             steps.append(ChatStep(self.chat_links, is_required=self._config.chat.required))
-        steps.append(ApprovalStep(live))
         self.services.registration = Registration(
             worker=worker,
-            validator=ApplicationValidator(live, self.credential_rules, policy),
-            proof=MailedCode(self.verification) if config.requires_code else ClientLimit(self.limits, live),
+            live=live,
+            rules=self.credential_rules,
+            email_policy=policy,
+            captchas=self.captchas,
+            steps=steps,
+            codes=self.codes,
+            limits=self.limits,
             hashing=self.hashing,
             users=UserCreation(database, self._players, self.reconciler, self.transitions, self.audit, live, self._now),
             tokens=self.application_tokens,
-            steps=steps,
-            wake=self.mail_queue.wake,
+            mail_queue=self.mail_queue,
+            now=self._now,
         )
 
     def _wire_applications(self) -> None:
         """Applications: their status, and what applicants may change."""
-        worker, captchas, tokens, wake = self.worker, self.captchas, self.application_tokens, self.mail_queue.wake
-        pending = PendingApplications(self._database, tokens)
+        worker, tokens = self.worker, self.application_tokens
         applications = Applications(worker, tokens, self.questionnaires, self.live, self._now)
         self.services.applications = applications
         self.application_streams = self.services.application_streams = ApplicationStreams(applications)
-        self.services.answer_changes = AnswerChanges(
-            pending, worker, applications, self.questionnaires, self.audit, wake
-        )
-        self.services.address_correction = AddressCorrection(
-            pending, worker, self.email_policy, captchas, self.mail_limits, self.live, self.audit, wake
+        self.services.application_changes = ApplicationChanges(
+            database=self._database,
+            worker=worker,
+            applications=applications,
+            tokens=tokens,
+            questionnaires=self.questionnaires,
+            email_policy=self.email_policy,
+            captchas=self.captchas,
+            mail_limits=self.mail_limits,
+            live=self.live,
+            audit=self.audit,
+            wake=self.mail_queue.wake,
         )
 
     def _wire_own_account(self) -> None:
@@ -444,14 +442,15 @@ class App:
             access=self.access,
             worker=self.worker,
             checker=self.checker,
-            verification=self.verification,
+            codes=self.codes,
+            email_policy=self.email_policy,
             links=self.links,
             mail_queue=self.mail_queue,
             reconciler=self.reconciler,
             audit=self.audit,
         )
         self.services.user_export = UserExport(
-            self.audit, self.chat_links.find_of, self.questionnaires.find_result_of, self._now
+            self.audit, self.chat_links.find_of, self.questionnaire_results.find_of, self._now
         )
         self.services.self_deletion = SelfDeletion(
             access=self.access,
@@ -500,7 +499,7 @@ class App:
         services, worker, now, is_bridge_on = self.services, self.worker, self._now, self._players.is_enabled
         services.is_authme_enabled = is_bridge_on
         services.users = UserList(now, self.context.is_operator, is_bridge_on=is_bridge_on)
-        services.user_details = UserDetailsLoader(services.users, self.questionnaires.find_result_of, now)
+        services.user_details = UserDetailsLoader(services.users, self.questionnaire_results.find_of, now)
         services.mail_history = MailHistory()
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
@@ -565,7 +564,7 @@ class App:
         self.limits.purge()
         self.codes.purge_expired()
         self.links.purge_expired()
-        self.questionnaires.purge_expired()
+        self.questionnaire_results.purge_expired()
         self.chat_requests.purge_expired()
         self.chat_links.purge_expired()
         self.outbox.purge_done(self._now() - self._config.retention.outbox)

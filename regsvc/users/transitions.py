@@ -241,14 +241,10 @@ class Transitions:
         details = DecisionDetails(NAME_TAKEN_IN_GAME)
         self._apply([_decide(user, "reject", REJECTED, details) for user in users], by)
 
-    def record_registration(self, user: User, by: Actor) -> None:
+    def announce_registration(self, user: User, by: Actor) -> None:
         """Record and announce a new user."""
         self._audit.record("user.registered", by.name, user.username, ip=by.ip)
         self._webhook.enqueue("registered", user.username, user.status)
-
-    def acknowledge(self, user: User) -> None:
-        """Mail the receipt of a registration that waits for review."""
-        self._mail_queue.send_received(user)
 
     def record_deletions(self, keys: Sequence[str]) -> None:
         """Record and announce the deletion of users with SQL."""

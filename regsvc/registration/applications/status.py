@@ -141,7 +141,7 @@ class Applications:
         if not users:
             return {}
         line = find_places({user.id for user in users.values() if user.status == PENDING})
-        answers = self._questionnaires.find_results_of({user.id for user in users.values()})
+        answers = self._questionnaires.results.find_all_of({user.id for user in users.values()})
         with_password = _find_players_with_password([user for user in users.values() if user.status == APPROVED])
         usual_seconds = self._usual_wait.find_seconds()
         config = self._live.current
