@@ -11,7 +11,7 @@ from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
-from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
+from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
@@ -70,7 +70,6 @@ class Services:
     accounts: Accounts
     password_changes: PasswordChanges
     password_mails: PasswordMails
-    password_handover: PasswordHandover
     questionnaires: Questionnaires
     chat: ChatLinking
     email_changes: EmailChanges

@@ -9,11 +9,9 @@ from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins, LoginSessions
-from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
+from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
 from regsvc.accounts.password_checker import LoginLookup, PasswordChecker
-from regsvc.accounts.password_store import PasswordStore
-from regsvc.accounts.player_totp import PlayerTotp
-from regsvc.accounts.second_factor import SecondFactorNotices, SecondFactorSetup, SecondFactorStore
+from regsvc.accounts.second_factor import SecondFactorSetup, SecondFactorStore
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.api.services import Services
@@ -337,16 +335,32 @@ class App:
     def _wire_password_changes(self) -> None:
         """Passwords: changed, forgotten, handed over."""
         database, rules = self._database, self.credential_rules
-        store = PasswordStore(
-            self.access, self.reconciler, self.sessions, self.links, self.warnings, self.audit, self._now
-        )
         self.services.password_changes = PasswordChanges(
-            self.worker, self.hashing, store, self.checker, self.links, self.known_clients, rules
+            worker=self.worker,
+            hashing=self.hashing,
+            checker=self.checker,
+            rules=rules,
+            access=self.access,
+            reconciler=self.reconciler,
+            sessions=self.sessions,
+            links=self.links,
+            known_clients=self.known_clients,
+            player_warnings=self.warnings,
+            audit=self.audit,
+            now=self._now,
         )
         self.services.password_mails = PasswordMails(
-            database, self.worker, self.mail_queue, self.forgot_limits, store, rules, self.captchas
+            database=database,
+            worker=self.worker,
+            access=self.access,
+            links=self.links,
+            mail_queue=self.mail_queue,
+            mail_limits=self.forgot_limits,
+            rules=rules,
+            captchas=self.captchas,
+            audit=self.audit,
+            base_url=self.base_url,
         )
-        self.services.password_handover = PasswordHandover(database, store, self.links, self.audit, self.base_url)
 
     def _wire_chat(self) -> None:
         """Links to chat accounts."""
@@ -463,22 +477,22 @@ class App:
             now=self._now,
         )
         self.services.session_ending = SessionEnding(self._database, self.sessions, self.access, self.audit, self._now)
-        player_totp = PlayerTotp(self._players, self.reconciler)
         self.second_factor_store = SecondFactorStore(
             database=self._database,
-            accounts=self.reconciler.accounts,
+            players=self._players,
+            reconciler=self.reconciler,
             checker=self.checker,
             second_factors=self.second_factors,
             sessions=self.sessions,
-            player_totp=player_totp,
-            notices=SecondFactorNotices(self.audit, self.mail_queue, self.limits),
+            limits=self.limits,
+            mail_queue=self.mail_queue,
+            audit=self.audit,
             now=self._now,
         )
         self.services.second_factor = SecondFactorSetup(
             worker=self.worker,
             checker=self.checker,
             store=self.second_factor_store,
-            player_totp=player_totp,
             is_operator=self.context.is_operator,
             live=self.live,
             wake=self.mail_queue.wake,

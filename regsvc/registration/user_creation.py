@@ -87,7 +87,7 @@ class UserCreation:
 
     @contextmanager
     def transaction(self, key: str) -> Iterator[PlayerRow | None]:
-        """Open the transaction in which the user of this lower-case name is created; the player follows after it.
+        """Open the transaction in which the user of this lower-case name is created.
 
         Yields the row in AuthMe's table that has this name. Raises `UsernameTaken`, `ReapplyLater`, `EmailTaken` and
         `errors.AuthMeUnavailable`.
@@ -100,6 +100,9 @@ class UserCreation:
             raise _taken(error) from None
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
+
+    def reconcile(self, key: str) -> None:
+        """Let the row of an approved user follow, after `transaction`."""
         try:
             self._reconciler.reconcile_after_commit(key)
         except PlayersUnavailable as error:

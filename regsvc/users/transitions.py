@@ -319,11 +319,14 @@ class Transitions:
         by_name: dict[str, list[_Decision]] = defaultdict(list)
         for decision in decisions:
             by_name[decision.name].append(decision)
-        self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
-        self._console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
-        deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
-        banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
-        self._console.on_deletions(deleted, banned)
+        if "ban" in by_name:
+            self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
+        if "unban" in by_name:
+            self._console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
+        if "delete" in by_name:
+            deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
+            banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
+            self._console.on_deletions(deleted, banned)
 
     def _enqueue_mail(self, decision: _Decision, review_id: int) -> None:
         name, user = decision.name, decision.user

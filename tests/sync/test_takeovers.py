@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from regsvc.accounts.access import AccountAccess
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.database.models import Session, User
@@ -203,13 +204,13 @@ def test_a_password_that_was_meant_for_the_last_owner_of_a_name_is_not_set_for_t
 ) -> None:
     """Olivia's request was about Steve; while the password was hashed he was deleted, and Bob registered."""
     services.register("Steve")
-    store = services.app.services.password_changes.store
-    owner = services.app.worker.run_here(store.get_owner, "Steve", OLIVIA)
+    changes = services.app.services.password_changes
+    owner = services.app.worker.run_here(services.app.access.get_user, "Steve", "password", OLIVIA)
     services.decide("delete", "Steve")
     services.register("Steve", "bobs-secret", email="bob@example.org")
     new = StoredPassword("$SHA$a$b", None, "SHA256")
     with pytest.raises(errors.UserNotFound):
-        services.app.worker.run_here(store.set, owner, new, OLIVIA.actor)
+        services.app.worker.run_here(changes.set, owner.id, owner.username, new, OLIVIA.actor)
     assert services.login("Steve", "bobs-secret").username == "Steve"
 
 
@@ -258,7 +259,7 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
 
 def test_no_link_is_made_for_a_user_who_was_deleted_meanwhile(services: ServiceHarness) -> None:
     services.approved("Alice")
-    handover = services.app.services.password_handover
+    handover = services.app.services.password_mails
     delete = partial(services.decide, "delete", "Alice")
-    with meanwhile(type(handover.store), "get_owner", delete, after=True), pytest.raises(errors.UserNotFound):
+    with meanwhile(AccountAccess, "get_user", delete, after=True), pytest.raises(errors.UserNotFound):
         services.app.worker.run_here(handover.create_link, "Alice", OLIVIA)

@@ -36,7 +36,7 @@ class CheckedUser:
     lost: tuple[str, ...] = ()
     """Codes of the parts that are not imported, although the user is."""
     contact: str | None = None
-    """An address that is only noted, as `NewUser.contact`."""
+    """An address that is only noted, that nothing proves."""
 
     @property
     def key(self) -> str:
