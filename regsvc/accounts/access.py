@@ -49,25 +49,6 @@ _ENDS_PLAY: Final = frozenset({"ban", "delete"})
 _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})
 
 
-@dataclass(frozen=True)
-class PlayerWarnings:
-    """Warnings known before a decision."""
-
-    is_bridge_on: bool
-    console: RconQueue
-    live: LiveConfig
-
-    def before(self, decision: str, account: Account) -> set[str]:
-        """Return the warnings of a transition or of "password" for this account as it is before."""
-        if not self.is_bridge_on or decision in _LEAVES_ROWS_ALONE:
-            return set()
-        warnings = {AUTHME_CACHE_ON} if self.live.is_cached else set()
-        is_marked_online = account.player is not None and account.player.is_logged == 1
-        if decision in _ENDS_PLAY and is_marked_online and not self.console.is_on_everywhere:
-            warnings.add(STILL_ONLINE_RCON_OFF)
-        return warnings
-
-
 def warn_of_row(step: Callable[P, ReconcileResult | None], *args: P.args, **kwargs: P.kwargs) -> set[str]:
     """Run the last step on the player's row; returns a warning if a user who may play cannot log in to the game yet."""
     try:
@@ -126,10 +107,19 @@ class AccountAccess:
     Blocking: for a worker thread.
     """
 
-    def __init__(self, database: Database, reconciler: Reconciler, level_of: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        reconciler: Reconciler,
+        console: RconQueue,
+        live: LiveConfig,
+        level_of: Callable[[str], int],
+    ) -> None:
         """`level_of` returns the operator level of a name; 0: not an operator."""
         self._database = database
         self._reconciler = reconciler
+        self._console = console
+        self._live = live
         self._level_of = level_of
 
     def change(
@@ -170,6 +160,16 @@ class AccountAccess:
             raise errors.UserNotFound
         self.require_permission(account.user.username, action, by)
         return account.user
+
+    def find_warnings(self, decision: str, account: Account) -> set[str]:
+        """Return the warnings of a transition or of "password" that are known before, from the account as it is."""
+        if not self._reconciler.is_enabled or decision in _LEAVES_ROWS_ALONE:
+            return set()
+        warnings = {AUTHME_CACHE_ON} if self._live.is_cached else set()
+        is_marked_online = account.player is not None and account.player.is_logged == 1
+        if decision in _ENDS_PLAY and is_marked_online and not self._console.is_on_everywhere:
+            warnings.add(STILL_ONLINE_RCON_OFF)
+        return warnings
 
     def require_permission(self, username: str, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where operators would harm themselves, their equals or their superiors.

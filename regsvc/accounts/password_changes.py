@@ -6,7 +6,7 @@ from datetime import datetime
 
 from peewee import Database
 
-from regsvc.accounts.access import AccountAccess, LockedAccount, PlayerWarnings, Principal
+from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
@@ -40,7 +40,6 @@ class PasswordChanges:
     sessions: Sessions
     links: PasswordLinks
     known_clients: KnownClients
-    player_warnings: PlayerWarnings
     audit: Audit
     now: Clock
 
@@ -141,7 +140,7 @@ class PasswordChanges:
         user.token_generation += 1
         self.links.revoke_all(user.id)
         self.audit.record("user.password_changed", by.name, user.username, ip=by.ip)
-        warnings = self.player_warnings.before("password", locked.account)
+        warnings = self.access.find_warnings("password", locked.account)
         locked.take_user()
         locked.intended = self.reconciler.request_password_write(locked.account)
         return tuple(warnings)

@@ -13,9 +13,8 @@ from regsvc.accounts.access import Principal
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, find_players_totp, require_account_owner
 from regsvc.auth.derived_secrets import new_nonce
 from regsvc.auth.rate_limits import DurableLimits
-from regsvc.auth.second_factor import SecondFactors, count_recovery_codes
+from regsvc.auth.second_factor import SecondFactors, count_recovery_codes, find_time_step, provisioning_uri
 from regsvc.auth.sessions import Sessions
-from regsvc.auth.totp import find_time_step, provisioning_uri
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession

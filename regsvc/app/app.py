@@ -2,15 +2,15 @@
 
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
-from regsvc.accounts.access import AccountAccess, PlayerWarnings
+from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, captcha_policy
 from regsvc.accounts.captcha.pictures import puzzle_maker, render
 from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
-from regsvc.accounts.login import Logins, LoginSessions
+from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
-from regsvc.accounts.password_checker import LoginLookup, PasswordChecker
+from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup, SecondFactorStore
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
@@ -314,19 +314,25 @@ class App:
     def _wire_accounts(self) -> None:
         """Decisions, logins, status of users."""
         database, worker, now = self._database, self.worker, self._now
-        self.access = AccountAccess(database, self.reconciler, self.context.level_of)
-        self.warnings = PlayerWarnings(self._players.is_enabled, self.console, self.live)
-        self.services.accounts = Accounts(
-            self.access, self.reconciler, self.transitions, self.warnings, self.mail_queue, now
-        )
-        lookup = LoginLookup(self.reconciler, self.known_clients, self.second_factors)
+        self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.context.level_of)
+        self.services.accounts = Accounts(self.access, self.reconciler, self.transitions, self.mail_queue, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
-        self.checker = PasswordChecker(worker, lookup, self.hashing, limits, self.audit, self.second_factors, now)
-        sessions = LoginSessions(
-            self.sessions, self.known_clients, self.audit, self.context.is_operator, self.live, now
+        self.checker = PasswordChecker(
+            worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
         )
         self.services.logins = Logins(
-            database, worker, self.checker, self.captchas, self.access, self.reconciler, sessions
+            database=database,
+            worker=worker,
+            checker=self.checker,
+            captchas=self.captchas,
+            access=self.access,
+            reconciler=self.reconciler,
+            sessions=self.sessions,
+            known_clients=self.known_clients,
+            audit=self.audit,
+            is_operator=self.context.is_operator,
+            live=self.live,
+            now=now,
         )
         is_trusted = network_matcher(self._config.http.trusted_clients)
         self.services.status_limits = StatusRateLimits(MemoryLimits(now), self.live, is_trusted)
@@ -345,7 +351,6 @@ class App:
             sessions=self.sessions,
             links=self.links,
             known_clients=self.known_clients,
-            player_warnings=self.warnings,
             audit=self.audit,
             now=self._now,
         )

@@ -382,20 +382,7 @@ def _write_reviews(
     return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
 
 
-_INSERT_REVIEW: Final = prepare_insert(
-    Review,
-    Review.user_id,
-    Review.username,
-    Review.username_key,
-    Review.transition,
-    Review.status_before,
-    Review.status_after,
-    Review.reason,
-    Review.ban_expires_at,
-    Review.operator,
-    Review.reviewed_at,
-    Review.email_key,
-)
+_INSERT_REVIEW: Final = prepare_insert(Review, *(field for field in Review._meta.sorted_fields if field.name != "id"))
 
 
 def _reviews_of(users: Sequence[User]) -> list[tuple[int, int, str | None]]:

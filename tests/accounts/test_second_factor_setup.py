@@ -41,12 +41,12 @@ def test_a_second_factor_that_another_request_has_switched_on_stays(services: Se
     session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
     checker, store = services.app.checker, services.app.services.second_factor.store
     run = services.app.worker.run_here
-    late = run(checker._lookup.find, "Alice", CALLER)
+    late = run(checker.find_identity, "Alice", CALLER)
     app = Authenticator(run(store.begin, late), services.clock)
     run(store.confirm, late, session, app.code(), CALLER)
     was = services.user("Alice").totp_nonce
     services.clock.advance(minutes=1)
-    now = run(checker._lookup.find, "Alice", CALLER)
+    now = run(checker.find_identity, "Alice", CALLER)
     with pytest.raises(TotpAlreadyOn):
         run(store.begin, late)
     with pytest.raises(TotpAlreadyOn):

@@ -150,7 +150,7 @@ def test_the_name_changes_hands_while_the_password_is_checked(
     services.authme.register("Zoe", "zoes-secret")  # without her the table would be suddenly empty
     join(services, mallory, "mallorys-secret")
     logins, checker = services.app.services.logins, services.app.checker
-    candidate = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
+    candidate = services.app.worker.run_here(checker.find_identity, "Victor", CALLER)
     services.authme.unregister_from_console("Victor")
     if mallory == "a user":
         services.decide("delete", "Victor")
@@ -173,7 +173,7 @@ def test_a_password_that_was_right_a_moment_ago_allows_nothing(services: Service
     """Mallory has a session and the password of Victor."""
     services.register("Victor")
     checker, own = services.app.checker, services.app.services
-    identity = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
+    identity = services.app.worker.run_here(checker.find_identity, "Victor", CALLER)
     if what == "the password is replaced":
         services.set_password("Victor", "chosen-by-victor")
     elif what == "the user is banned with SQL":
@@ -191,7 +191,7 @@ def test_a_code_of_the_second_factor_allows_one_thing(services: ServiceHarness) 
     """Two requests showed it at once, and both found it unused."""
     services.register("Alice")
     checker, own = services.app.checker, services.app.services
-    found = services.app.worker.run_here(checker._lookup.find, "Alice", CALLER)
+    found = services.app.worker.run_here(checker.find_identity, "Alice", CALLER)
     identity, store = replace(found, totp_step=5), own.second_factor.store
     services.app.worker.run_here(store.use_code, identity, CALLER)
     for change in (store.use_code, store.replace_recovery_codes, own.self_deletion._delete):
@@ -237,10 +237,10 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
     """The session refers to a row that is gone: the login is decided again, and refused as any unknown name is."""
     services.register("Bob")
     app = services.app
-    identity = app.worker.run_here(app.checker._lookup.find, "Bob", CALLER)
+    identity = app.worker.run_here(app.checker.find_identity, "Bob", CALLER)
     services.decide("approve", "Bob")  # so that the login reads the user again
-    sessions = app.services.logins._sessions
-    find_refusal = sessions.find_refusal
+    logins = app.services.logins
+    find_refusal = logins._find_refusal
     attempts: list[int] = []
 
     def delete_meanwhile(*args: object) -> object:
@@ -250,8 +250,8 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
             pool.submit(app.worker.close_here).result()
         return find_refusal(*args)  # type: ignore[arg-type]
 
-    sessions.find_refusal = delete_meanwhile  # type: ignore[method-assign,assignment]
-    outcome = app.worker.run_here(app.services.logins._complete, identity, "user", CALLER)
+    logins._find_refusal = delete_meanwhile  # type: ignore[method-assign,assignment]
+    outcome = app.worker.run_here(logins._complete, identity, "user", CALLER)
     assert isinstance(outcome, errors.BadCredentials)
     assert attempts == [1]
     assert not Session.select().count()

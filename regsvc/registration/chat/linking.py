@@ -36,8 +36,8 @@ from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
-from regsvc.database.models import BANNED, User
-from regsvc.registration.chat.auth_requests import AuthorizationRequests, Initiator, RedeemedRequest, new_secret
+from regsvc.database.models import BANNED, ChatRequest, User
+from regsvc.registration.chat.auth_requests import AuthorizationRequests, Initiator, new_secret
 from regsvc.registration.chat.provider import ChatProvider
 from regsvc.registration.registration import Application, RegistrationStep
 from regsvc.users.chat_links import ChatAccount, ChatLinks
@@ -156,7 +156,8 @@ class ChatLinking:
         provider = self._require_provider()
         with self._reserve_slot():
             redeemed = await self._worker.run(self._redeem, response.state, initiator)
-            account = await provider.fetch_account(_extract_code(response), redeemed.verifier)
+            verifier = self._requests.pkce_verifier(response.state or "")
+            account = await provider.fetch_account(_extract_code(response), verifier)
             return await self._worker.run(self._store, account, redeemed, caller)
 
     async def find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
@@ -208,12 +209,12 @@ class ChatLinking:
         verifier = self._requests.pkce_verifier(state)
         return LinkStart(self._require_provider().authorization_url(state, verifier), link_token)
 
-    def _redeem(self, state: str | None, initiator: Initiator) -> RedeemedRequest:
+    def _redeem(self, state: str | None, initiator: Initiator) -> ChatRequest:
         token_hashes = [self._links.token_hash(token) for token in initiator.link_tokens]
         with self._database.atomic():
             return self._requests.redeem(state, token_hashes, initiator.session_jti)
 
-    def _store(self, account: ChatAccount, redeemed: RedeemedRequest, caller: Caller) -> LinkResult:
+    def _store(self, account: ChatAccount, redeemed: ChatRequest, caller: Caller) -> LinkResult:
         with self._database.atomic():
             user = self._requests.get_initiating_user(redeemed)
             if user is None:
@@ -228,9 +229,10 @@ class ChatLinking:
         if linked is None:
             held = self._links.find_unclaimed(tokens)
             return ChatStatus(held is not None, held)
-        is_whole = session is not None and (session.is_admin or session.user_id == linked.user_id)
-        is_whole = is_whole or self._links.is_token_of(linked.user_id, tokens)
-        return ChatStatus(True, linked.account if is_whole else None)
+        user_id, account = linked
+        is_whole = session is not None and (session.is_admin or session.user_id == user_id)
+        is_whole = is_whole or self._links.is_token_of(user_id, tokens)
+        return ChatStatus(True, account if is_whole else None)
 
     def _claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
         with self._database.atomic():
