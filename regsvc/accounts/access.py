@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from peewee import Database
 
@@ -42,33 +42,17 @@ MEANINGS: Final[Mapping[str, str]] = {
 }
 """Each warning in a sentence, for the command line."""
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _ENDS_PLAY: Final = frozenset({"ban", "delete"})
 _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})
 
 
-@dataclass(frozen=True)
-class PlayerWarnings:
-    """Warnings known before a decision."""
-
-    is_bridge_on: bool
-    console: RconQueue
-    live: LiveConfig
-
-    def before(self, decision: str, account: Account) -> set[str]:
-        """Return the warnings of a transition or of "password" for this account as it is before."""
-        if not self.is_bridge_on or decision in _LEAVES_ROWS_ALONE:
-            return set()
-        warnings = {AUTHME_CACHE_ON} if self.live.is_cached else set()
-        is_marked_online = account.player is not None and account.player.is_logged == 1
-        if decision in _ENDS_PLAY and is_marked_online and not self.console.is_on_everywhere:
-            warnings.add(STILL_ONLINE_RCON_OFF)
-        return warnings
-
-
-def warn_of_row(step: Callable[[], ReconcileResult | None]) -> set[str]:
+def warn_of_row(step: Callable[P, ReconcileResult | None], *args: P.args, **kwargs: P.kwargs) -> set[str]:
     """Run the last step on the player's row; returns a warning if a user who may play cannot log in to the game yet."""
     try:
-        done = step()
+        done = step(*args, **kwargs)
     except PlayersUnavailable:
         return {PLAYER_PENDING}
     if done is None:
@@ -84,9 +68,6 @@ def _is_kept_out(account: Account) -> bool:
     if user is None or user.status != APPROVED or player is None:
         return False
     return sync_record is None or not sync_record.is_playable(player)
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -116,16 +97,29 @@ class LockedAccount:
         self.account = replace(self.account, user=UserRecord.from_row(self.user))
 
 
+class _NotCurrent(Exception):
+    """Something has to be done for the account first."""
+
+
 class AccountAccess:
     """Transactions that change one account, and the principal's permission to do so.
 
     Blocking: for a worker thread.
     """
 
-    def __init__(self, database: Database, reconciler: Reconciler, level_of: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        reconciler: Reconciler,
+        console: RconQueue,
+        live: LiveConfig,
+        level_of: Callable[[str], int],
+    ) -> None:
         """`level_of` returns the operator level of a name; 0: not an operator."""
         self._database = database
         self._reconciler = reconciler
+        self._console = console
+        self._live = live
         self._level_of = level_of
 
     def change(
@@ -143,28 +137,39 @@ class AccountAccess:
         for a name without a user. `work` may be run again if the transaction loses a deadlock.
         """
         warnings: set[str] = set()
-        done = self._try(key, work, warnings, reconciles_first)
-        if done is None and reconciles_first:
-            before = ReconcileResult()
-            try:
-                before = self._reconciler.reconcile(key, is_guarded=True)
-            except PlayersUnavailable:
-                warnings.add(PLAYER_PENDING)
-            warnings |= {PLAYER_PENDING} if before.refused is not None else set()
-            is_opened = any(isinstance(action, ReclaimRow) for action in before.applied)
-            done = self._try(key, work, warnings, False, is_opened=is_opened)
-        if done is None:
-            raise if_missing
-        warnings |= warn_of_row(lambda: self._reconciler.reconcile_after_commit(key))
-        return done[0], warnings
+        try:
+            result = self._change(key, work, warnings, if_missing, must_be_current=reconciles_first)
+        except _NotCurrent:
+            is_opened = self._reconcile_first(key, warnings)
+            result = self._change(key, work, warnings, if_missing, is_opened=is_opened)
+        warnings |= warn_of_row(self._reconciler.reconcile_after_commit, key)
+        return result, warnings
 
-    def find_current(self, key: str) -> UserRecord | None:
-        """Return the user after what is due for the account was done; a player without a user is adopted."""
+    def get_user(self, username: str, action: str, by: Principal) -> UserRecord:
+        """Return the user of this name, to whom the principal is about to do this action.
+
+        What is due for the account is done before; a player without a user is adopted. Raises `UserNotFound` and
+        `ProtectedOperator`.
+        """
+        key = name_key(username)
         try:
             account = self._reconciler.reconcile(key, is_guarded=True).account or self._reconciler.load(key)
         except PlayersUnavailable:
             account = self._reconciler.accounts.load([key], None)[0]
+        if account.user is None:
+            raise errors.UserNotFound
+        self.require_permission(account.user.username, action, by)
         return account.user
+
+    def find_warnings(self, decision: str, account: Account) -> set[str]:
+        """Return the warnings of a transition or of "password" that are known before, from the account as it is."""
+        if not self._reconciler.is_enabled or decision in _LEAVES_ROWS_ALONE:
+            return set()
+        warnings = {AUTHME_CACHE_ON} if self._live.is_cached else set()
+        is_marked_online = account.player is not None and account.player.is_logged == 1
+        if decision in _ENDS_PLAY and is_marked_online and not self._console.is_on_everywhere:
+            warnings.add(STILL_ONLINE_RCON_OFF)
+        return warnings
 
     def require_permission(self, username: str, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where operators would harm themselves, their equals or their superiors.
@@ -183,27 +188,39 @@ class AccountAccess:
         if is_self or (level > 0 and level >= self._level_of(by.actor.name)):
             raise errors.ProtectedOperator
 
-    def _try(
+    def _reconcile_first(self, key: str, warnings: set[str]) -> bool:
+        """Do what is due for the account; returns whether its user got the row by it."""
+        try:
+            before = self._reconciler.reconcile(key, is_guarded=True)
+        except PlayersUnavailable:
+            warnings.add(PLAYER_PENDING)
+            return False
+        if before.refused is not None:
+            warnings.add(PLAYER_PENDING)
+        return any(isinstance(action, ReclaimRow) for action in before.applied)
+
+    def _change(
         self,
         key: str,
         work: Callable[[LockedAccount], T],
         warnings: set[str],
-        must_be_current: bool,
+        if_missing: type[Refusal],
         *,
+        must_be_current: bool = False,
         is_opened: bool = False,
-    ) -> tuple[T] | None:
-        """Run `work` in one transaction; None: there is no such user, or something has to be done for it first."""
+    ) -> T:
+        """Run `work` in one transaction. `must_be_current`: raises `_NotCurrent` where something is due before."""
         find_rows = self._reconciler.row_reader(key)
         with self._database.atomic():
             found = self._reconciler.accounts.lock_user(key, find_rows)
             if found is None:
-                return None
+                raise _NotCurrent if must_be_current else if_missing
             locked = LockedAccount(*found, is_opened=is_opened)
             if must_be_current and self._reconciler.is_due(locked.account):
-                return None
+                raise _NotCurrent
             if not locked.account.is_player_known:
                 warnings.add(PLAYER_PENDING)
             result = work(locked)
             # last in the transaction: the game waits for the lock on AuthMe's row
-            warnings |= warn_of_row(lambda: self._reconciler.reconcile_in_transaction(locked.account, locked.intended))
-        return (result,)
+            warnings |= warn_of_row(self._reconciler.reconcile_in_transaction, locked.account, locked.intended)
+        return result

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc.accounts.access import AccountAccess, LockedAccount, PlayerWarnings, Principal
+from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
 from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
@@ -34,14 +34,12 @@ class Accounts:
         access: AccountAccess,
         reconciler: Reconciler,
         transitions: Transitions,
-        player_warnings: PlayerWarnings,
         mail_queue: MailQueue,
         now: Clock,
     ) -> None:
         self._access = access
         self._reconciler = reconciler
         self._transitions = transitions
-        self._player_warnings = player_warnings
         self._mail_queue = mail_queue
         self._now = now
 
@@ -64,7 +62,7 @@ class Accounts:
     def _decide(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> DecisionResult:
         self.apply_sql_edit(locked)
         user, status_before = locked.user, locked.user.status
-        warnings = tuple(self._player_warnings.before(transition, locked.account))
+        warnings = tuple(self._access.find_warnings(transition, locked.account))
         if transition == "delete":
             self.delete(locked, by, details)
             return DecisionResult(user.username, None, warnings, status_before)

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from peewee import IntegrityError
 
 from regsvc.accounts.access import AccountAccess, LockedAccount
-from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
-from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
-from regsvc.core.email_address import EmailAddress
+from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import User
@@ -47,7 +46,8 @@ class EmailChanges:
     access: AccountAccess
     worker: Worker
     checker: PasswordChecker
-    verification: EmailVerification
+    codes: VerificationCodes
+    email_policy: EmailPolicy
     links: PasswordLinks
     mail_queue: MailQueue
     reconciler: Reconciler
@@ -62,12 +62,12 @@ class EmailChanges:
         `InvalidCode` and, only after a right code, `EmailTaken`. A refusal spends nothing but an attempt at a wrong
         code.
         """
-        address = self.verification.parse(request.email)
+        address = self.email_policy.parse(request.email)
         if request.current_password is None:
             identity = await self.checker.recognize_owner(session, caller)
         else:
             identity = await self.checker.check_owner(session, request.current_password, caller)
-        await self.worker.run(self.verification.check, address, "change_email", request.code_or_proof, caller)
+        await self.worker.run(self.codes.check, address.key, "change_email", request.code_or_proof, caller)
         changed = await self.worker.run(self._change, identity, address, request.code_or_proof, caller)
         self.mail_queue.wake()
         return changed
@@ -90,10 +90,10 @@ class EmailChanges:
     def _change_in_transaction(
         self, locked: LockedAccount, identity: LoginIdentity, address: EmailAddress, given: CodeOrProof, caller: Caller
     ) -> None:
-        self.verification.redeem(address, "change_email", given, caller)
+        self.codes.redeem(address.key, "change_email", given, caller)
         user = locked.user
         require_account_owner(user, identity)
-        claim(address, self.audit, claimant_id=user.id)
+        claim(address.key, self.audit, claimant_id=user.id)
         self.links.revoke_all(user.id)
         self.audit.record("user.email_changed", user.username, user.username, ip=caller.address)
         if user.email_key != address.key:

@@ -1,12 +1,11 @@
-"""Proof of e-mail addresses: verification codes, mailed on request and redeemed by the operation they are for."""
+"""Proof of e-mail addresses: verification codes are mailed on request, and exchanged for proofs that live longer."""
 
 from dataclasses import dataclass, field
 
 from peewee import Database
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.auth.address_proofs import PROOF_LIFETIME, CodeOrProof, Purpose
-from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.auth.verification_codes import PROOF_LIFETIME, Purpose, VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller
@@ -36,7 +35,7 @@ class CodeChecked:
 
 @dataclass(frozen=True)
 class EmailVerification:
-    """Issues, mails, checks and redeems verification codes."""
+    """Mails verification codes, and exchanges them for proofs."""
 
     database: Database
     worker: Worker
@@ -56,7 +55,7 @@ class EmailVerification:
         and the captcha's refusals.
         """
         self._require_enabled(purpose)
-        address = self.parse(email)
+        address = self.email_policy.parse(email)
         with self.captchas.guard("verify_send", captcha, caller):
             sent = await self.worker.run(self._issue, address, purpose, caller)
         self.mail_queue.wake_mails()
@@ -69,29 +68,9 @@ class EmailVerification:
         and `RateLimited`.
         """
         self._require_enabled(purpose)
-        proof = await self.worker.run(self._prove, self.parse(email), purpose, code.strip(), caller)
-        if proof is None:
-            raise errors.InvalidCode
+        key = self.email_policy.parse(email).key
+        proof = await self.worker.run(self.codes.prove, key, purpose, code, caller)
         return CodeChecked(proof, round(PROOF_LIFETIME.total_seconds()))
-
-    def parse(self, email: str) -> EmailAddress:
-        """Return an address that the host accepts. Raises `InvalidEmail` and `DomainNotAllowed`."""
-        return self.email_policy.parse(email)
-
-    def check(self, address: EmailAddress, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
-        """Raise `InvalidCode` unless the code or the proof may be redeemed now. Blocking.
-
-        A wrong code is counted, in a transaction of its own. Raises `RateLimited` after too many of the caller's
-        network.
-        """
-        with self.database.atomic():
-            is_right = self.codes.verify_either(address.key, purpose, given, caller)
-        if not is_right:
-            raise errors.InvalidCode
-
-    def redeem(self, address: EmailAddress, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
-        """Spend the code or proof inside the caller's transaction; `check` must come first. Raises `InvalidCode`."""
-        self.codes.redeem_either(address.key, purpose, given, caller)
 
     def _require_enabled(self, purpose: Purpose) -> None:
         """Raise `MailUnavailable`, `RegistrationClosed` or `NotEnabled` where nobody needs a code for this."""
@@ -101,10 +80,6 @@ class EmailVerification:
         if purpose == "unlink" and not self.live.current.chat.platform:
             raise errors.NotEnabled
 
-    def _prove(self, address: EmailAddress, purpose: Purpose, code: str, caller: Caller) -> str | None:
-        with self.database.atomic():  # commits the attempt, whatever the result
-            return self.codes.prove(address.key, purpose, code, caller)
-
     def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
         with self.database.atomic():
             linked = find_linked_owner(address) if purpose == "unlink" else None
@@ -112,7 +87,7 @@ class EmailVerification:
             row_id = self.codes.issue(address.key, purpose, caller)  # the same writes, whether it is mailed or not
             if purpose == "unlink":
                 self._mail_unlink_code(address, caller, row_id, linked)
-            elif (holder := find_owner(address)) is None:
+            elif (holder := find_owner(address.key)) is None:
                 self.mail_queue.send_to(address, caller.language, "verification_code", verification_id=row_id)
             else:
                 proven = EmailAddress(str(holder.email), address.key)

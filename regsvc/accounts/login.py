@@ -39,101 +39,6 @@ class LoggedIn:
     is_admin: bool
 
 
-class LoginSessions:
-    """Start and end of the sessions of users whose password was right. Works inside the caller's transaction."""
-
-    def __init__(
-        self,
-        sessions: Sessions,
-        known_clients: KnownClients,
-        audit: Audit,
-        is_operator: Callable[[str], bool],
-        live: LiveConfig,
-        now: Clock,
-    ) -> None:
-        self._sessions = sessions
-        self._known_clients = known_clients
-        self._audit = audit
-        self._is_operator = is_operator
-        self._live = live
-        self._now = now
-
-    def find_refusal(
-        self, user: User, identity: LoginIdentity, audience: Audience | None, caller: Caller
-    ) -> Refusal | None:
-        """Return why this user may not log in (`Banned`, `NotOperator`, `TotpSetupRequired`), or None."""
-        if self._may_log_in(user, identity, audience):
-            return None
-        if user.status == BANNED:
-            expires_at = epoch_ms(user.ban_expires_at) if user.ban_expires_at else None
-            return errors.Banned(user.reason, expires_at)
-        self._audit.tally(
-            "admin.denied",
-            user.username,
-            ip=caller.address,
-            client=caller.limit_key,
-            per=FAILURES_TOGETHER,
-        )
-        if self._is_approved_operator(user):
-            return errors.TotpSetupRequired()
-        return errors.NotOperator("not_approved" if self._is_operator(user.username) else None)
-
-    def open_if_unchanged(
-        self, user: UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
-    ) -> LoggedIn | None:
-        """Open a session if the user may log in and is still as looked up; None, with nothing done, if not."""
-        if not self._may_log_in(user, identity, audience):
-            return None
-        same = {"status": user.status, "token_generation": user.token_generation}
-        if not _RECORD_LOGIN.execute(id=user.id, username=user.username, **same, last_login_at=self._now()):
-            return None
-        return self._open(user, identity, audience, caller)
-
-    def open(self, user: User, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn:
-        """Open a session of a user read in this transaction, without refusal."""
-        User.update(last_login_at=self._now()).where(User.id == user.id).execute()
-        return self._open(user, identity, audience, caller)
-
-    def _open(
-        self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
-    ) -> LoggedIn:
-        """Issue an access token and record the login."""
-        may_administer, past_logins = self._may_administer(user, identity), identity.past_logins
-        audience = audience or ("admin" if may_administer else "user")
-        issued = self._sessions.issue(user, audience, caller, session_count=past_logins.session_count)
-        if not past_logins.is_recorded:
-            self._known_clients.record(user.id, caller.limit_key)
-        action = "admin.logged_in" if audience == "admin" else "user.logged_in"
-        self._audit.record(action, user.username, user.username, ip=caller.address)
-        return LoggedIn(issued.token, issued.expires_at, user.username, user.email, user.status, may_administer)
-
-    def end(self, session: VerifiedSession, ip: str) -> None:
-        """End one session."""
-        self._sessions.revoke(session.jti)
-        self._audit.record("user.logged_out", session.username, session.username, ip=ip)
-
-    def _may_log_in(self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None) -> bool:
-        return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user, identity))
-
-    def _may_administer(self, user: User | UserRecord, identity: LoginIdentity) -> bool:
-        is_required = self._live.current.auth.operators_need_totp
-        return self._is_approved_operator(user) and (identity.has_shown_code or not is_required)
-
-    def _is_approved_operator(self, user: User | UserRecord) -> bool:
-        return bool(user.status == APPROVED) and self._is_operator(user.username)
-
-
-_RECORD_LOGIN: Final = PreparedQuery(
-    User,
-    lambda: User.update({User.last_login_at: slot(User.last_login_at)}).where(
-        User.id == slot(User.id),
-        User.username == slot(User.username),
-        User.status == slot(User.status),
-        User.token_generation == slot(User.token_generation),
-    ),
-)
-
-
 class Logins:
     """The logins of users and admins, and the logout."""
 
@@ -145,7 +50,12 @@ class Logins:
         captchas: Captchas,
         access: AccountAccess,
         reconciler: Reconciler,
-        sessions: LoginSessions,
+        sessions: Sessions,
+        known_clients: KnownClients,
+        audit: Audit,
+        is_operator: Callable[[str], bool],
+        live: LiveConfig,
+        now: Clock,
     ) -> None:
         self._database = database
         self._worker = worker
@@ -154,6 +64,11 @@ class Logins:
         self._access = access
         self._reconciler = reconciler
         self._sessions = sessions
+        self._known_clients = known_clients
+        self._audit = audit
+        self._is_operator = is_operator
+        self._live = live
+        self._now = now
 
     async def log_in(
         self,
@@ -180,7 +95,8 @@ class Logins:
     def log_out(self, session: VerifiedSession, ip: str) -> None:
         """End one session. Blocking: for a worker thread."""
         with self._database.atomic():
-            self._sessions.end(session, ip)
+            self._sessions.revoke(session.jti)
+            self._audit.record("user.logged_out", session.username, session.username, ip=ip)
 
     def _complete(self, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn | Refusal:
         """Log in after a right password. A refusal is returned, so that the audit entries about it are committed."""
@@ -226,7 +142,7 @@ class Logins:
         """Open the session of a user who is still as looked up in one step; else look again, and say why not."""
         opened = None
         if identity.user is not None and not identity.has_shown_code:
-            opened = self._sessions.open_if_unchanged(identity.user, identity, audience, caller)
+            opened = self._open_as_looked_up(identity.user, identity, audience, caller)
         return opened or self._open(identity, audience, caller)
 
     def _open(
@@ -239,14 +155,14 @@ class Logins:
         if not self._checker.use_second_factor(identity, user.id, caller):
             self._checker.record_wrong_code(identity, caller)  # another login used the same code
             return errors.TotpRequired()
-        refusal = self._sessions.find_refusal(user, identity, audience, caller)
+        refusal = self._find_refusal(user, identity, audience, caller)
         if refusal is not None:
             return refusal
         if identity.user is not None and user.token_generation != identity.token_generation:
             return errors.BadCredentials()  # the password was changed since it was looked up
         if locked is not None:
             locked.intended = self._reconciler.request_reclaim(locked.account)
-        return self._sessions.open(user, identity, audience, caller)
+        return self._open_session(user, identity, audience, caller)
 
     def _is_same_person(self, identity: LoginIdentity, user: User) -> bool:
         """Whether the user is the one whose password was checked; a name may change hands meanwhile."""
@@ -257,3 +173,73 @@ class Logins:
         if user.origin != "adopted" or sync_record is None or stored is None:
             return False
         return (sync_record.base_hash, sync_record.base_salt) == (stored.hash, stored.salt)
+
+    def _find_refusal(
+        self, user: User, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> Refusal | None:
+        """Return why this user may not log in (`Banned`, `NotOperator`, `TotpSetupRequired`), or None."""
+        if self._may_log_in(user, identity, audience):
+            return None
+        if user.status == BANNED:
+            expires_at = epoch_ms(user.ban_expires_at) if user.ban_expires_at else None
+            return errors.Banned(user.reason, expires_at)
+        self._audit.tally(
+            "admin.denied",
+            user.username,
+            ip=caller.address,
+            client=caller.limit_key,
+            per=FAILURES_TOGETHER,
+        )
+        if self._is_approved_operator(user):
+            return errors.TotpSetupRequired()
+        return errors.NotOperator("not_approved" if self._is_operator(user.username) else None)
+
+    def _open_as_looked_up(
+        self, user: UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> LoggedIn | None:
+        """Open a session if the user may log in and is still as looked up; None, with nothing done, if not."""
+        if not self._may_log_in(user, identity, audience):
+            return None
+        same = {"status": user.status, "token_generation": user.token_generation}
+        if not _RECORD_LOGIN.execute(id=user.id, username=user.username, **same, last_login_at=self._now()):
+            return None
+        return self._issue(user, identity, audience, caller)
+
+    def _open_session(self, user: User, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn:
+        """Open a session of a user read in this transaction, without refusal."""
+        User.update(last_login_at=self._now()).where(User.id == user.id).execute()
+        return self._issue(user, identity, audience, caller)
+
+    def _issue(
+        self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> LoggedIn:
+        """Issue an access token and record the login."""
+        may_administer, past_logins = self._may_administer(user, identity), identity.past_logins
+        audience = audience or ("admin" if may_administer else "user")
+        issued = self._sessions.issue(user, audience, caller, session_count=past_logins.session_count)
+        if not past_logins.is_recorded:
+            self._known_clients.record(user.id, caller.limit_key)
+        action = "admin.logged_in" if audience == "admin" else "user.logged_in"
+        self._audit.record(action, user.username, user.username, ip=caller.address)
+        return LoggedIn(issued.token, issued.expires_at, user.username, user.email, user.status, may_administer)
+
+    def _may_log_in(self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None) -> bool:
+        return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user, identity))
+
+    def _may_administer(self, user: User | UserRecord, identity: LoginIdentity) -> bool:
+        is_required = self._live.current.auth.operators_need_totp
+        return self._is_approved_operator(user) and (identity.has_shown_code or not is_required)
+
+    def _is_approved_operator(self, user: User | UserRecord) -> bool:
+        return bool(user.status == APPROVED) and self._is_operator(user.username)
+
+
+_RECORD_LOGIN: Final = PreparedQuery(
+    User,
+    lambda: User.update({User.last_login_at: slot(User.last_login_at)}).where(
+        User.id == slot(User.id),
+        User.username == slot(User.username),
+        User.status == slot(User.status),
+        User.token_generation == slot(User.token_generation),
+    ),
+)

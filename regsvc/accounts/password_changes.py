@@ -1,26 +1,28 @@
 """Changes of passwords: by the owner, by an admin, and through a link. Hashing stays between transactions."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from peewee import Database
 
-from regsvc.accounts.access import Principal
+from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
-from regsvc.accounts.password_store import PasswordOwner, PasswordStore
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
-from regsvc.auth.sessions import KnownClients
+from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
+from regsvc.sync.reconciler import Reconciler
 from regsvc.users.credential_rules import CredentialRules
 from regsvc.users.email_owners import find_holder
 
@@ -31,11 +33,15 @@ class PasswordChanges:
 
     worker: Worker
     hashing: PasswordHashing
-    store: PasswordStore
     checker: PasswordChecker
+    rules: CredentialRules
+    access: AccountAccess
+    reconciler: Reconciler
+    sessions: Sessions
     links: PasswordLinks
     known_clients: KnownClients
-    rules: CredentialRules
+    audit: Audit
+    now: Clock
 
     async def change_own(
         self, session: VerifiedSession, current: str, new: str, caller: Caller, *, keeps_session: bool = False
@@ -48,22 +54,23 @@ class PasswordChanges:
         identity = await self.checker.check_owner(session, current, caller)
         self.rules.check_password(new, session.username, "newPassword")
         stored = await self.hashing.hash_in_pool(new, session.username)
-        owner = PasswordOwner(session.user_id, session.username, name_key(session.username))
         by = Actor(session.username, caller.address)
         # what ended the sessions meanwhile (an admin's reset, a ban) is the newer decision
         generation = identity.token_generation
         kept = session.jti if keeps_session else None
-        return await self.worker.run(self.store.set, owner, stored, by, token_generation=generation, kept_session=kept)
+        return await self.worker.run(
+            self.set, session.user_id, session.username, stored, by, token_generation=generation, kept_session=kept
+        )
 
     async def set_by_admin(self, username: str, password: str, by: Principal) -> DecisionResult:
         """Set a user's password without the current one.
 
         Raises `UserNotFound`, `ProtectedOperator` and `InvalidPassword`.
         """
-        owner = await self.worker.run(self.store.get_owner, username, by)
+        owner = await self.worker.run(self.access.get_user, username, "password", by)
         self.rules.check_password(password, owner.username)
         stored = await self.hashing.hash_in_pool(password, owner.username)
-        return await self.worker.run(self.store.set, owner, stored, by.actor)
+        return await self.worker.run(self.set, owner.id, owner.username, stored, by.actor)
 
     async def reset(self, token: str, new: str, caller: Caller) -> DecisionResult:
         """Set the password with the token of a link. Failed logins of others no longer delay this client.
@@ -79,25 +86,80 @@ class PasswordChanges:
 
     def set_here(self, username: str, password: str, by: Actor) -> DecisionResult:
         """Set a password from the command line, on the calling thread."""
-        owner = self.worker.run_here(self.store.get_owner, username, Principal(by, may_do_everything=True))
+        everything = Principal(by, may_do_everything=True)
+        owner = self.worker.run_here(self.access.get_user, username, "password", everything)
         self.rules.check_password(password, owner.username)
         stored = self.hashing.hash(password, owner.username)
-        return self.worker.run_here(self.store.set, owner, stored, by)
+        return self.worker.run_here(self.set, owner.id, owner.username, stored, by)
 
-    def _get_link_owner(self, token: str) -> PasswordOwner:
+    def set(
+        self,
+        user_id: int,
+        username: str,
+        stored: StoredPassword,
+        by: Actor,
+        *,
+        token_generation: int | None = None,
+        kept_session: str | None = None,
+        first: Callable[[User], None] = lambda user: None,
+    ) -> DecisionResult:
+        """Set the password, and let the player's row follow. Blocking.
+
+        It ends every link and every session, except one to be kept, and reaches the player's row at once, or when the
+        row is unlocked.
+
+        `first` runs at the beginning of the transaction; it may mark the user's e-mail address as verified.
+
+        `token_generation`: that of the session that asked; raises `Unauthorized` if it has ended meanwhile. Without
+        one, raises `UserNotFound` for a user deleted meanwhile. `kept_session`: the `jti` of a session that stays.
+        """
+        refusal = errors.UserNotFound if token_generation is None else errors.Unauthorized
+
+        def work(locked: LockedAccount) -> DecisionResult:
+            user = locked.user
+            is_ended = token_generation is not None and user.token_generation != token_generation
+            if user.id != user_id or is_ended:
+                raise refusal
+            first(user)
+            warnings = self._set(locked, stored, by, kept_session)
+            return DecisionResult(username, user.status, warnings)
+
+        result, warnings = self.access.change(name_key(username), work, reconciles_first=True, if_missing=refusal)
+        return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
+
+    def _set(
+        self, locked: LockedAccount, stored: StoredPassword, by: Actor, kept_session: str | None
+    ) -> tuple[str, ...]:
+        user = locked.user
+        user.password_hash, user.password_salt = stored.hash, stored.salt
+        user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
+        changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
+        changed.append(User.is_email_verified)
+        changes = {field: getattr(user, field.name) for field in changed}
+        self.sessions.revoke_all(user.id, changes, kept=kept_session)
+        user.token_generation += 1
+        self.links.revoke_all(user.id)
+        self.audit.record("user.password_changed", by.name, user.username, ip=by.ip)
+        warnings = self.access.find_warnings("password", locked.account)
+        locked.take_user()
+        locked.intended = self.reconciler.request_password_write(locked.account)
+        return tuple(warnings)
+
+    def _get_link_owner(self, token: str) -> User:
         link = self.links.find(token)
         if link is None:
             raise errors.ResetTokenInvalid
-        return PasswordOwner(link.user.id, link.user.username, link.user.username_key)
+        owner: User = link.user
+        return owner
 
-    def _reset(self, token: str, owner: PasswordOwner, stored: StoredPassword, caller: Caller) -> DecisionResult:
+    def _reset(self, token: str, owner: User, stored: StoredPassword, caller: Caller) -> DecisionResult:
         def redeem(user: User) -> None:
             link = self.links.redeem(token)
             self.known_clients.record(user.id, caller.limit_key)
             if user.email_key is not None and proves_address(link):
                 user.is_email_verified = True
 
-        return self.store.set(owner, stored, Actor(owner.username, caller.address), first=redeem)
+        return self.set(owner.id, owner.username, stored, Actor(owner.username, caller.address), first=redeem)
 
 
 @dataclass(frozen=True)
@@ -107,41 +169,36 @@ class HandedOverLink:
     username: str
     status: str
     expires_at: datetime
-    link: str
-
-
-@dataclass(frozen=True)
-class PasswordHandover:
-    """Creation of links for operators. Blocking: for a worker thread. `base_url` has no trailing slash."""
-
-    database: Database
-    store: PasswordStore
-    links: PasswordLinks
-    audit: Audit
-    base_url: str
-
-    def create_link(self, username: str, by: Principal) -> HandedOverLink:
-        """Create a link; the user's earlier one of this kind ends. Raises `UserNotFound` and `ProtectedOperator`."""
-        owner = self.store.get_owner(username, by)
-        with self.database.atomic():
-            user = _get_user(owner)
-            link = self.links.issue_for_handover(user.id)
-            self.audit.record("user.password_link_created", by.actor.name, user.username, ip=by.actor.ip)
-        address = link_address(self.base_url, self.links.token_of(link))
-        return HandedOverLink(user.username, user.status, link.expires_at, address)
+    link: str = field(repr=False)
 
 
 @dataclass(frozen=True)
 class PasswordMails:
-    """Mailing of password links."""
+    """Links that set a password, mailed or handed over by operators. `base_url` has no trailing slash."""
 
     database: Database
     worker: Worker
+    access: AccountAccess
+    links: PasswordLinks
     mail_queue: MailQueue
     mail_limits: MailLimits
-    store: PasswordStore
     rules: CredentialRules
     captchas: Captchas
+    audit: Audit
+    base_url: str
+
+    def create_link(self, username: str, by: Principal) -> HandedOverLink:
+        """Create a link to hand over; the user's earlier one of this kind ends. Blocking.
+
+        Raises `UserNotFound` and `ProtectedOperator`.
+        """
+        owner = self.access.get_user(username, "password", by)
+        with self.database.atomic():
+            user = _get_user(owner.id)
+            link = self.links.issue_for_handover(user.id)
+            self.audit.record("user.password_link_created", by.actor.name, user.username, ip=by.actor.ip)
+        address = link_address(self.base_url, self.links.token_of(link))
+        return HandedOverLink(user.username, user.status, link.expires_at, address)
 
     async def mail_link(self, username: str, by: Principal) -> DecisionResult:
         """Mail a user a link to choose a password, for an admin.
@@ -166,9 +223,9 @@ class PasswordMails:
         self.mail_queue.wake()
 
     def _mail_link(self, username: str, by: Principal) -> DecisionResult:
-        owner = self.store.get_owner(username, by)
+        owner = self.access.get_user(username, "password", by)
         with self.database.atomic():
-            user = _get_user(owner)
+            user = _get_user(owner.id)
             if user.email_key is None:
                 raise errors.PasswordRequired
             self.mail_queue.send(user, "password_link")
@@ -176,7 +233,7 @@ class PasswordMails:
 
     def _forgot(self, address: EmailAddress, caller: Caller) -> None:
         with self.database.atomic():
-            user = find_holder(address)
+            user = find_holder(address.key)
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
             is_known = user is not None and not self._is_unproven_operator(user)
@@ -191,9 +248,9 @@ class PasswordMails:
         return not user.is_email_verified and self.rules.is_operator(user.username)
 
 
-def _get_user(owner: PasswordOwner) -> User:
+def _get_user(user_id: int) -> User:
     """Return the user, whom another request may have deleted meanwhile. Raises `UserNotFound`."""
-    user: User | None = User.get_or_none(User.id == owner.user_id)
+    user: User | None = User.get_or_none(User.id == user_id)
     if user is None:
         raise errors.UserNotFound
     return user

@@ -9,9 +9,14 @@ from datetime import timedelta
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.login_limits import LoginLimits
-from regsvc.auth.second_factor import SecondFactors, is_recovery_code, use_recovery_code
+from regsvc.auth.second_factor import (
+    SecondFactors,
+    find_time_step,
+    is_recovery_code,
+    use_recovery_code,
+    use_time_step,
+)
 from regsvc.auth.sessions import NO_LOGINS, KnownClients, PastLogins
-from regsvc.auth.totp import find_time_step, use_time_step
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
@@ -78,50 +83,6 @@ class LoginIdentity:
     def last_totp_step(self) -> int | None:
         """The time step of the last code that was used, or None."""
         return self.user.totp_step if self.user is not None else None
-
-
-class LoginLookup:
-    """Lookup of accounts for logins. Blocking: for a worker thread."""
-
-    def __init__(self, reconciler: Reconciler, known_clients: KnownClients, second_factors: SecondFactors) -> None:
-        self._reconciler = reconciler
-        self._known_clients = known_clients
-        self._second_factors = second_factors
-
-    def find(self, name: str, caller: Caller) -> LoginIdentity:
-        """Return the account with this name or verified e-mail address.
-
-        Raises `AuthMeUnavailable`: a row that cannot be read may have a lock, another password or a second factor.
-        """
-        key = _key_of(name)
-        try:
-            # the client has proven nothing yet: mass changes that are held back wait for a sync run
-            done = self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
-            account = done.account or self._reconciler.load(key or _NOBODY)
-        except PlayersUnavailable as error:
-            raise errors.AuthMeUnavailable from error
-        if key is None:
-            return LoginIdentity(name_key(name), name, None)
-        user = account.user
-        if user is None:
-            return LoginIdentity(key, name, _players_password(account), totp_secret=find_players_totp(account))
-        stored, is_own = _password_of(account)
-        return LoginIdentity(
-            key=key,
-            username=user.username,
-            stored=stored,
-            user=user,
-            past_logins=self._known_clients.find_past_logins(user.id, caller.limit_key),
-            is_own_password=is_own,
-            is_returned=is_own and self._reconciler.is_returned(account),
-            totp_secret=self._find_totp_secret(user, account),
-        )
-
-    def _find_totp_secret(self, user: UserRecord, account: Account) -> str | None:
-        """Return the secret that was set up on the web, which nothing in the game changes; else the player's."""
-        if user.totp_enabled_at is not None and user.totp_nonce is not None:
-            return self._second_factors.secret_of(user.id, user.totp_nonce)
-        return find_players_totp(account)
 
 
 def _key_of(name: str) -> str | None:
@@ -199,7 +160,8 @@ class PasswordChecker:
     def __init__(
         self,
         worker: Worker,
-        lookup: LoginLookup,
+        reconciler: Reconciler,
+        known_clients: KnownClients,
         hashing: PasswordHashing,
         limits: LoginLimits,
         audit: Audit,
@@ -207,7 +169,8 @@ class PasswordChecker:
         now: Clock,
     ) -> None:
         self._worker = worker
-        self._lookup = lookup
+        self._reconciler = reconciler
+        self._known_clients = known_clients
         self._hashing = hashing
         self._limits = limits
         self._audit = audit
@@ -259,7 +222,7 @@ class PasswordChecker:
         """
         if self._now() - session.started_at > FRESH_SESSION:
             raise errors.LoginTooOld(minutes=round(FRESH_SESSION.total_seconds() / 60))
-        identity = await self._worker.run(self._lookup.find, session.username, caller)
+        identity = await self._worker.run(self.find_identity, session.username, caller)
         if identity.user_id != session.user_id or identity.token_generation != session.token_generation:
             raise errors.Unauthorized
         return identity
@@ -273,6 +236,35 @@ class PasswordChecker:
         except errors.BadCredentials:
             raise errors.WrongPassword from None
         return _require_owner(identity, session)
+
+    def find_identity(self, name: str, caller: Caller) -> LoginIdentity:
+        """Return the account with this name or verified e-mail address. Blocking.
+
+        Raises `AuthMeUnavailable`: a row that cannot be read may have a lock, another password or a second factor.
+        """
+        key = _key_of(name)
+        try:
+            # the client has proven nothing yet: mass changes that are held back wait for a sync run
+            done = self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
+            account = done.account or self._reconciler.load(key or _NOBODY)
+        except PlayersUnavailable as error:
+            raise errors.AuthMeUnavailable from error
+        if key is None:
+            return LoginIdentity(name_key(name), name, None)
+        user = account.user
+        if user is None:
+            return LoginIdentity(key, name, _players_password(account), totp_secret=find_players_totp(account))
+        stored, is_own = _password_of(account)
+        return LoginIdentity(
+            key=key,
+            username=user.username,
+            stored=stored,
+            user=user,
+            past_logins=self._known_clients.find_past_logins(user.id, caller.limit_key),
+            is_own_password=is_own,
+            is_returned=is_own and self._reconciler.is_returned(account),
+            totp_secret=self._find_totp_secret(user, account),
+        )
 
     def use_second_factor(self, identity: LoginIdentity, user_id: int, caller: Caller) -> bool:
         """Use up the code that was shown, if one was, in the caller's transaction. False: another request used it."""
@@ -324,12 +316,18 @@ class PasswordChecker:
         name = identity.username if identity.user_id is not None else None
         self._audit.tally(action, "", name, caller.address, client=caller.limit_key, per=FAILURES_TOGETHER)
 
+    def _find_totp_secret(self, user: UserRecord, account: Account) -> str | None:
+        """Return the secret that was set up on the web, which nothing in the game changes; else the player's."""
+        if user.totp_enabled_at is not None and user.totp_nonce is not None:
+            return self._second_factors.secret_of(user.id, user.totp_nonce)
+        return find_players_totp(account)
+
     async def _check_password(
         self, name: str, password: str, caller: Caller, captcha_solved: bool | None = None
     ) -> LoginIdentity:
         """Check the password alone. The attempt is counted as a failure first; the caller takes that back."""
         self._limits.hit(name, caller)
-        identity = await self._worker.run(self._lookup.find, name, caller)
+        identity = await self._worker.run(self.find_identity, name, caller)
         with self._hashing.reserve():
             counter = self._limits.start_attempt(
                 identity.key, caller, is_known_client=identity.is_known_client, captcha_solved=captcha_solved

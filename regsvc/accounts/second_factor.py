@@ -1,5 +1,6 @@
 """Operations of users on their second factor: set it up, replace its recovery codes, switch it off."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -7,57 +8,30 @@ from typing import Final, Literal
 
 from peewee import Database
 
+from plugin_bridge.authme.players import PlayerRefused, Players, PlayersUnavailable
 from regsvc.accounts.access import Principal
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, find_players_totp, require_account_owner
-from regsvc.accounts.player_totp import PlayerTotp
 from regsvc.auth.derived_secrets import new_nonce
 from regsvc.auth.rate_limits import DurableLimits
-from regsvc.auth.second_factor import SecondFactors, count_recovery_codes
+from regsvc.auth.second_factor import SecondFactors, count_recovery_codes, find_time_step, provisioning_uri
 from regsvc.auth.sessions import Sessions
-from regsvc.auth.totp import find_time_step, provisioning_uri
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.text import draw_qr_code, name_key
 from regsvc.core.units import RateLimit
-from regsvc.database.audit import Actor, Audit
+from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, User
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.sync.accounts_loader import AccountsLoader
+from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import Account
+
+log = logging.getLogger(__name__)
 
 _LIMITS: Final = (RateLimit(10, timedelta(days=1)),)
 """How often a user may switch it on. Each time is two mails, and nobody may use up what the host can send."""
-
-
-@dataclass(frozen=True)
-class SecondFactorNotices:
-    """Notices of what happens to second factors; each is written in the transaction of the change."""
-
-    audit: Audit
-    mail_queue: MailQueue
-    limits: DurableLimits
-
-    def enabled(self, user: User, caller: Caller) -> None:
-        """Record that the user has switched the second factor on. Raises `RateLimited` if that happens too often."""
-        self.limits.hit("totp.enabled", str(user.id), _LIMITS)
-        self.audit.record("user.totp_enabled", user.username, user.username, ip=caller.address)
-        self.mail_queue.send(user, "totp_enabled")
-
-    def disabled(self, user: User, caller: Caller) -> None:
-        """Record that the user has switched the second factor off."""
-        self.audit.record("user.totp_disabled", user.username, user.username, ip=caller.address)
-        self.mail_queue.send(user, "totp_disabled")
-
-    def reset(self, user: User, by: Actor) -> None:
-        """Record that an operator has removed the second factor."""
-        self.audit.record("user.totp_disabled", by.name, user.username, ip=by.ip)
-        self.mail_queue.send(user, "totp_reset")
-
-    def replaced_codes(self, user: User, caller: Caller) -> None:
-        """Record that the user has got new recovery codes; nothing is mailed."""
-        self.audit.record("user.recovery_codes_replaced", user.username, user.username, ip=caller.address)
 
 
 @dataclass(frozen=True)
@@ -65,17 +39,19 @@ class SecondFactorStore:
     """Second factors of users whose password, and code where one is needed, was checked. Blocking."""
 
     database: Database
-    accounts: AccountsLoader
+    players: Players
+    reconciler: Reconciler
     checker: PasswordChecker
     second_factors: SecondFactors
     sessions: Sessions
-    player_totp: PlayerTotp
-    notices: SecondFactorNotices
+    limits: DurableLimits
+    mail_queue: MailQueue
+    audit: Audit
     now: Clock
 
     def find_origin(self, username: str) -> Literal["web", "game"] | None:
         """Return where the second factor that counts was set up; None: there is none. Raises `AuthMeUnavailable`."""
-        account = self.player_totp.load(name_key(username))
+        account = self.load(name_key(username))
         if account.user is not None and account.user.totp_enabled_at is not None:
             return "web"
         return "game" if find_players_totp(account) is not None else None
@@ -92,7 +68,7 @@ class SecondFactorStore:
     def confirm(
         self, identity: LoginIdentity, session: VerifiedSession, code: str, caller: Caller
     ) -> tuple[list[str], str]:
-        """Switch the second factor on; return its recovery codes, and its secret for `PlayerTotp.give`.
+        """Switch the second factor on; return its recovery codes, and its secret for `give`.
 
         Raises `TotpAlreadyOn`, `TotpNotOn`, `InvalidTotp`, and `RateLimited` if that happens too often.
         """
@@ -109,7 +85,9 @@ class SecondFactorStore:
             changes = {"totp_enabled_at": self.now(), "totp_step": step}
             self.sessions.revoke_all(user.id, changes, kept=session.jti)
             codes = self.second_factors.replace_recovery_codes(user.id)
-            self.notices.enabled(user, caller)
+            self.limits.hit("totp.enabled", str(user.id), _LIMITS)
+            self.audit.record("user.totp_enabled", user.username, user.username, ip=caller.address)
+            self.mail_queue.send(user, "totp_enabled")
         return codes, secret
 
     def replace_recovery_codes(self, identity: LoginIdentity, caller: Caller) -> list[str]:
@@ -117,7 +95,7 @@ class SecondFactorStore:
         with self.database.atomic():
             user = self._use_code(identity, caller)
             codes = self.second_factors.replace_recovery_codes(user.id)
-            self.notices.replaced_codes(user, caller)
+            self.audit.record("user.recovery_codes_replaced", user.username, user.username, ip=caller.address)
         return codes
 
     def use_code(self, identity: LoginIdentity, caller: Caller) -> None:
@@ -130,16 +108,17 @@ class SecondFactorStore:
 
         Raises `AuthMeUnavailable`; the second factor counts on then.
         """
-        account = self.player_totp.load(identity.key)
+        account = self.load(identity.key)
         in_game = find_players_totp(account)
         if in_game == identity.totp_secret:
-            self.player_totp.remove(account)
+            self._remove_from_row(account)
         # an admin's session that began with a second factor does not outlive it
         kept = session.jti if session.audience == "user" else None
         with self.database.atomic():
             user = self._lock_user(identity)
             self._remove(user.id, kept=kept)
-            self.notices.disabled(user, caller)
+            self.audit.record("user.totp_disabled", user.username, user.username, ip=caller.address)
+            self.mail_queue.send(user, "totp_disabled")
         return in_game not in (None, identity.totp_secret)
 
     def reset(self, username: str, by: Principal) -> bool:
@@ -147,12 +126,12 @@ class SecondFactorStore:
 
         Returns whether there was one. Raises `UserNotFound` and `AuthMeUnavailable`.
         """
-        account = self.player_totp.load(name_key(username))
+        account = self.load(name_key(username))
         user, is_in_game = account.user, find_players_totp(account) is not None
         if user is None:
             raise errors.UserNotFound
         if is_in_game:
-            self.player_totp.remove(account)
+            self._remove_from_row(account)
         had_one = is_in_game or user.totp_enabled_at is not None
         with self.database.atomic():
             self._remove(user.id, kept=None)
@@ -160,12 +139,13 @@ class SecondFactorStore:
             if row is None:  # deleted meanwhile
                 raise errors.UserNotFound
             if had_one:
-                self.notices.reset(row, by.actor)
+                self.audit.record("user.totp_disabled", by.actor.name, row.username, ip=by.actor.ip)
+                self.mail_queue.send_totp_reset(row)
         return had_one
 
     def _lock_user(self, identity: LoginIdentity) -> User:
         """Lock and return the user whose password was checked. Raises `Unauthorized`."""
-        found = self.accounts.lock_user(identity.key, lambda: None)
+        found = self.reconciler.accounts.lock_user(identity.key, lambda: None)
         if found is None:
             raise errors.Unauthorized
         require_account_owner(found[0], identity)
@@ -180,6 +160,39 @@ class SecondFactorStore:
     def _remove(self, user_id: int, *, kept: str | None) -> None:
         self.sessions.revoke_all(user_id, {"totp_nonce": None, "totp_enabled_at": None}, kept=kept)
         self.second_factors.delete_recovery_codes(user_id)
+
+    def load(self, key: str) -> Account:
+        """Return the account of this name. Raises `AuthMeUnavailable`."""
+        try:
+            return self.reconciler.load(key)
+        except PlayersUnavailable as error:
+            raise errors.AuthMeUnavailable from error
+
+    # --- in the player's row: by compare-and-set, outside of our transactions ---
+
+    def give(self, key: str, secret: str) -> bool:
+        """Write the secret to the player's own row, if there is one without a secret; return whether it holds it."""
+        try:
+            player = self.reconciler.load(key).own_player
+            if player is None:
+                return False
+            if (player.totp or "").strip():
+                return player.totp == secret  # by an earlier try
+            self.players.update(player, {"totp": secret})
+            return find_players_totp(self.reconciler.load(key)) == secret
+        except (PlayersUnavailable, PlayerRefused) as error:
+            log.warning("a second factor counts on the web only; AuthMe's table did not take it: %s", error)
+            return False
+
+    def _remove_from_row(self, account: Account) -> None:
+        """Empty the column of the player's row as it was seen. Raises `AuthMeUnavailable`."""
+        assert account.player is not None
+        try:
+            is_written = self.players.update(account.player, {"totp": None})
+        except (PlayersUnavailable, PlayerRefused) as error:
+            raise errors.AuthMeUnavailable from error
+        if not is_written:  # the row has changed since
+            raise errors.AuthMeUnavailable
 
 
 @dataclass(frozen=True)
@@ -219,7 +232,6 @@ class SecondFactorSetup:
     worker: Worker
     checker: PasswordChecker
     store: SecondFactorStore
-    player_totp: PlayerTotp
     is_operator: Callable[[str], bool]
     live: LiveConfig
     wake: Callable[[], None]
@@ -227,7 +239,7 @@ class SecondFactorSetup:
 
     def describe(self, session: VerifiedSession) -> SecondFactorState:
         """Return the state of the session's user. Blocking. Raises `AuthMeUnavailable` and `Unauthorized`."""
-        account = self.player_totp.load(name_key(session.username))
+        account = self.store.load(name_key(session.username))
         user = account.user
         if user is None or user.id != session.user_id:
             raise errors.Unauthorized
@@ -259,7 +271,7 @@ class SecondFactorSetup:
         codes, secret = await self.worker.run(self.store.confirm, identity, session, code, caller)
         self.wake()
         try:
-            is_in_game = await self.worker.run(self.player_totp.give, identity.key, secret)
+            is_in_game = await self.worker.run(self.store.give, identity.key, secret)
         except errors.Refusal:  # the database is away now; the codes are shown this once
             is_in_game = False
         return EnabledSecondFactor(codes, is_in_game)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from peewee import Database
 
-from regsvc.auth.address_proofs import AddressProofs
+from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import Clock
@@ -37,10 +37,12 @@ class UserStatus:
 class StatusLookup:
     """Look-ups of the status by name. Those without a session, by far the most common, share queries."""
 
-    def __init__(self, database: Database, worker: Worker, proofs: AddressProofs, live: LiveConfig, now: Clock) -> None:
+    def __init__(
+        self, database: Database, worker: Worker, codes: VerificationCodes, live: LiveConfig, now: Clock
+    ) -> None:
         self._database = database
         self._worker = worker
-        self._proofs = proofs
+        self._codes = codes
         self._live = live
         self._now = now
         self._public: SharedLookup[str, UserStatus] = SharedLookup(self._find_public)
@@ -101,6 +103,6 @@ class StatusLookup:
 
     def _proves(self, proof: str | None) -> bool:
         try:
-            return proof is not None and bool(self._proofs.find_address(proof, "register"))
+            return proof is not None and bool(self._codes.find_proven_address(proof, "register"))
         except InvalidCode:
             return False

@@ -11,7 +11,7 @@ from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
-from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
+from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
@@ -24,10 +24,10 @@ from regsvc.database.audit import Audit
 from regsvc.doctor.checkup import CachedCheckup
 from regsvc.notifications.mail.history import MailResender
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.registration.applications.address import AddressCorrection, AnswerChanges
+from regsvc.registration.applications.changes import ApplicationChanges
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
-from regsvc.registration.chat.linking import Chat
+from regsvc.registration.chat.linking import ChatLinking
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.registration.registration import Registration
 from regsvc.runtime.event_streams import EventStreams
@@ -63,16 +63,14 @@ class Services:
     registration: Registration
     applications: Applications
     application_streams: ApplicationStreams
-    answer_changes: AnswerChanges
-    address_correction: AddressCorrection
+    application_changes: ApplicationChanges
     logins: Logins
     captchas: Captchas
     accounts: Accounts
     password_changes: PasswordChanges
     password_mails: PasswordMails
-    password_handover: PasswordHandover
     questionnaires: Questionnaires
-    chat: Chat
+    chat: ChatLinking
     email_changes: EmailChanges
     user_export: UserExport
     self_deletion: SelfDeletion

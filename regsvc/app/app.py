@@ -5,18 +5,16 @@ from functools import partial
 
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
-from regsvc.accounts.access import AccountAccess, PlayerWarnings
+from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, captcha_policy
 from regsvc.accounts.captcha.pictures import puzzle_maker, render
 from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
-from regsvc.accounts.login import Logins, LoginSessions
-from regsvc.accounts.password_changes import PasswordChanges, PasswordHandover, PasswordMails
-from regsvc.accounts.password_checker import LoginLookup, PasswordChecker
-from regsvc.accounts.password_store import PasswordStore
-from regsvc.accounts.player_totp import PlayerTotp
-from regsvc.accounts.second_factor import SecondFactorNotices, SecondFactorSetup, SecondFactorStore
+from regsvc.accounts.login import Logins
+from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
+from regsvc.accounts.password_checker import PasswordChecker
+from regsvc.accounts.second_factor import SecondFactorSetup, SecondFactorStore
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.api.services import Services
@@ -28,7 +26,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
 from regsvc.auth.second_factor import SecondFactors
 from regsvc.auth.sessions import KnownClients, Sessions
-from regsvc.auth.verification_codes import GuessLimits, VerificationCodes
+from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import network_matcher
 from regsvc.core.bounded_pool import BoundedPool
@@ -60,31 +58,19 @@ from regsvc.notifications.rcon import (
     insert_row_after_kick,
 )
 from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, WebhookTransport
-from regsvc.registration.applications.address import AddressCorrection, AnswerChanges, PendingApplications
+from regsvc.registration.applications.changes import ApplicationChanges
 from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
 from regsvc.registration.chat.auth_requests import AuthorizationRequests
-from regsvc.registration.chat.linking import ChatLinking, ChatStep, ChatUnlinking, NoChat
+from regsvc.registration.chat.linking import ChatLinking, ChatStep
 from regsvc.registration.chat.provider import ChatProvider, describe_provider
 from regsvc.registration.questionnaire.file import load_questionnaire
+from regsvc.registration.questionnaire.questions import Questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.registration.questionnaire.scorer import make_scorer
-from regsvc.registration.questionnaire.service import (
-    ActiveQuestionnaire,
-    NoQuestionnaire,
-    Questionnaires,
-    SubmissionLimits,
-)
-from regsvc.registration.registration import Registration
+from regsvc.registration.questionnaire.service import Questionnaires, QuestionnaireStep
+from regsvc.registration.registration import Registration, RegistrationStep
 from regsvc.registration.user_creation import UserCreation
-from regsvc.registration.validation import (
-    ApplicationValidator,
-    ApprovalStep,
-    CaptchaStep,
-    ClientLimit,
-    MailedCode,
-    RegistrationStep,
-)
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import make_game_statuses
 from regsvc.runtime.health import Health
@@ -195,10 +181,10 @@ class App:
         self.codes = VerificationCodes(
             self._secrets,
             now,
-            GuessLimits(MemoryLimits(now), verification.tries_per_client),
             valid=verification.code_valid,
             max_tries=verification.max_tries,
             digits=verification.code_digits,
+            guesses=verification.tries_per_client,
         )
         self.links = PasswordLinks(self._secrets, now)
         self.application_tokens = ApplicationTokens(self._secrets)
@@ -321,75 +307,95 @@ class App:
     def _wire_accounts(self) -> None:
         """Decisions, logins, status of users."""
         database, worker, now = self._database, self.worker, self._now
-        self.access = AccountAccess(database, self.reconciler, self.context.level_of)
-        self.warnings = PlayerWarnings(self._players.is_enabled, self.console, self.live)
-        self.services.accounts = Accounts(
-            self.access, self.reconciler, self.transitions, self.warnings, self.mail_queue, now
-        )
-        lookup = LoginLookup(self.reconciler, self.known_clients, self.second_factors)
+        self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.context.level_of)
+        self.services.accounts = Accounts(self.access, self.reconciler, self.transitions, self.mail_queue, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
-        self.checker = PasswordChecker(worker, lookup, self.hashing, limits, self.audit, self.second_factors, now)
-        sessions = LoginSessions(
-            self.sessions, self.known_clients, self.audit, self.context.is_operator, self.live, now
+        self.checker = PasswordChecker(
+            worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
         )
         self.services.logins = Logins(
-            database, worker, self.checker, self.captchas, self.access, self.reconciler, sessions
+            database=database,
+            worker=worker,
+            checker=self.checker,
+            captchas=self.captchas,
+            access=self.access,
+            reconciler=self.reconciler,
+            sessions=self.sessions,
+            known_clients=self.known_clients,
+            audit=self.audit,
+            is_operator=self.context.is_operator,
+            live=self.live,
+            now=now,
         )
         is_trusted = network_matcher(self._config.http.trusted_clients)
         self.services.status_limits = StatusRateLimits(MemoryLimits(now), self.live, is_trusted)
-        self.services.statuses = StatusLookup(database, worker, self.codes.proofs, self.live, now)
+        self.services.statuses = StatusLookup(database, worker, self.codes, self.live, now)
 
     def _wire_password_changes(self) -> None:
         """Passwords: changed, forgotten, handed over."""
         database, rules = self._database, self.credential_rules
-        store = PasswordStore(
-            self.access, self.reconciler, self.sessions, self.links, self.warnings, self.audit, self._now
-        )
         self.services.password_changes = PasswordChanges(
-            self.worker, self.hashing, store, self.checker, self.links, self.known_clients, rules
+            worker=self.worker,
+            hashing=self.hashing,
+            checker=self.checker,
+            rules=rules,
+            access=self.access,
+            reconciler=self.reconciler,
+            sessions=self.sessions,
+            links=self.links,
+            known_clients=self.known_clients,
+            audit=self.audit,
+            now=self._now,
         )
         self.services.password_mails = PasswordMails(
-            database, self.worker, self.mail_queue, self.forgot_limits, store, rules, self.captchas
+            database=database,
+            worker=self.worker,
+            access=self.access,
+            links=self.links,
+            mail_queue=self.mail_queue,
+            mail_limits=self.forgot_limits,
+            rules=rules,
+            captchas=self.captchas,
+            audit=self.audit,
+            base_url=self.base_url,
         )
-        self.services.password_handover = PasswordHandover(database, store, self.links, self.audit, self.base_url)
 
     def _wire_chat(self) -> None:
         """Links to chat accounts."""
         config = self._config.chat
         self.chat_links = ChatLinks(self._secrets, self.audit, self._now)
         self.chat_requests = AuthorizationRequests(self._secrets, self._now)
-        self.services.chat = NoChat()
+        provider = None
         if config.platform:
-            self.services.chat = ChatLinking(
-                database=self._database,
-                worker=self.worker,
-                provider=ChatProvider(describe_provider(config, self.base_url), config.timeout),
-                requests=self.chat_requests,
-                links=self.chat_links,
-                unlinking=ChatUnlinking(self._database, self.worker, self.chat_links, self.checker, self.codes),
-                limits=MemoryLimits(self._now),
-                limits_per_client=config.limits_per_client,
-            )
+            provider = ChatProvider(describe_provider(config, self.base_url), config.timeout)
+        self.services.chat = ChatLinking(
+            provider,
+            database=self._database,
+            worker=self.worker,
+            requests=self.chat_requests,
+            links=self.chat_links,
+            checker=self.checker,
+            codes=self.codes,
+            limits=MemoryLimits(self._now),
+            limits_per_client=config.limits_per_client,
+        )
 
     def _wire_questionnaire(self) -> None:
         """The questionnaire of applicants, and the scoring of their answers."""
         config, language = self._config.questionnaire, self._config.server.language
-        results = QuestionnaireResults(self._secrets, self._now, config.valid)
-        questionnaires: Questionnaires = NoQuestionnaire(results, config.pass_score)
-        if config.file is not None:
-            questionnaires = ActiveQuestionnaire(
-                load_questionnaire(config.file, config.pass_score),
-                results,
-                database=self._database,
-                worker=self.worker,
-                limits=SubmissionLimits(
-                    self.codes.proofs, self.limits, config.limits_per_client, config.limits_total, config.retry_after
-                ),
-                scorer=make_scorer(config, language),
-                translations=self.translations,
-                language=language,
-            )
-        self.questionnaires = self.services.questionnaires = questionnaires
+        self.questionnaire_results = QuestionnaireResults(self._secrets, self._now, config.valid)
+        self.questionnaires = self.services.questionnaires = Questionnaires(
+            load_questionnaire(config.file, config.pass_score) if config.file else Questionnaire((), config.pass_score),
+            config,
+            self.questionnaire_results,
+            database=self._database,
+            worker=self.worker,
+            codes=self.codes,
+            limits=self.limits,
+            scorer=make_scorer(config, language),
+            translations=self.translations,
+            language=language,
+        )
 
     def _wire_registration(self) -> None:
         """Registration, and the verification of e-mail addresses."""
@@ -397,37 +403,48 @@ class App:
         self.email_policy = policy = EmailPolicy(
             config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases
         )
-        self.verification = self.services.verification = EmailVerification(
+        self.services.verification = EmailVerification(
             database, worker, self.codes, self.mail_queue, self.mail_limits, policy, self.captchas, live
         )
-        # from cheap to expensive
-        steps: list[RegistrationStep] = [CaptchaStep(self.captchas), *self.questionnaires.steps]
+        steps: list[RegistrationStep] = []
+        if self.questionnaires.is_enabled:
+            steps.append(QuestionnaireStep(self.questionnaire_results))
         if self._config.chat.platform:
             steps.append(ChatStep(self.chat_links, is_required=self._config.chat.required))
-        steps.append(ApprovalStep(live))
         self.services.registration = Registration(
             worker=worker,
-            validator=ApplicationValidator(live, self.credential_rules, policy),
-            proof=MailedCode(self.verification) if config.requires_code else ClientLimit(self.limits, live),
+            live=live,
+            rules=self.credential_rules,
+            email_policy=policy,
+            captchas=self.captchas,
+            steps=steps,
+            codes=self.codes,
+            limits=self.limits,
             hashing=self.hashing,
             users=UserCreation(database, self._players, self.reconciler, self.transitions, self.audit, live, self._now),
             tokens=self.application_tokens,
-            steps=steps,
-            wake=self.mail_queue.wake,
+            mail_queue=self.mail_queue,
+            now=self._now,
         )
 
     def _wire_applications(self) -> None:
         """Applications: their status, and what applicants may change."""
-        worker, captchas, tokens, wake = self.worker, self.captchas, self.application_tokens, self.mail_queue.wake
-        pending = PendingApplications(self._database, tokens)
+        worker, tokens = self.worker, self.application_tokens
         applications = Applications(worker, tokens, self.questionnaires, self.live, self._now)
         self.services.applications = applications
         self.application_streams = self.services.application_streams = ApplicationStreams(applications)
-        self.services.answer_changes = AnswerChanges(
-            pending, worker, applications, self.questionnaires, self.audit, wake
-        )
-        self.services.address_correction = AddressCorrection(
-            pending, worker, self.email_policy, captchas, self.mail_limits, self.live, self.audit, wake
+        self.services.application_changes = ApplicationChanges(
+            database=self._database,
+            worker=worker,
+            applications=applications,
+            tokens=tokens,
+            questionnaires=self.questionnaires,
+            email_policy=self.email_policy,
+            captchas=self.captchas,
+            mail_limits=self.mail_limits,
+            live=self.live,
+            audit=self.audit,
+            wake=self.mail_queue.wake,
         )
 
     def _wire_own_account(self) -> None:
@@ -437,14 +454,15 @@ class App:
             access=self.access,
             worker=self.worker,
             checker=self.checker,
-            verification=self.verification,
+            codes=self.codes,
+            email_policy=self.email_policy,
             links=self.links,
             mail_queue=self.mail_queue,
             reconciler=self.reconciler,
             audit=self.audit,
         )
         self.services.user_export = UserExport(
-            self.audit, self.chat_links.find_of, self.questionnaires.find_result_of, self._now
+            self.audit, self.chat_links.find_of, self.questionnaire_results.find_of, self._now
         )
         self.services.self_deletion = SelfDeletion(
             access=self.access,
@@ -457,22 +475,22 @@ class App:
             now=self._now,
         )
         self.services.session_ending = SessionEnding(self._database, self.sessions, self.access, self.audit, self._now)
-        player_totp = PlayerTotp(self._players, self.reconciler)
         self.second_factor_store = SecondFactorStore(
             database=self._database,
-            accounts=self.reconciler.accounts,
+            players=self._players,
+            reconciler=self.reconciler,
             checker=self.checker,
             second_factors=self.second_factors,
             sessions=self.sessions,
-            player_totp=player_totp,
-            notices=SecondFactorNotices(self.audit, self.mail_queue, self.limits),
+            limits=self.limits,
+            mail_queue=self.mail_queue,
+            audit=self.audit,
             now=self._now,
         )
         self.services.second_factor = SecondFactorSetup(
             worker=self.worker,
             checker=self.checker,
             store=self.second_factor_store,
-            player_totp=player_totp,
             is_operator=self.context.is_operator,
             live=self.live,
             wake=self.mail_queue.wake,
@@ -493,7 +511,7 @@ class App:
         services, worker, now, is_bridge_on = self.services, self.worker, self._now, self._players.is_enabled
         services.is_authme_enabled = is_bridge_on
         services.users = UserList(now, self.context.is_operator, is_bridge_on=is_bridge_on)
-        services.user_details = UserDetailsLoader(services.users, self.questionnaires.find_result_of, now)
+        services.user_details = UserDetailsLoader(services.users, self.questionnaire_results.find_of, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )
@@ -566,7 +584,7 @@ class App:
         self.limits.purge()
         self.codes.purge_expired()
         self.links.purge_expired()
-        self.questionnaires.purge_expired()
+        self.questionnaire_results.purge_expired()
         self.chat_requests.purge_expired()
         self.chat_links.purge_expired()
         self.outbox.purge_done(self._now() - self._config.retention.outbox)

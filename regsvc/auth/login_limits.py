@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from regsvc.auth.limit_windows import LimitCheck, client_checks
-from regsvc.auth.rate_limits import MAX_KEYS, MemoryLimits, hash_key
+from regsvc.auth.rate_limits import MAX_KEYS, LimitCheck, MemoryLimits, client_checks, hash_key
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock

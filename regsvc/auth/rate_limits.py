@@ -1,45 +1,179 @@
 """Rate limits, in the database (they survive a restart) and in memory.
 
 Both count in fixed windows that begin with their first hit. A refused hit is not counted: a client that waits as
-long as the reply says gets through.
+long as the reply says gets through. Limits that all clients share are divided, so that no client and no network uses
+them up alone.
 """
 
-import itertools
+import functools
+import math
+import operator
+import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from typing import Any, Final, NamedTuple
 
-from regsvc.auth.limit_windows import (
-    LimitCheck,
-    WindowKey,
-    Windows,
-    add_hit,
-    client_checks,
-    find_windows,
-    is_current,
-    is_open,
-    lock_windows,
-    period_seconds,
-    seconds_until,
-    store_windows,
-)
-from regsvc.auth.shared_limits import SharedHit
 from regsvc.config.live import LiveConfig
+from regsvc.core.addresses import NETWORK_FACTOR
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
+from regsvc.database.bulk import upsert_query
 from regsvc.database.models import RateLimitWindow
+from regsvc.database.prepared import PreparedQuery, slot
+
+LimitCheck = tuple[str, str, Sequence[RateLimit]]
+"""The scope (what is limited), the subject (a client, address or account), and the limits that apply."""
 
 MAX_KEYS = 20_000  # about 10 MB in memory
+
+_CLOCK_SKEW = timedelta(minutes=1)  # between two processes
 _KEPT = timedelta(days=2)
+
+_SLOTS: Final = 8
+"""Windows in which the hits of one period on a total are counted, and summed up.
+
+A hit locks one of them, so that daemons on the nodes of a cluster seldom write the same row. Hits in other windows that
+are not committed yet are not seen: a limit may be exceeded by 7, one less than there are windows.
+"""
+
+_RESERVE: Final = 3
+"""A third of a shared limit is left to networks without a hit in the period, and to known clients."""
 
 
 def hash_key(*parts: str) -> bytes:
     """Return a key of fixed size: text typed by clients must neither fill the memory nor stay in it."""
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def client_checks(scope: str, caller: Caller, limits: Sequence[RateLimit]) -> list[LimitCheck]:
+    """Return the limits of a client, and those of its IPv6 network, all of which one subscriber may have."""
+    checks: list[LimitCheck] = [(scope, caller.limit_key, limits)]
+    if caller.network_key != caller.limit_key:
+        of_network = [replace(limit, hits=limit.hits * NETWORK_FACTOR) for limit in limits]
+        checks.append((f"{scope}.network", caller.network_key, of_network))
+    return checks
+
+
+class WindowKey(NamedTuple):
+    """Key of a window: every period of a limit has its own."""
+
+    scope: str
+    subject: str
+    period_seconds: int
+
+
+Windows = Mapping[WindowKey, RateLimitWindow]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLimits:
+    """Limits of all clients together on a scope and subject, as a client of `network` meets them.
+
+    `is_known` returns whether the client may use the reserve anyway; it is asked only when that makes a difference.
+    """
+
+    scope: str
+    limits: Sequence[RateLimit]
+    network: str = ""
+    is_known: Callable[[], bool] = lambda: False
+    subject: str = ""
+    network_divisor: int = 1
+    """Of 2, one network gets half of the limits."""
+    slots: int = 1
+
+    @property
+    def network_check(self) -> LimitCheck:
+        """The limits of the network alone. An e-mail address may fill the column by itself: a digest stands for it."""
+        limits = [RateLimit(max(1, limit.hits // self.network_divisor), limit.period) for limit in self.limits]
+        subject = self.network
+        if self.subject:
+            subject = blake2b(f"{self.subject} {self.network}".encode(), digest_size=16).hexdigest()
+        return f"{self.scope}.network", subject, limits
+
+    def slot(self, number: int, limit: RateLimit) -> WindowKey:
+        """Return the window of this number, of those whose hits are summed up."""
+        return WindowKey(self.scope, f"{self.subject}{number or ''}", _period_seconds(limit))
+
+    def all_slots(self) -> list[WindowKey]:
+        """Return the windows to sum up."""
+        return [self.slot(number, limit) for limit in self.limits for number in range(self.slots)]
+
+    def find_used_up(self, windows: Windows, now: datetime) -> list[tuple[RateLimit, int]]:
+        """Return the limits that are used up, but for their reserve, and the seconds until they are not."""
+        waits = [(limit, self._wait_below(_open_to_all(limit), limit, windows, now)) for limit in self.limits]
+        return [(limit, wait) for limit, wait in waits if wait]
+
+    def wait(self, windows: Windows, now: datetime) -> int:
+        """Return the seconds until the limits accept a hit; 0: now. `windows` has all slots and the network's."""
+        return max((self._wait(limit, windows, now) for limit in self.limits), default=0)
+
+    def _wait(self, limit: RateLimit, windows: Windows, now: datetime) -> int:
+        wait = self._wait_below(limit.hits, limit, windows, now)
+        if wait or not (wait_of_all := self._wait_below(_open_to_all(limit), limit, windows, now)):
+            return wait
+        scope, subject, _limits = self.network_check
+        own = windows.get(WindowKey(scope, subject, _period_seconds(limit)))
+        is_first = own is None or not _is_open(own, now)
+        return 0 if is_first or self.is_known() else wait_of_all
+
+    def _wait_below(self, allowed: int, limit: RateLimit, windows: Windows, now: datetime) -> int:
+        """Return the seconds until the slots of this limit hold fewer hits than allowed; 0: they do."""
+        found = [windows[key] for number in range(self.slots) if (key := self.slot(number, limit)) in windows]
+        current = sorted((window for window in found if _is_open(window, now)), key=lambda window: window.ends_at)
+        hits, until = sum(window.hits for window in current), now
+        for window in current:
+            if hits < allowed:
+                break
+            hits, until = hits - window.hits, window.ends_at
+        return _seconds_until(until, now)
+
+
+def in_total(
+    scope: str, limits: Sequence[RateLimit], network: str = "", is_known: Callable[[], bool] = lambda: False
+) -> SharedLimits:
+    """Return limits on everything, of which one network gets half."""
+    return SharedLimits(scope, limits, network, is_known, network_divisor=2, slots=_SLOTS)
+
+
+def _open_to_all(limit: RateLimit) -> int:
+    return limit.hits - limit.hits // _RESERVE
+
+
+class LockedWindows:
+    """The windows of one hit, locked until the transaction ends."""
+
+    def __init__(self, windows: Windows, slot_number: int, now: datetime) -> None:
+        self._windows = windows
+        self._slot_number = slot_number
+        self._now = now
+
+    def wait(self, shared: SharedLimits) -> int:
+        """Return the seconds until shared limits accept the hit; 0: now."""
+        return shared.wait(self._windows, self._now)
+
+    def count(self, shared: SharedLimits) -> None:
+        """Count the hit on shared limits, in one of their windows."""
+        for limit in shared.limits:
+            self.add_hit(shared.slot(self._slot_number % shared.slots, limit))
+
+    def add_hit(self, key: WindowKey) -> None:
+        """Add one hit to a current window; start any other anew with one."""
+        window = self._windows[key]
+        if _is_open(window, self._now):
+            window.hits += 1
+        else:
+            window.started_at, window.hits = self._now, 1
+            window.ends_at = self._now + timedelta(seconds=window.period_seconds)
+
+    def seconds_until_next(self, check: LimitCheck) -> int:
+        """Return the seconds until the next hit would be counted for this subject; 0: now."""
+        return _longest_wait(self._windows, _allowed_by_window([check]), self._now)
 
 
 class DurableLimits:
@@ -52,38 +186,43 @@ class DurableLimits:
         """Count one hit in the caller's transaction. Raises `RateLimited`, without counting, if a limit is used up."""
         self.hit_all([(scope, subject, limits)])
 
-    def hit_all(self, checks: Sequence[LimitCheck], shared: Sequence[SharedHit] = ()) -> list[int]:
+    def hit_all(self, checks: Sequence[LimitCheck], shared: Sequence[SharedLimits] = ()) -> None:
         """Count one hit for several subjects, and on `shared` limits: all are counted, or none.
 
-        Returns for each subject the whole seconds until the next hit would be counted; 0: now.
+        Raises `RateLimited`.
         """
-        allowed = _allowed_by_window([*checks, *(hit.network_check for hit in shared)])
-        slots = [hit.choose_slots() for hit in shared]
-        summed = {key for hit in shared for key in hit.all_slots()}
+        with self.counting(checks, shared) as windows:
+            _refuse_until(max(map(windows.wait, shared), default=0))
+            for limits in shared:
+                windows.count(limits)
+
+    @contextmanager
+    def counting(self, checks: Sequence[LimitCheck], shared: Sequence[SharedLimits] = ()) -> Iterator[LockedWindows]:
+        """Count one hit for several subjects and for the client's part of `shared` limits: all are counted, or none.
+
+        Whether the shared limits accept the hit, and whether it is counted there, is left to the block, which may raise
+        a refusal. Raises `RateLimited` if another limit is used up.
+        """
+        slot_number = random.randrange(_SLOTS)  # noqa: S311 - any will do
+        allowed = _allowed_by_window([*checks, *(limits.network_check for limits in shared)])
+        slots = {each.slot(slot_number % each.slots, limit) for each in shared for limit in each.limits}
+        summed = {key for limits in shared for key in limits.all_slots()}
         with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
-            written = sorted({*allowed, *itertools.chain.from_iterable(slots)})
-            lock_windows(written, self._now())
-            windows = find_windows(sorted({*written, *summed}))
+            written = sorted({*allowed, *slots})
+            _lock_windows(written, self._now())
+            windows = _find_windows(sorted({*written, *summed}))
             now = self._now()  # after waiting for the locks: the previous holder may have started the window
             _refuse_until(_longest_wait(windows, allowed, now))
-            waits = [hit.wait(windows, now) for hit in shared]
-            _refuse_until(max((wait for hit, wait in zip(shared, waits, strict=True) if not hit.is_silent), default=0))
-            uncounted = {
-                key
-                for hit, wait, keys in zip(shared, waits, slots, strict=True)
-                for key in keys
-                if wait or not hit.is_counted
-            }
-            for key in written:
-                if key not in uncounted:
-                    add_hit(windows[key], now)
-            store_windows([windows[key] for key in written])
-        return [_longest_wait(windows, _allowed_by_window([check]), now) for check in checks]
+            locked = LockedWindows(windows, slot_number, now)
+            yield locked
+            for key in allowed:
+                locked.add_hit(key)
+            _store_windows([windows[key] for key in written])
 
     def remaining_seconds(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> int:
         """Return the whole seconds until the next hit would be counted; 0: now."""
         allowed = _allowed_by_window([(scope, subject, limits)])
-        return _longest_wait(find_windows(sorted(allowed)), allowed, self._now())
+        return _longest_wait(_find_windows(sorted(allowed)), allowed, self._now())
 
     def purge(self, kept: timedelta = _KEPT) -> int:
         """Delete windows that ended longer ago than `kept`; returns their number."""
@@ -96,7 +235,7 @@ def _allowed_by_window(checks: Iterable[LimitCheck]) -> dict[WindowKey, int]:
     allowed: dict[WindowKey, int] = {}
     for scope, subject, limits in checks:
         for limit in limits:
-            key = WindowKey(scope, subject, period_seconds(limit))
+            key = WindowKey(scope, subject, _period_seconds(limit))
             allowed[key] = min(limit.hits, allowed.get(key, limit.hits))
     return allowed
 
@@ -108,9 +247,95 @@ def _longest_wait(windows: Windows, allowed: Mapping[WindowKey, int], now: datet
 
 def _wait(window: RateLimitWindow, allowed: int, now: datetime) -> int:
     """Return the seconds until this window accepts the next hit; 0: now."""
-    if window.hits < allowed or not is_open(window, now):
+    if window.hits < allowed or not _is_open(window, now):
         return 0
-    return seconds_until(window.ends_at, now)
+    return _seconds_until(window.ends_at, now)
+
+
+def _period_seconds(limit: RateLimit) -> int:
+    """Return the length of the limit's windows."""
+    return math.ceil(limit.period.total_seconds())
+
+
+def _is_open(window: RateLimitWindow, now: datetime) -> bool:
+    """Return whether the window is the current one of its period."""
+    return _is_current(window.ends_at, timedelta(seconds=window.period_seconds), now)
+
+
+def _is_current(ends_at: datetime, period: timedelta, now: datetime) -> bool:
+    """Return whether a window is current. One that ends too late was started before the clock was set back."""
+    return now < ends_at <= now + period + _CLOCK_SKEW
+
+
+def _seconds_until(moment: datetime, now: datetime) -> int:
+    """Return the whole seconds from now until this moment."""
+    return math.ceil((moment - now).total_seconds())
+
+
+def _find_windows(keys: Sequence[WindowKey]) -> dict[WindowKey, RateLimitWindow]:
+    """Return the windows that exist."""
+    if not keys:
+        return {}
+    rows = _window_queries(len(keys)).find.rows(**_numbered(keys))
+    return {WindowKey(row.scope, row.subject, row.period_seconds): row for row in rows}
+
+
+def _lock_windows(keys: Sequence[WindowKey], now: datetime) -> None:
+    """Lock windows until the transaction ends; they are created, already over, where missing.
+
+    All transactions pass `keys` in order and so lock in one order: they cannot deadlock.
+    """
+    if keys:
+        times = {"started_at": now, "ends_at": now}
+        _window_queries(len(keys)).lock.execute(**_numbered([{**key._asdict(), **times, "hits": 0} for key in keys]))
+
+
+def _store_windows(windows: Sequence[RateLimitWindow]) -> None:
+    """Store windows that are locked."""
+    if windows:
+        _window_queries(len(windows)).store.execute(**_numbered([window.__data__ for window in windows]))
+
+
+class _WindowQueries(NamedTuple):
+    """Queries on a number of windows: every key has all columns of the unique index."""
+
+    lock: PreparedQuery
+    find: PreparedQuery
+    store: PreparedQuery
+
+
+_KEY_FIELDS: Final = (RateLimitWindow.scope, RateLimitWindow.subject, RateLimitWindow.period_seconds)
+_VALUE_FIELDS: Final = (RateLimitWindow.started_at, RateLimitWindow.ends_at, RateLimitWindow.hits)
+
+
+@functools.cache
+def _window_queries(count: int) -> _WindowQueries:
+    def rows() -> list[dict[Any, Any]]:
+        fields = (*_KEY_FIELDS, *_VALUE_FIELDS)
+        return [{field: slot(field, f"{field.name}_{number}") for field in fields} for number in range(count)]
+
+    def lock() -> Any:
+        # A plain INSERT that meets a concurrent one leaves shared locks, and two holders of those deadlock.
+        hits = RateLimitWindow.hits
+        return upsert_query(RateLimitWindow, rows(), unique=_KEY_FIELDS, changes={hits: hits})
+
+    def find() -> Any:
+        keys = [
+            functools.reduce(operator.and_, [field == slot(field, f"{field.name}_{number}") for field in _KEY_FIELDS])
+            for number in range(count)
+        ]
+        return RateLimitWindow.select(*_KEY_FIELDS, *_VALUE_FIELDS).where(functools.reduce(operator.or_, keys))
+
+    def store() -> Any:
+        return upsert_query(RateLimitWindow, rows(), unique=_KEY_FIELDS, overwrite=_VALUE_FIELDS)
+
+    return _WindowQueries(*(PreparedQuery(RateLimitWindow, build) for build in (lock, find, store)))
+
+
+def _numbered(rows: Iterable[Any]) -> dict[str, Any]:
+    """Return the values of all rows by name and number of the row."""
+    by_row = (row if isinstance(row, Mapping) else row._asdict() for row in rows)
+    return {f"{name}_{number}": value for number, row in enumerate(by_row) for name, value in row.items()}
 
 
 def _refuse_until(seconds: int) -> None:
@@ -180,8 +405,8 @@ class MemoryLimits:
         waits = [0]
         for limit in limits:
             window = windows.get(limit.period)
-            if window and window.hits >= limit.hits and is_current(window.ends_at, limit.period, now):
-                waits.append(seconds_until(window.ends_at, now))
+            if window and window.hits >= limit.hits and _is_current(window.ends_at, limit.period, now):
+                waits.append(_seconds_until(window.ends_at, now))
         return max(waits)
 
     def _count(self, key: bytes, limits: Sequence[RateLimit], now: datetime) -> None:
@@ -189,7 +414,7 @@ class MemoryLimits:
         self._windows.move_to_end(key)
         for period in {limit.period for limit in limits}:
             window = windows.get(period)
-            if window is None or not is_current(window.ends_at, period, now):
+            if window is None or not _is_current(window.ends_at, period, now):
                 windows[period] = _Window(now + period, 1)
             else:
                 window.hits += 1

@@ -1,20 +1,23 @@
-"""Verification codes: proof that a user reads the mailbox of an e-mail address.
+"""Verification codes, and the proofs of e-mail addresses that right ones are exchanged for.
 
 A code is bound to one address and one purpose and is not stored (`regsvc.auth.derived_secrets`). Of several rows for
 one address and purpose only the newest counts: issuing a new code revokes the earlier one. The client that requested it
 last has attempts of its own, so that no other client can use them up; all others share as many.
+
+A proof belongs to the row of its code and is not stored either. Whichever of the two is redeemed first, the other one
+is used up with it.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from threading import Lock
-from typing import Final
+from typing import Final, Literal
 
 from peewee import Field
 
-from regsvc.auth.address_proofs import PROOF_LIFETIME, AddressProofs, CodeOrProof, Purpose
-from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce
+from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce, parse_row_id
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
@@ -23,63 +26,52 @@ from regsvc.core.units import RateLimit
 from regsvc.database.models import Verification
 from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
 
-_SCOPE: Final = "code.network"
-
-
-class GuessLimits:
-    """Limits of wrong codes per network, in memory. Safe from any thread.
-
-    A wrong code counts once it was compared: of several at once, as many more are compared as there are threads.
-    """
-
-    def __init__(self, limits: MemoryLimits, per_network: Sequence[RateLimit]) -> None:
-        self._limits = limits
-        self._per_network = per_network
-        self._lock = Lock()
-
-    def check(self, caller: Caller) -> None:
-        """Raise `RateLimited` if the caller's network has shown too many wrong codes."""
-        with self._lock:
-            self._limits.check(_SCOPE, caller.network_key, self._per_network)
-
-    def count(self, caller: Caller) -> None:
-        """Count a wrong code."""
-        with self._lock, suppress(RateLimited):
-            self._limits.hit(_SCOPE, caller.network_key, self._per_network)
-
+Purpose = Literal["register", "change_email", "unlink"]
 
 MAX_AGE: Final = timedelta(minutes=15)
 """Longest lifetime of a code since it was requested, however slow the mail server was."""
 
+PROOF_LIFETIME: Final = timedelta(minutes=60)
+
+_GUESSES: Final = "code.network"
+_MAX_TIMESTAMP_DIGITS: Final = 10
+
+
+@dataclass(frozen=True)
+class CodeOrProof:
+    """Code as typed, or the proof that it was exchanged for: one of them proves an address; None: not given."""
+
+    code: str | None = field(default=None, repr=False)
+    proof: str | None = field(default=None, repr=False)
+
+
+NO_CODE_OR_PROOF: Final = CodeOrProof()
+
 
 class VerificationCodes:
-    """Issues, verifies and redeems codes; every method runs inside the caller's transaction.
-
-    `valid` runs from the moment the mail server accepts the mail.
-    """
+    """Issues, checks and redeems codes and proofs; every method runs inside the caller's transaction."""
 
     def __init__(
         self,
         secrets: DerivedSecrets,
         now: Clock,
-        guesses: GuessLimits,
         *,
         valid: timedelta,
         max_tries: int,
         digits: int,
+        guesses: Sequence[RateLimit] = (),
     ) -> None:
+        """`valid`: how long a code lives from the moment the mail server accepts the mail, whatever the address.
+
+        `guesses`: limits of wrong codes per network, kept in memory. A wrong code counts once it was compared: of
+        several at once, as many more are compared as there are threads.
+        """
+        self.valid = valid
         self._secrets = secrets
         self._now = now
-        self._guesses = guesses
-        self._valid = valid
         self._max_tries = max_tries
         self._digits = digits
-        self.proofs = AddressProofs(secrets, now)
-
-    @property
-    def valid(self) -> timedelta:
-        """Validity of a code from the moment it was sent; it does not depend on the address."""
-        return self._valid
+        self._limits, self._guesses, self._lock = MemoryLimits(now), guesses, Lock()
 
     def issue(self, email_key: str, purpose: Purpose, caller: Caller) -> int:
         """Return the id of the row whose code is to be mailed to the caller.
@@ -96,54 +88,47 @@ class VerificationCodes:
         _ISSUE_AGAIN.execute(id=active.id, handed_over_at=None, client=client)
         return int(active.id)
 
-    def verify_either(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> bool:
-        """Return whether the code can be redeemed now, as `verify` does; raises `InvalidCode` unless the proof can."""
-        if given.proof is None:
-            return self.verify(email_key, purpose, _typed(given), caller)
-        self.proofs.check(given.proof, email_key, purpose)
-        return True
+    def check(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
+        """Raise `InvalidCode` unless the code or proof can be redeemed now, and `RateLimited` after too many guesses.
 
-    def redeem_either(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
-        """Redeem the code or the proof in the transaction of its effect; `verify_either` must come first.
-
-        Raises `InvalidCode`.
+        An attempt at a code is counted before it is compared, whatever the result, and a right code gives it back: this
+        comes before the transaction that redeems, and not inside of it.
         """
-        if given.proof is None:
-            self.redeem(email_key, purpose, _typed(given), caller)
+        if given.proof is not None:
+            self._require_proof(given.proof, email_key, purpose)
         else:
-            self.proofs.redeem(given.proof, email_key, purpose)
+            self._compare(email_key, purpose, given.code or "", caller)
 
-    def verify(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> bool:
-        """Return whether this code can be redeemed now. False: wrong, used, expired, never sent, or too many attempts.
+    def redeem(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
+        """Redeem the code or proof in the transaction of its effect. Raises `InvalidCode`, also for a race's loser.
 
-        The attempt is counted before the code is compared; a correct code gives it back. Call it in a transaction of
-        its own that commits whatever the result, before the one that redeems. Raises `RateLimited`.
+        Counts no attempt, since a refusal rolls the transaction back: `check` comes first.
         """
-        self._guesses.check(caller)
-        row = self._find_active(email_key, purpose)
-        is_right = row is not None and self._compare(row, code, _ATTEMPTS[row.client == caller.limit_key])
-        if not is_right:
-            self._guesses.count(caller)
-        return is_right
-
-    def redeem(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> None:
-        """Redeem the code in the transaction of its effect. Raises `InvalidCode`, also for the loser of a race.
-
-        Counts no attempt, since a refusal rolls the transaction back: call `verify` first.
-        """
-        row = self._find_active(email_key, purpose)
-        if row is None or not is_same_secret(code, self.code_of(row)):
+        now = self._now()
+        if given.proof is not None:
+            row = self._require_proof(given.proof, email_key, purpose)
+            if not _REDEEM_PROOF.execute(id=row.id, redeemed_at=now):
+                raise InvalidCode("proof", field="proof")
+            return
+        active = self._find_active(email_key, purpose)
+        if active is None or not is_same_secret((given.code or "").strip(), self.code_of(active)):
             raise InvalidCode
-        redeem = _ATTEMPTS[row.client == caller.limit_key].redeem
-        if not redeem.execute(id=row.id, redeemed_at=self._now(), max_tries=self._max_tries):
+        redeem = _ATTEMPTS[active.client == caller.limit_key].redeem
+        if not redeem.execute(id=active.id, redeemed_at=now, max_tries=self._max_tries):
             raise InvalidCode
 
-    def prove(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> str | None:
-        """Return a proof of the address in exchange for its code, or None. Counts and raises as `verify` does."""
-        if not self.verify(email_key, purpose, code, caller):
-            return None
-        row = self._find_active(email_key, purpose)
-        return None if row is None else self.proofs.issue(row)
+    def prove(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> str:
+        """Return a proof of the address in exchange for its code, which stays valid. Counts and raises as `check` does.
+
+        It reads `<row id>.<mac>.<end, in seconds since 1970>`.
+        """
+        row = self._compare(email_key, purpose, code, caller)
+        ends_at = int((self._now() + PROOF_LIFETIME).timestamp())
+        return f"{self._secrets.link_token(int(row.id), row.nonce, _describe_proof(row, ends_at))}.{ends_at}"
+
+    def find_proven_address(self, proof: str, purpose: Purpose) -> str:
+        """Return the key of the address that is proven. Raises `InvalidCode`."""
+        return str(self._find_proof(proof, purpose).email_key)
 
     def mark_sent(self, row_id: int) -> None:
         """Record that a mail server has accepted the mail with this code: its lifetime starts now."""
@@ -177,24 +162,58 @@ class VerificationCodes:
         if row.handed_over_at is None:
             return latest
         handed_over_at: datetime = row.handed_over_at
-        return min(latest, handed_over_at + self._valid)
+        return min(latest, handed_over_at + self.valid)
 
     def _is_exhausted(self, row: Verification) -> bool:
         """Return whether the client that asked last has used up its attempts."""
         return bool(row.tries >= self._max_tries)
 
-    def _compare(self, row: Verification, code: str, attempts: "_Attempts") -> bool:
-        """Compare the code if an attempt is left. Counted in one statement, so that parallel attempts serialize."""
-        if not attempts.count.execute(id=row.id, max_tries=self._max_tries):
-            return False
-        if not is_same_secret(code, self.code_of(row)):
-            return False
-        attempts.give_back.execute(id=row.id)
-        return True
+    def _compare(self, email_key: str, purpose: str, code: str, caller: Caller) -> Verification:
+        """Return the row of a right code, its attempt given back. Raises as `check` does.
+
+        An attempt is counted in one statement, so that parallel ones serialize.
+        """
+        with self._lock:
+            self._limits.check(_GUESSES, caller.network_key, self._guesses)
+        with Verification._meta.database.atomic():  # commits the attempt, whatever the result
+            row = self._find_active(email_key, purpose)
+            if row is not None:
+                attempts = _ATTEMPTS[row.client == caller.limit_key]
+                is_compared = attempts.count.execute(id=row.id, max_tries=self._max_tries)
+                if is_compared and is_same_secret(code.strip(), self.code_of(row)):
+                    attempts.give_back.execute(id=row.id)
+                    return row
+        with self._lock, suppress(RateLimited):
+            self._limits.hit(_GUESSES, caller.network_key, self._guesses)
+        raise InvalidCode
+
+    def _require_proof(self, proof: str, email_key: str, purpose: Purpose) -> Verification:
+        row = self._find_proof(proof, purpose)
+        if row.email_key != email_key:
+            raise InvalidCode("proof", field="proof")
+        return row
+
+    def _find_proof(self, proof: str, purpose: Purpose) -> Verification:
+        """Return the row of a proof. Raises `InvalidCode` for one that is expired, redeemed, or not ours."""
+        token, _dot, digits = proof.rpartition(".")
+        row_id, ends_at = parse_row_id(token), _parse_timestamp(digits)
+        row: Verification | None = None if row_id is None else _FIND_BY_ID.first(id=row_id)
+        if row is None or ends_at is None or row.purpose != purpose or row.redeemed_at is not None:
+            raise InvalidCode("proof", field="proof")
+        is_ours = self._secrets.is_link_token(token, row.id, row.nonce, _describe_proof(row, ends_at))
+        if not is_ours or datetime.fromtimestamp(ends_at, UTC) <= self._now():
+            raise InvalidCode("proof", field="proof")
+        return row
 
 
-def _typed(given: CodeOrProof) -> str:
-    return (given.code or "").strip()
+def _describe_proof(row: Verification, ends_at: int) -> str:
+    """Return what the token stands for, beside its row."""
+    return f"proof for {row.purpose} until {ends_at}"
+
+
+def _parse_timestamp(digits: str) -> int | None:
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_TIMESTAMP_DIGITS
+    return int(digits) if is_number else None
 
 
 _INSERT: Final = prepare_insert(
@@ -219,29 +238,28 @@ _FIND_NEWEST: Final = PreparedQuery(
 
 _FIND_BY_ID: Final = PreparedQuery(
     Verification,
-    lambda: Verification.select(Verification.email_key, Verification.purpose).where(
-        Verification.id == slot(Verification.id)
-    ),
+    lambda: Verification.select().where(Verification.id == slot(Verification.id)),
 )
 
 
-def _prepare_update(changes: dict[Field, object], if_below: Field | None = None) -> PreparedQuery:
-    """Prepare an update of one row; `if_below`: unless it was redeemed or this number of attempts is used up."""
-    condition = Verification.id == slot(Verification.id)
-    if if_below is not None:
-        condition &= (if_below < slot(if_below, "max_tries")) & Verification.redeemed_at.is_null()
-    return PreparedQuery(Verification, lambda: Verification.update(changes).where(condition))
+def _prepare_update(changes: dict[Field, object], *conditions: object) -> PreparedQuery:
+    """Prepare an update of the row with this id, if it meets the conditions."""
+    is_row = Verification.id == slot(Verification.id)
+    return PreparedQuery(Verification, lambda: Verification.update(changes).where(is_row, *conditions))
 
 
 class _Attempts:
     """Queries on the attempts of one kind of clients."""
 
     def __init__(self, tries: Field) -> None:
-        self.count = _prepare_update({tries: tries + 1}, if_below=tries)
+        is_left = (tries < slot(tries, "max_tries")) & _IS_UNREDEEMED
+        self.count = _prepare_update({tries: tries + 1}, is_left)
         self.give_back = _prepare_update({tries: tries - 1})
-        self.redeem = _prepare_update({Verification.redeemed_at: slot(Verification.redeemed_at)}, if_below=tries)
+        self.redeem = _prepare_update(_REDEEMED, is_left)
 
 
+_REDEEMED: Final[dict[Field, object]] = {Verification.redeemed_at: slot(Verification.redeemed_at)}
+_IS_UNREDEEMED: Final = Verification.redeemed_at.is_null()
 _ATTEMPTS: Final = {True: _Attempts(Verification.tries), False: _Attempts(Verification.other_tries)}
 """By whether the client is the one that asked last."""
 
@@ -249,3 +267,4 @@ _MARK_SENT: Final = _prepare_update({Verification.handed_over_at: slot(Verificat
 _ISSUE_AGAIN: Final = _prepare_update(
     {Verification.handed_over_at: slot(Verification.handed_over_at), Verification.client: slot(Verification.client)}
 )
+_REDEEM_PROOF: Final = _prepare_update(_REDEEMED, _IS_UNREDEEMED)

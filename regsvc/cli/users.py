@@ -171,7 +171,7 @@ def _set_password(args: argparse.Namespace, app: App, actor: Actor) -> int:
 
 
 def _make_link(args: argparse.Namespace, app: App, by: Principal) -> int:
-    created = app.worker.run_here(app.services.password_handover.create_link, args.username, by)
+    created = app.worker.run_here(app.services.password_mails.create_link, args.username, by)
     print(created.link)
     print(f"give it to {created.username} only: it works once, until {created.expires_at:%H:%M} UTC", file=sys.stderr)
     return 0

@@ -1,24 +1,48 @@
 """Registration: the request to become a user. Checks run from cheap to expensive."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
+from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
+from regsvc.auth.rate_limits import DurableLimits
+from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof, VerificationCodes
+from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
-from regsvc.core.email_address import parse_email
+from regsvc.core.clock import Clock
+from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
+from regsvc.core.errors import InvalidField, RateLimited, RegistrationClosed
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.engine import Worker
-from regsvc.registration.user_creation import NewUser, UserCreation
-from regsvc.registration.validation import (
-    ApplicantProof,
-    Application,
-    ApplicationValidator,
-    RegistrationStep,
-    ValidApplication,
-)
+from regsvc.database.models import APPROVED, User
+from regsvc.notifications.mail.queue import MailQueue
+from regsvc.registration.user_creation import UserCreation, new_user
+from regsvc.users.credential_rules import CredentialRules
+
+_LIMIT_SCOPE: Final = "registration.client"
+
+
+@dataclass(frozen=True)
+class Application:
+    """A request to become a user, as received; None: not given.
+
+    `browser_link_tokens`: link tokens from the browser's cookie, newest first.
+    """
+
+    username: str
+    email: str | None
+    code_or_proof: CodeOrProof
+    password: str | None = field(repr=False)
+    platform: str
+    language: str
+    captcha: CaptchaProof = NO_PROOF
+    questionnaire_token: str | None = field(default=None, repr=False)
+    link_token: str | None = field(default=None, repr=False)
+    browser_link_tokens: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -31,94 +55,138 @@ class Registered:
     application_token: str = field(repr=False)
 
 
+class RegistrationStep(ABC):
+    """One condition of a registration, where the host wants it. Blocking: for a worker thread."""
+
+    @abstractmethod
+    def check(self, application: Application) -> None:
+        """Raise the step's refusal before an attempt at the code is counted. Spends nothing."""
+
+    @abstractmethod
+    def redeem(self, application: Application, user: User) -> bool:
+        """Spend the proof on the new user, inside the transaction that creates it. Raises as `check` does.
+
+        Returns False where an admin has to review this registration.
+        """
+
+
+@dataclass(frozen=True)
 class Registration:
     """Registration: turns applications into users."""
 
-    def __init__(
-        self,
-        worker: Worker,
-        validator: ApplicationValidator,
-        proof: ApplicantProof,
-        hashing: PasswordHashing,
-        users: UserCreation,
-        steps: Sequence[RegistrationStep],
-        tokens: ApplicationTokens,
-        wake: Callable[[], None],
-    ) -> None:
-        """`steps`: conditions beyond the proof, from cheap to expensive. `wake` delivers committed messages."""
-        self._worker = worker
-        self._validator = validator
-        self._proof = proof
-        self._hashing = hashing
-        self._users = users
-        self._steps = steps
-        self._tokens = tokens
-        self._wake = wake
+    worker: Worker
+    live: LiveConfig
+    rules: CredentialRules
+    email_policy: EmailPolicy
+    captchas: Captchas
+    steps: Sequence[RegistrationStep]
+    """Conditions beyond captcha and code, from cheap to expensive."""
+    codes: VerificationCodes
+    limits: DurableLimits
+    hashing: PasswordHashing
+    users: UserCreation
+    tokens: ApplicationTokens
+    mail_queue: MailQueue
+    now: Clock
 
     async def register(self, application: Application, caller: Caller) -> Registered:
         """Create the user. A refusal leaves everything as it was, except for the attempts at a wrong code."""
-        valid = self._validator.validate(application)
-        with ExitStack() as guards:
-            for step in self._steps:
-                guards.enter_context(step.guard(valid.application, caller))
-            await self._worker.run(self._check, valid, caller)
-            stored = None
-            if valid.password is not None:
-                stored = await self._hashing.hash_in_pool(valid.password, valid.application.username)
-            registered = await self._worker.run(self._create_applicant, valid, stored, caller)
-        self._wake()
+        application, proven = self._validate(application)
+        with self.captchas.guard("register", application.captcha, caller):
+            await self.worker.run(self._check, application, proven, caller)
+            password = None
+            if application.password is not None:
+                password = await self.hashing.hash_in_pool(application.password, application.username)
+            registered = await self.worker.run(self._create, application, proven, password, caller)
+        self.mail_queue.wake()
         return registered
 
     def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:
         """Create an approved user from the command line, operators included. Blocking.
 
-        Needs neither a code nor a review. Raises `UsernameTaken` and `EmailTaken`.
+        Needs neither a code nor a review. Raises `InvalidUsername`, `InvalidPassword`, `UsernameTaken` and
+        `EmailTaken`.
         """
-        self._validator.check_credentials(username, password)
+        self.rules.check_username(username)
+        self.rules.check_password(password, username)
         address = parse_email(email) if email else None
-        stored = self._hashing.hash(password, username)
-        return self._worker.run_here(self._create, NewUser(username, address, stored, "created"), by)
+        return self.worker.run_here(self._create_approved, username, address, self.hashing.hash(password, username), by)
 
-    def _check(self, valid: ValidApplication, caller: Caller) -> None:
-        """Raise `ReservedUsername`, the refusals of the steps and, last, that of the proof."""
-        application = valid.application
-        self._validator.check_not_reserved(application.username)
-        for step in self._steps:
+    def _validate(self, application: Application) -> tuple[Application, EmailAddress | None]:
+        """Return the application with the name as the game has it, the address as it is stored and the password to
+        keep; and the address that its code or proof has to prove, None where no code is required.
+
+        Raises `RegistrationClosed`, `InvalidUsername`, `InvalidEmail`, `DomainNotAllowed`, `InvalidField` (a missing
+        address or code, or a Bedrock name where Bedrock players are off), `PasswordRequired` and `InvalidPassword`.
+        """
+        registration = self.live.current.registration
+        if registration.requires_code and application.email is None:
+            raise InvalidField("email")
+        if registration.requires_code and application.code_or_proof == NO_CODE_OR_PROOF:
+            raise InvalidField("code")
+        name = self.rules.name_in_game(application.username, application.platform)
+        if not registration.open:
+            raise RegistrationClosed
+        self.rules.check_username(name, application.platform)
+        is_given = registration.requires_code or application.email
+        address = self.email_policy.parse(application.email or "") if is_given else None
+        password = self.rules.password_at_registration(application.password, name)
+        email = address.display if address is not None else None
+        valid = replace(application, username=name, email=email, password=password)
+        return valid, address if registration.requires_code else None
+
+    def _check(self, application: Application, proven: EmailAddress | None, caller: Caller) -> None:
+        """Raise `ReservedUsername`, the refusals of the steps and, last, `InvalidCode` or `RateLimited`.
+
+        Where nothing is proven, clients are limited; refused registrations are not counted.
+        """
+        self.rules.check_not_reserved(application.username)
+        for step in self.steps:
             step.check(application)
-        self._proof.check(valid, caller)
+        if proven is not None:
+            self.codes.check(proven.key, "register", application.code_or_proof, caller)
+            return
+        rates = self.live.current.registration.limits_per_client
+        if (seconds := self.limits.remaining_seconds(_LIMIT_SCOPE, caller.network_key, rates)) > 0:
+            raise RateLimited(seconds)  # so that no password is hashed in vain
 
-    def _create(self, new: NewUser, by: Actor) -> DecisionResult:
-        with self._users.transaction(new.key) as colliding:
-            user = self._users.approve(self._users.insert(new, colliding, by), by)
-        return DecisionResult(new.username, user.status)
-
-    def _create_applicant(self, valid: ValidApplication, stored: StoredPassword | None, caller: Caller) -> Registered:
-        application = valid.application
-        new = _new_user(valid, stored, caller)
-        with self._users.transaction(new.key) as colliding:
-            self._proof.redeem(valid, caller)
-            user = self._users.insert(new, colliding, Actor(new.username, new.ip))
-            if self._redeem_steps(application, user.id):
-                user = self._users.approve(user, AUTOMATIC)
+    def _create(
+        self, application: Application, proven: EmailAddress | None, password: StoredPassword | None, caller: Caller
+    ) -> Registered:
+        registration = self.live.current.registration
+        user = new_user(
+            application.username,
+            password,
+            "registered",
+            self.now(),
+            email=application.email,
+            email_key=proven.key if proven else None,
+            platform=application.platform,
+            language=application.language,
+            ip=caller.address,
+        )
+        with self.users.transaction(user.username_key) as colliding:
+            if proven is not None:
+                self.codes.redeem(proven.key, "register", application.code_or_proof, caller)
             else:
-                self._users.acknowledge(user)
-        return Registered(new.username, user.email, user.status, self._tokens.token_of(user))
+                self.limits.hit(_LIMIT_SCOPE, caller.network_key, registration.limits_per_client)
+            self.users.insert(user, colliding, Actor(user.username, caller.address))
+            redeemed = [step.redeem(application, user) for step in self.steps]
+            if registration.approval or not all(redeemed):
+                self.mail_queue.send(user, "received")
+            else:
+                self.users.approve(user, AUTOMATIC)
+        if user.status == APPROVED:
+            self.users.reconcile(user.username_key)
+        return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
 
-    def _redeem_steps(self, application: Application, user_id: int) -> bool:
-        """Redeem every step. Returns True where none asks for a review."""
-        results = [step.redeem(application, user_id) for step in self._steps]
-        return all(results)
-
-
-def _new_user(valid: ValidApplication, stored: StoredPassword | None, caller: Caller) -> NewUser:
-    application = valid.application
-    return NewUser(
-        username=application.username,
-        address=valid.proven,
-        contact=valid.contact,
-        password=stored,
-        origin="registered",
-        platform=application.platform,
-        language=application.language,
-        ip=caller.address,
-    )
+    def _create_approved(
+        self, username: str, address: EmailAddress | None, password: StoredPassword, by: Actor
+    ) -> DecisionResult:
+        display, key = (address.display, address.key) if address else (None, None)
+        user = new_user(username, password, "created", self.now(), email=display, email_key=key)
+        with self.users.transaction(user.username_key) as colliding:
+            self.users.insert(user, colliding, by)
+            self.users.approve(user, by)
+        self.users.reconcile(user.username_key)
+        return DecisionResult(user.username, user.status)

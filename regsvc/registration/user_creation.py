@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 from typing import Final
@@ -15,7 +14,6 @@ from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.clock import Clock
-from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import Refusal
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
@@ -30,48 +28,40 @@ from regsvc.users.transitions import DecisionDetails, Transitions
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class NewUser:
-    """A user to be inserted as pending.
+def new_user(
+    username: str,
+    password: StoredPassword | None,
+    origin: str,
+    moment: datetime,
+    *,
+    email: str | None = None,
+    email_key: str | None = None,
+    platform: str = "java",
+    language: str | None = None,
+    ip: str | None = None,
+) -> User:
+    """Return a pending user, not inserted yet.
 
-    `address` is a proven one. `contact` is an address that nothing proves: stored without its key, it belongs to nobody
-    and is mailed nothing.
+    `email_key`: of an address that is proven. Without it `email` is a note: it belongs to nobody and is mailed nothing.
     """
-
-    username: str
-    address: EmailAddress | None
-    password: StoredPassword | None
-    origin: str
-    platform: str = "java"
-    language: str | None = None
-    ip: str | None = None
-    contact: str | None = None
-
-    @property
-    def key(self) -> str:
-        return name_key(self.username)
-
-    def values(self, moment: datetime) -> dict[str, object]:
-        """Return the columns of the row."""
-        address, password = self.address, self.password
-        return {
-            "username": self.username,
-            "username_key": self.key,
-            "email": address.display if address else self.contact,
-            "email_key": address.key if address else None,
-            "is_email_verified": address is not None,
-            "status": PENDING,
-            "applied_status": PENDING,
-            "language": self.language,
-            "platform": self.platform,
-            "origin": self.origin,
-            "registration_ip": self.ip,
-            "created_at": moment,
-            "password_hash": password.hash if password else None,
-            "password_salt": password.salt if password else None,
-            "password_algorithm": password.algorithm if password else None,
-            "password_set_at": moment if password else None,
-        }
+    return User(
+        username=username,
+        username_key=name_key(username),
+        email=email,
+        email_key=email_key,
+        is_email_verified=email_key is not None,
+        status=PENDING,
+        applied_status=PENDING,
+        language=language,
+        platform=platform,
+        origin=origin,
+        registration_ip=ip,
+        created_at=moment,
+        password_hash=password.hash if password else None,
+        password_salt=password.salt if password else None,
+        password_algorithm=password.algorithm if password else None,
+        password_set_at=moment if password else None,
+    )
 
 
 class UserCreation:
@@ -97,7 +87,7 @@ class UserCreation:
 
     @contextmanager
     def transaction(self, key: str) -> Iterator[PlayerRow | None]:
-        """Open the transaction in which the user of this lower-case name is created; the player follows after it.
+        """Open the transaction in which the user of this lower-case name is created.
 
         Yields the row in AuthMe's table that has this name. Raises `UsernameTaken`, `ReapplyLater`, `EmailTaken` and
         `errors.AuthMeUnavailable`.
@@ -110,44 +100,36 @@ class UserCreation:
             raise _taken(error) from None
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
-        self._reconcile_after_commit(key)
 
-    def insert(self, new: NewUser, colliding: PlayerRow | None, by: Actor) -> User:
-        """Insert the user as pending, inside `transaction`, which yields `colliding`.
-
-        Raises `UsernameTaken`, `ReapplyLater` and `EmailTaken`.
-        """
-        values, keeps_row = new.values(self._now()), False
-        user_id = None if colliding is not None else _insert_if_free(values)
-        if user_id is None:
-            keeps_row = self._free_name(new.key, colliding)
-            if new.address is not None:
-                claim(new.address, self._audit)
-            user_id = _INSERT.insert(**values)
-        user = User(id=user_id, **values)
-        if keeps_row:
-            self._reconciler.inherit_lock(new.key, user.id)
-        else:
-            self._reconciler.record_registration(new.key, user.id)
-        self._transitions.record_registration(user, by)
-        return user
-
-    def approve(self, user: User, by: Actor) -> User:
-        """Approve a user just inserted, inside `transaction`, and request the player's row."""
-        approved = self._transitions.change(user, "approve", by, DecisionDetails())
-        account = self._reconciler.accounts.lock([user.username_key])[0]
-        self._reconciler.reconcile_in_transaction(account, self._reconciler.request_row(account))
-        return approved
-
-    def acknowledge(self, user: User) -> None:
-        """Mail the receipt to a user just inserted, who waits for review, inside `transaction`."""
-        self._transitions.acknowledge(user)
-
-    def _reconcile_after_commit(self, key: str) -> None:
+    def reconcile(self, key: str) -> None:
+        """Let the row of an approved user follow, after `transaction`."""
         try:
             self._reconciler.reconcile_after_commit(key)
         except PlayersUnavailable as error:
             log.warning("the player of a new user waits for the sync: %s", error)
+
+    def insert(self, user: User, colliding: PlayerRow | None, by: Actor) -> None:
+        """Insert a `new_user`, inside `transaction`, which yields `colliding`.
+
+        Raises `UsernameTaken`, `ReapplyLater` and `EmailTaken`.
+        """
+        keeps_row = False
+        if colliding is not None or not _insert_if_free(user):
+            keeps_row = self._free_name(user.username_key, colliding)
+            if user.email_key is not None:
+                claim(user.email_key, self._audit)
+            _insert(user)
+        if keeps_row:
+            self._reconciler.inherit_lock(user.username_key, user.id)
+        else:
+            self._reconciler.record_registration(user.username_key, user.id)
+        self._transitions.announce_registration(user, by)
+
+    def approve(self, user: User, by: Actor) -> None:
+        """Approve a user just inserted, inside `transaction`, and request the player's row."""
+        self._transitions.change(user, "approve", by, DecisionDetails())
+        account = self._reconciler.accounts.lock([user.username_key])[0]
+        self._reconciler.reconcile_in_transaction(account, self._reconciler.request_row(account))
 
     def _free_name(self, key: str, colliding: PlayerRow | None) -> bool:
         """Delete a rejected user that holds the name. Raises `UsernameTaken` and `ReapplyLater`.
@@ -187,35 +169,27 @@ class UserCreation:
         )
 
 
-_INSERT: Final = prepare_insert(
-    User,
-    User.username,
-    User.username_key,
-    User.email,
-    User.email_key,
-    User.is_email_verified,
-    User.status,
-    User.applied_status,
-    User.language,
-    User.platform,
-    User.origin,
-    User.registration_ip,
-    User.created_at,
-    User.password_hash,
-    User.password_salt,
-    User.password_algorithm,
-    User.password_set_at,
-)
+_INSERTED: Final = [
+    column
+    for column in User._meta.sorted_fields
+    if column.name not in ("id", "is_edited", "changed_at")  # which the database writes
+]
+_INSERT: Final = prepare_insert(User, *_INSERTED)
 
 
-def _insert_if_free(values: dict[str, object]) -> int | None:
-    """Insert the user; returns None where another user has the name or the address."""
+def _insert(user: User) -> None:
+    user.id = _INSERT.insert(**{column.name: getattr(user, column.name) for column in _INSERTED})
+
+
+def _insert_if_free(user: User) -> bool:
+    """Insert the user; returns False where another user has the name or the address."""
     try:
-        return _INSERT.insert(**values)
+        _insert(user)
     except IntegrityError as error:
         if not violates_unique(error):
             raise
-        return None
+        return False
+    return True
 
 
 def _taken(error: IntegrityError) -> Refusal:

@@ -47,14 +47,6 @@ class ChatAccount:
         return f"{self.platform}:{self.id}"
 
 
-@dataclass(frozen=True)
-class LinkedUser:
-    """A user and their chat account."""
-
-    user_id: int
-    account: ChatAccount
-
-
 class ChatLinks:
     """Chat links: create, claim, find and delete them."""
 
@@ -74,10 +66,10 @@ class ChatLinks:
         link = ChatLink.get_or_none(ChatLink.user == user_id)
         return None if link is None else _account(link)
 
-    def find_by_name(self, username: str) -> LinkedUser | None:
-        """Return the user of this name with the linked account; None without such a user or link."""
+    def find_by_name(self, username: str) -> tuple[int, ChatAccount] | None:
+        """Return the id of the user of this name, and the linked account; None without such a user or link."""
         link = ChatLink.select().join(User).where(User.username_key == name_key(username)).first()
-        return None if link is None else LinkedUser(link.user_id, _account(link))
+        return None if link is None else (link.user_id, _account(link))
 
     def find_unclaimed(self, tokens: Sequence[str]) -> ChatAccount | None:
         """Return the account of the newest active unclaimed link of these tokens, or None."""

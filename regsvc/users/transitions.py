@@ -241,14 +241,10 @@ class Transitions:
         details = DecisionDetails(NAME_TAKEN_IN_GAME)
         self._apply([_decide(user, "reject", REJECTED, details) for user in users], by)
 
-    def record_registration(self, user: User, by: Actor) -> None:
+    def announce_registration(self, user: User, by: Actor) -> None:
         """Record and announce a new user."""
         self._audit.record("user.registered", by.name, user.username, ip=by.ip)
         self._webhook.enqueue("registered", user.username, user.status)
-
-    def acknowledge(self, user: User) -> None:
-        """Mail the receipt of a registration that waits for review."""
-        self._mail_queue.send(user, "received")
 
     def record_deletions(self, keys: Sequence[str]) -> None:
         """Record and announce the deletion of users with SQL."""
@@ -325,15 +321,14 @@ class Transitions:
         by_name: dict[str, list[_Decision]] = defaultdict(list)
         for decision in decisions:
             by_name[decision.name].append(decision)
-        for name, group in by_name.items():
-            user_ids: dict[str, int | None] = {decision.user.username: decision.user.id for decision in group}
-            if name == "ban":
-                self._console.on_bans([decision.user for decision in group if decision.before != BANNED])
-            elif name == "unban":
-                self._console.on_unbans(user_ids)
-            elif name == "delete":
-                banned = [decision.user.username for decision in group if decision.before == BANNED]
-                self._console.on_deletions(user_ids, banned)
+        if "ban" in by_name:
+            self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
+        if "unban" in by_name:
+            self._console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
+        if "delete" in by_name:
+            deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
+            banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
+            self._console.on_deletions(deleted, banned)
 
 
 def _mail_of(decision: _Decision) -> UserMail:
@@ -385,20 +380,7 @@ def _write_reviews(
     return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
 
 
-_INSERT_REVIEW: Final = prepare_insert(
-    Review,
-    Review.user_id,
-    Review.username,
-    Review.username_key,
-    Review.transition,
-    Review.status_before,
-    Review.status_after,
-    Review.reason,
-    Review.ban_expires_at,
-    Review.operator,
-    Review.reviewed_at,
-    Review.email_key,
-)
+_INSERT_REVIEW: Final = prepare_insert(Review, *(field for field in Review._meta.sorted_fields if field.name != "id"))
 
 
 def _reviews_of(users: Sequence[User]) -> list[tuple[int, int, str | None]]:

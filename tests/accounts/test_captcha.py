@@ -5,10 +5,19 @@ import dataclasses
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
+from hashlib import sha256
 
 import pytest
 
-from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaPolicy, CaptchaProof, Captchas, ChallengeStore, Use
+from regsvc.accounts.captcha.captcha import (
+    MAX_USES,
+    CaptchaPolicy,
+    CaptchaProof,
+    Captchas,
+    ChallengeStore,
+    Use,
+    hash_work,
+)
 from regsvc.accounts.captcha.pictures import Puzzle, make_text, render
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core import errors
@@ -304,7 +313,7 @@ def test_one_subscriber_of_ipv6_evicts_no_other_clients_challenge(clock: ManualC
     alice = harness.proof(ALICE)
     guesses = [wrong(harness.proof(caller)) for caller in many][-3:]
     harness.succeed("login", alice)
-    refusals = (errors.InvalidCaptcha, errors.InvalidCaptcha, errors.RateLimited)
+    refusals: list[type[errors.Refusal]] = [errors.InvalidCaptcha, errors.InvalidCaptcha, errors.RateLimited]
     for guess, caller, refusal in zip(guesses, many, refusals, strict=False):
         with pytest.raises(refusal):
             harness.succeed("login", guess, caller)
@@ -342,3 +351,12 @@ def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, polic
     asyncio.run(crowd())
     assert len(harness.challenges) == 1 + MAX_WAITING
     harness.pool.close()
+
+
+def test_the_hash_of_the_work_is_of_the_salt_and_four_bytes() -> None:
+    assert hash_work(bytes(range(16)), 258) == sha256(bytes([*range(16), 0, 0, 1, 2])).hexdigest()
+
+
+def test_no_two_pieces_of_work_are_alike(harness: CaptchaHarness) -> None:
+    offered = [harness.captchas.generate_work(ALICE) for _piece in range(200)]
+    assert len({work.salt for work in offered}) == len({work.hash for work in offered}) == 200

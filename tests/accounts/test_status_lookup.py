@@ -3,14 +3,15 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import ParamSpec, TypeVar
 
 import pytest
 from peewee import Database
 
 from regsvc.accounts.status_lookup import StatusLookup, UserStatus
-from regsvc.auth.address_proofs import AddressProofs
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable
@@ -50,7 +51,8 @@ def worker(our_database: Database) -> Iterator[HeldWorker]:
 
 def make_lookup(database: Database, worker: Worker) -> StatusLookup:
     clock = ManualClock()
-    return StatusLookup(database, worker, AddressProofs(DerivedSecrets(b"k" * 32), clock), LiveConfig(Config()), clock)
+    codes = VerificationCodes(DerivedSecrets(b"k" * 32), clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
+    return StatusLookup(database, worker, codes, LiveConfig(Config()), clock)
 
 
 def test_fifty_questions_are_two_queries(our_database: Database, worker: HeldWorker, make_user: MakeUser) -> None:

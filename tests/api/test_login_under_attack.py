@@ -70,7 +70,7 @@ class Siege:
 
     def link(self) -> str:
         """Return the token of a link that the host hands over."""
-        handover, worker = self.services.app.services.password_handover, self.services.app.worker
+        handover, worker = self.services.app.services.password_mails, self.services.app.worker
         link = worker.run_here(handover.create_link, OPERATOR, Principal(Actor("cli"), may_do_everything=True))
         return link.link.partition("#token=")[2]
 

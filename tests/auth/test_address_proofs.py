@@ -3,10 +3,10 @@
 import pytest
 from peewee import Database
 
-from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core.errors import InvalidCode
 from regsvc.database.models import Verification
-from tests.support.mail_parts import CALLER, MailHarness
+from tests.support.mail_parts import CALLER, MailHarness, is_right
 from tests.support.manual_clock import ManualClock
 
 ALICE = "alice@example.org"
@@ -25,48 +25,45 @@ def code_of(codes: VerificationCodes, email_key: str = ALICE) -> str:
 
 
 def prove(codes: VerificationCodes, email_key: str = ALICE) -> str:
-    proof = codes.prove(email_key, "register", code_of(codes, email_key), CALLER)
-    assert proof is not None
-    return proof
+    return codes.prove(email_key, "register", code_of(codes, email_key), CALLER)
 
 
 def test_a_proof_lives_for_an_hour_and_longer_than_its_code(codes: VerificationCodes, clock: ManualClock) -> None:
     code = code_of(codes)
     proof = codes.prove(ALICE, "register", code, CALLER)
-    assert proof is not None
     clock.advance(minutes=59, seconds=59)
     assert codes.purge_expired() == 0
-    assert not codes.verify(ALICE, "register", code, CALLER)
-    codes.proofs.check(proof, ALICE, "register")
-    assert codes.proofs.find_address(proof, "register") == ALICE
+    assert not is_right(codes, ALICE, "register", code, CALLER)
+    codes.check(ALICE, "register", CodeOrProof(proof=proof), CALLER)
+    assert codes.find_proven_address(proof, "register") == ALICE
     clock.advance(seconds=1)
     with pytest.raises(InvalidCode):
-        codes.proofs.check(proof, ALICE, "register")
+        codes.check(ALICE, "register", CodeOrProof(proof=proof), CALLER)
 
 
 def test_it_proves_one_address_for_one_purpose(codes: VerificationCodes) -> None:
     proof = prove(codes)
     prove(codes, BOB)
     with pytest.raises(InvalidCode):
-        codes.proofs.check(proof, BOB, "register")
+        codes.check(BOB, "register", CodeOrProof(proof=proof), CALLER)
     with pytest.raises(InvalidCode):
-        codes.proofs.check(proof, ALICE, "change_email")
+        codes.check(ALICE, "change_email", CodeOrProof(proof=proof), CALLER)
 
 
 def test_it_is_redeemed_once_and_its_code_with_it(codes: VerificationCodes) -> None:
     code, proof = code_of(codes), prove(codes)
-    codes.proofs.redeem(proof, ALICE, "register")
+    codes.redeem(ALICE, "register", CodeOrProof(proof=proof), CALLER)
     with pytest.raises(InvalidCode):
-        codes.proofs.redeem(proof, ALICE, "register")
+        codes.redeem(ALICE, "register", CodeOrProof(proof=proof), CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", code, CALLER)
+        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
 
 
 def test_it_dies_with_its_code(codes: VerificationCodes) -> None:
     proof = prove(codes)
-    codes.redeem(ALICE, "register", code_of(codes), CALLER)
+    codes.redeem(ALICE, "register", CodeOrProof(code_of(codes)), CALLER)
     with pytest.raises(InvalidCode):
-        codes.proofs.check(proof, ALICE, "register")
+        codes.check(ALICE, "register", CodeOrProof(proof=proof), CALLER)
 
 
 def test_a_later_code_leaves_it_alone(codes: VerificationCodes, clock: ManualClock) -> None:
@@ -74,15 +71,17 @@ def test_a_later_code_leaves_it_alone(codes: VerificationCodes, clock: ManualClo
     clock.advance(minutes=20)
     prove(codes)
     assert Verification.select().count() == 2
-    codes.proofs.redeem(proof, ALICE, "register")
+    codes.redeem(ALICE, "register", CodeOrProof(proof=proof), CALLER)
 
 
 def test_a_wrong_code_proves_nothing_and_is_counted(codes: VerificationCodes) -> None:
     code = code_of(codes)
     wrong = f"{(int(code) + 1) % 1_000_000:06}"
     for _try in range(5):
-        assert codes.prove(ALICE, "register", wrong, CALLER) is None
-    assert codes.prove(ALICE, "register", code, CALLER) is None, "no attempt is left"
+        with pytest.raises(InvalidCode):
+            codes.prove(ALICE, "register", wrong, CALLER)
+    with pytest.raises(InvalidCode):  # no attempt is left
+        codes.prove(ALICE, "register", code, CALLER)
 
 
 def test_what_is_not_ours_proves_nothing(codes: VerificationCodes) -> None:
@@ -101,4 +100,4 @@ def test_what_is_not_ours_proves_nothing(codes: VerificationCodes) -> None:
         "\ud800",
     ):
         with pytest.raises(InvalidCode):
-            codes.proofs.check(forged, ALICE, "register")
+            codes.check(ALICE, "register", CodeOrProof(proof=forged), CALLER)

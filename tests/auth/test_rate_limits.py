@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 from peewee import Database
 
-from regsvc.auth.limit_windows import client_checks
-from regsvc.auth.rate_limits import DurableLimits, MemoryLimits
+from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, client_checks
 from regsvc.core.addresses import limit_key
 from regsvc.core.caller import Caller
 from regsvc.core.errors import RateLimited

@@ -6,9 +6,7 @@ from collections.abc import Callable
 import pytest
 from peewee import Database
 
-from regsvc.auth.limit_windows import WindowKey
-from regsvc.auth.rate_limits import DurableLimits
-from regsvc.auth.shared_limits import SharedHit, SharedLimits, in_total
+from regsvc.auth.rate_limits import DurableLimits, SharedLimits, WindowKey, in_total
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import RateLimitWindow
@@ -29,9 +27,12 @@ def durable(our_database: Database, clock: ManualClock) -> DurableLimits:
 @pytest.fixture
 def ask(our_database: Database, durable: DurableLimits) -> Ask:
     def ask(network: str, *, is_known: bool = False, is_counted: bool = True) -> None:
-        shared = SharedHit(in_total(SCOPE, TOTAL), network, lambda: is_known, is_counted=is_counted)
-        with our_database.atomic():
-            durable.hit_all([], [shared])
+        total = in_total(SCOPE, TOTAL, network, lambda: is_known)
+        with our_database.atomic(), durable.counting([], [total]) as windows:
+            if wait := windows.wait(total):
+                raise RateLimited(wait)
+            if is_counted:
+                windows.count(total)
 
     return ask
 
@@ -104,7 +105,7 @@ def test_the_day_survives_a_restart(our_database: Database, ask: Ask, clock: Man
     for network in range(40):
         ask(str(network))
         clock.advance(minutes=10)
-    shared = SharedHit(in_total(SCOPE, TOTAL), "alice", lambda: True)
+    shared = in_total(SCOPE, TOTAL, "alice", lambda: True)
     with our_database.atomic(), pytest.raises(RateLimited) as refused:
         DurableLimits(clock).hit_all([], [shared])
     assert (refused.value.retry_after or 0) > 3600
@@ -131,11 +132,10 @@ def test_many_at_once_exceed_it_by_seven_at_most(ask: Ask, in_parallel: InParall
 def test_limits_on_one_subject_are_exact_and_have_a_reserve_too(
     our_database: Database, durable: DurableLimits, in_parallel: InParallel
 ) -> None:
-    limits = SharedLimits("mail.address", (RateLimit.parse("10 per day"),), subject="alice@example.org")
-
     def ask(network: str) -> None:
+        limits = (RateLimit.parse("10 per day"),)
         with our_database.atomic():
-            durable.hit_all([], [SharedHit(limits, network, lambda: False)])
+            durable.hit_all([], [SharedLimits("mail.address", limits, network, subject="alice@example.org")])
 
     assert in_parallel(lambda: ask("mallory"), 20).count(None) == 7
     assert [accepted(ask, network, 2) for network in ("alice", "bob", "carol", "dave")] == [1, 1, 1, 0]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from regsvc.auth.totp import find_time_step, use_time_step
+from regsvc.auth.second_factor import find_time_step, use_time_step
 from regsvc.database.models import User
 from tests.support.authenticator import PERIOD, Authenticator, code_at, new_secret
 from tests.support.database_fixtures import InParallel

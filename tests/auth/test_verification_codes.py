@@ -6,13 +6,13 @@ from threading import Barrier
 import pytest
 from peewee import Database, SqliteDatabase
 
-from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core.caller import Caller
 from regsvc.core.errors import InvalidCode, RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import MODELS, Verification
 from tests.support.database_fixtures import InParallel
-from tests.support.mail_parts import CALLER, MailHarness, rows_of
+from tests.support.mail_parts import CALLER, MailHarness, is_right, rows_of
 from tests.support.manual_clock import ManualClock
 
 ALICE = "alice@example.org"
@@ -43,22 +43,22 @@ def tries() -> int:
 
 def test_a_right_code_is_redeemed(codes: VerificationCodes) -> None:
     code = issue(codes)
-    assert codes.verify(ALICE, "register", code, CALLER)
-    codes.redeem(ALICE, "register", code, CALLER)
+    assert is_right(codes, ALICE, "register", code, CALLER)
+    codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
 
 
 def test_a_code_works_once(codes: VerificationCodes) -> None:
     code = issue(codes)
-    codes.redeem(ALICE, "register", code, CALLER)
-    assert not codes.verify(ALICE, "register", code, CALLER)
+    codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
+    assert not is_right(codes, ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", code, CALLER)
+        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
 
 
 def test_asking_whether_a_code_is_right_costs_no_try(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(10):
-        assert codes.verify(ALICE, "register", code, CALLER), attempt
+        assert is_right(codes, ALICE, "register", code, CALLER), attempt
     assert tries() == 0
 
 
@@ -66,27 +66,27 @@ def test_a_code_is_bound_to_its_address_and_purpose(codes: VerificationCodes) ->
     code = issue(codes)
     issue(codes, BOB)
     codes.issue(ALICE, "change_email", CALLER)
-    assert not codes.verify(BOB, "register", code, CALLER)
-    assert not codes.verify(ALICE, "change_email", code, CALLER)
+    assert not is_right(codes, BOB, "register", code, CALLER)
+    assert not is_right(codes, ALICE, "change_email", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "unlink", code, CALLER)
+        codes.redeem(ALICE, "unlink", CodeOrProof(code), CALLER)
 
 
 def test_nobody_guesses_where_nothing_was_sent(codes: VerificationCodes) -> None:
-    assert not codes.verify(ALICE, "register", "123456", CALLER)
+    assert not is_right(codes, ALICE, "register", "123456", CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", "123456", CALLER)
+        codes.redeem(ALICE, "register", CodeOrProof("123456"), CALLER)
 
 
 def test_five_wrong_tries_are_the_end_of_a_code(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(4):
-        assert not codes.verify(ALICE, "register", other_than(code), CALLER), attempt
-    assert codes.verify(ALICE, "register", code, CALLER)
-    assert not codes.verify(ALICE, "register", other_than(code), CALLER)
-    assert not codes.verify(ALICE, "register", code, CALLER)
+        assert not is_right(codes, ALICE, "register", other_than(code), CALLER), attempt
+    assert is_right(codes, ALICE, "register", code, CALLER)
+    assert not is_right(codes, ALICE, "register", other_than(code), CALLER)
+    assert not is_right(codes, ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", code, CALLER)
+        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
 
 
 def test_fifty_wrong_tries_at_once_count_five(
@@ -96,7 +96,7 @@ def test_fifty_wrong_tries_at_once_count_five(
 
     def guess() -> bool:
         with our_database.atomic():
-            return codes.verify(ALICE, "register", wrong, CALLER)
+            return is_right(codes, ALICE, "register", wrong, CALLER)
 
     assert in_parallel(guess, 50) == [False] * 50
     assert tries() == 5
@@ -108,11 +108,11 @@ def test_of_fifty_tries_at_once_no_sixth_is_compared(
     """Each attempt has the correct code after five wrong ones: if one were compared, it would be accepted."""
     code = issue(codes)
     for attempt in range(5):
-        assert not codes.verify(ALICE, "register", other_than(code), CALLER), attempt
+        assert not is_right(codes, ALICE, "register", other_than(code), CALLER), attempt
 
     def guess() -> bool:
         with our_database.atomic():
-            return codes.verify(ALICE, "register", code, CALLER)
+            return is_right(codes, ALICE, "register", code, CALLER)
 
     assert in_parallel(guess, 20) == [False] * 20
 
@@ -133,7 +133,7 @@ def test_one_code_in_two_hands_has_one_winner(
         both.wait()
         try:
             with our_database.atomic():
-                codes.redeem(address, "register", shown[address], CALLER)
+                codes.redeem(address, "register", CodeOrProof(shown[address]), CALLER)
         except InvalidCode:
             return False
         return True
@@ -145,14 +145,14 @@ def test_one_code_in_two_hands_has_one_winner(
 def test_a_refused_registration_burns_no_code(codes: VerificationCodes, our_database: Database) -> None:
     code = issue(codes)
     with our_database.atomic() as transaction:
-        codes.redeem(ALICE, "register", code, CALLER)
+        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
         transaction.rollback()
-    codes.redeem(ALICE, "register", code, CALLER)
+    codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
 
 
 def test_while_a_code_lives_asking_again_brings_the_same(codes: VerificationCodes, clock: ManualClock) -> None:
     code = issue(codes)
-    assert not codes.verify(ALICE, "register", other_than(code), CALLER)
+    assert not is_right(codes, ALICE, "register", other_than(code), CALLER)
     clock.advance(minutes=4)
     assert issue(codes) == code
     assert tries() == 1
@@ -163,40 +163,40 @@ def test_a_code_whose_tries_are_used_up_is_not_mailed_again(codes: VerificationC
     code = issue(codes)
     row_id = Verification.get().id
     for attempt in range(5):
-        assert not codes.verify(ALICE, "register", other_than(code), CALLER), attempt
+        assert not is_right(codes, ALICE, "register", other_than(code), CALLER), attempt
     assert codes.find_sendable(row_id) is None
     another = issue(codes)
     assert another != code
-    assert not codes.verify(ALICE, "register", code, CALLER)
-    assert codes.verify(ALICE, "register", another, CALLER)
+    assert not is_right(codes, ALICE, "register", code, CALLER)
+    assert is_right(codes, ALICE, "register", another, CALLER)
 
 
 # R62
 def test_strangers_use_up_no_tries_of_the_client_that_asked(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(6):
-        assert not codes.verify(ALICE, "register", other_than(code), MALLORY), attempt
-    assert not codes.verify(ALICE, "register", code, MALLORY)
-    assert codes.verify(ALICE, "register", code, CALLER)
+        assert not is_right(codes, ALICE, "register", other_than(code), MALLORY), attempt
+    assert not is_right(codes, ALICE, "register", code, MALLORY)
+    assert is_right(codes, ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", code, MALLORY)
-    codes.redeem(ALICE, "register", code, CALLER)
+        codes.redeem(ALICE, "register", CodeOrProof(code), MALLORY)
+    codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
 
 
 def test_the_code_is_good_on_another_device(codes: VerificationCodes) -> None:
     code = issue(codes)
     for attempt in range(5):
-        assert not codes.verify(ALICE, "register", other_than(code), CALLER), attempt
-    assert codes.verify(ALICE, "register", code, MALLORY), "her phone, here"
-    codes.redeem(ALICE, "register", code, MALLORY)
+        assert not is_right(codes, ALICE, "register", other_than(code), CALLER), attempt
+    assert is_right(codes, ALICE, "register", code, MALLORY), "her phone, here"
+    codes.redeem(ALICE, "register", CodeOrProof(code), MALLORY)
 
 
 def test_who_asks_after_a_stranger_has_tries_of_its_own(codes: VerificationCodes) -> None:
     codes.issue(ALICE, "register", MALLORY)
     code = issue(codes)
     for attempt in range(6):
-        assert not codes.verify(ALICE, "register", other_than(code), MALLORY), attempt
-    assert codes.verify(ALICE, "register", code, CALLER)
+        assert not is_right(codes, ALICE, "register", other_than(code), MALLORY), attempt
+    assert is_right(codes, ALICE, "register", code, CALLER)
 
 
 # R62
@@ -204,15 +204,15 @@ def test_wrong_codes_are_limited_for_each_network(our_database: Database, clock:
     codes = MailHarness(our_database, clock, guesses=[RateLimit.parse("7 per hour")]).codes
     neighbours = [Caller(f"2001:db8:1:{net:x}::1", f"2001:db8:1:{net:x}::/64", "en", "request") for net in range(9)]
     for number, neighbour in enumerate(neighbours[:7]):
-        assert not codes.verify(f"{number}@example.org", "register", "0", neighbour), "nothing was sent there"
+        assert not is_right(codes, f"{number}@example.org", "register", "0", neighbour), "nothing was sent there"
     code = issue(codes)
     with pytest.raises(RateLimited):
-        codes.verify(ALICE, "register", other_than(code), neighbours[8])
+        is_right(codes, ALICE, "register", other_than(code), neighbours[8])
     assert tries() == 0, "so it uses up no code either"
     for _right in range(9):
-        assert codes.verify(ALICE, "register", code, CALLER)
+        assert is_right(codes, ALICE, "register", code, CALLER)
     clock.advance(hours=1)
-    assert codes.verify(BOB, "register", issue(codes, BOB), neighbours[8])
+    assert is_right(codes, BOB, "register", issue(codes, BOB), neighbours[8])
 
 
 def test_a_later_code_ends_the_earlier(codes: VerificationCodes, clock: ManualClock) -> None:
@@ -222,8 +222,8 @@ def test_a_later_code_ends_the_earlier(codes: VerificationCodes, clock: ManualCl
     clock.advance(minutes=5)
     new = issue(codes)
     assert new != old
-    assert not codes.verify(ALICE, "register", old, CALLER)
-    assert codes.verify(ALICE, "register", new, CALLER)
+    assert not is_right(codes, ALICE, "register", old, CALLER)
+    assert is_right(codes, ALICE, "register", new, CALLER)
 
 
 def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: ManualClock) -> None:
@@ -231,11 +231,11 @@ def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: Ma
     clock.advance(minutes=8)
     codes.mark_sent(Verification.get().id)
     clock.advance(minutes=4, seconds=59)
-    assert codes.verify(ALICE, "register", code, CALLER)
+    assert is_right(codes, ALICE, "register", code, CALLER)
     clock.advance(seconds=1)
-    assert not codes.verify(ALICE, "register", code, CALLER)
+    assert not is_right(codes, ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", code, CALLER)
+        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
 
 
 def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: ManualClock) -> None:
@@ -243,9 +243,9 @@ def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: 
     clock.advance(minutes=14)
     codes.mark_sent(Verification.get().id)
     clock.advance(seconds=59)
-    assert codes.verify(ALICE, "register", code, CALLER)
+    assert is_right(codes, ALICE, "register", code, CALLER)
     clock.advance(seconds=1)
-    assert not codes.verify(ALICE, "register", code, CALLER)
+    assert not is_right(codes, ALICE, "register", code, CALLER)
 
 
 def test_a_code_mailed_again_has_its_five_minutes_again(codes: VerificationCodes, clock: ManualClock) -> None:
@@ -275,7 +275,7 @@ def test_what_cannot_be_redeemed_is_not_worth_mailing(codes: VerificationCodes, 
 @pytest.mark.parametrize("shown", ["", " ", "12345", "1234567", "abcdef", "１２３４５６", "\ud800", "0" * 10_000])
 def test_whatever_is_shown_as_a_code_is_just_wrong(codes: VerificationCodes, shown: str) -> None:
     issue(codes)
-    assert not codes.verify(ALICE, "register", shown, CALLER)
+    assert not is_right(codes, ALICE, "register", shown, CALLER)
 
 
 def test_the_code_stands_nowhere_in_the_database(codes: VerificationCodes, our_database: Database) -> None:
@@ -294,4 +294,4 @@ def test_the_dead_are_purged(codes: VerificationCodes, clock: ManualClock) -> No
     clock.advance(minutes=76)  # any proof of it is dead, too
     living = issue(codes, BOB)
     assert codes.purge_expired() == 1
-    assert codes.verify(BOB, "register", living, CALLER)
+    assert is_right(codes, BOB, "register", living, CALLER)

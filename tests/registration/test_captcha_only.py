@@ -51,7 +51,7 @@ def outcomes(replies: list[Reply]) -> Counter[tuple[int, object]]:
 
 
 def make_link(services: ServiceHarness, name: str) -> HandedOverLink:
-    return services.app.worker.run_here(services.app.services.password_handover.create_link, name, OLIVIA)
+    return services.app.worker.run_here(services.app.services.password_mails.create_link, name, OLIVIA)
 
 
 def reset(services: ServiceHarness, link: HandedOverLink, password: str = NEW) -> None:

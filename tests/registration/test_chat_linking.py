@@ -112,13 +112,13 @@ def test_a_password_that_was_right_a_moment_ago_removes_no_link(services: Servic
     """Nor does a code of the second factor that another request has used."""
     services.register("Alice")
     run, checker = services.app.worker.run_here, services.app.checker
-    identity = replace(run(checker._lookup.find, "Alice", CALLER), totp_step=5)
+    identity = replace(run(checker.find_identity, "Alice", CALLER), totp_step=5)
     assert run(checker.use_second_factor, identity, services.user("Alice").id, CALLER)
     with pytest.raises(TotpRequired):
-        run(chat._unlinking._unlink_by_password, identity, CALLER)
+        run(chat._unlink_by_password, identity, CALLER)
     services.set_password("Alice", "newer-password")
     with pytest.raises(BadCredentials):
-        run(chat._unlinking._unlink_by_password, identity, CALLER)
+        run(chat._unlink_by_password, identity, CALLER)
 
 
 def test_only_so_many_wait_for_the_platform_at_a_time(

@@ -33,7 +33,7 @@ def results(our_database: Database, clock: ManualClock) -> QuestionnaireResults:
 
 
 def keep(results: QuestionnaireResults, evaluation: Evaluation = PASSED) -> str:
-    return results.save(evaluation, ANSWERS, "60 of 100 points.").token
+    return results.save(evaluation, ANSWERS, "60 of 100 points.")[0]
 
 
 def test_a_token_is_checked_as_often_as_one_likes_and_redeemed_once(
@@ -132,7 +132,7 @@ def test_what_was_answered_is_the_users_and_comes_back_as_it_was(
 
 def test_long_answers_are_kept_whole(results: QuestionnaireResults, alice: User) -> None:
     long = tuple(AnsweredQuestion(number, "text", "?", ("\U0001f600" * 4000,), None, 0, "") for number in range(20))
-    results.redeem(results.save(PASSED, long, "x" * 2000).token, alice.id)
+    results.redeem(results.save(PASSED, long, "x" * 2000)[0], alice.id)
     found = results.find_of(alice.id)
     assert found is not None
     assert found.answers == long

@@ -11,7 +11,7 @@ import pytest
 
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core.backoff import MAX_FAILURES, OPEN_FOR, CircuitBreaker
-from regsvc.registration.questionnaire.scorer import AnswerScore, ChatScorer, NoScorer, TextAnswer, completions_url
+from regsvc.registration.questionnaire.scorer import AnswerScore, ChatScorer, TextAnswer, completions_url
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.scorer import (
     KEY,
@@ -275,8 +275,3 @@ def test_a_key_that_no_header_can_carry_is_not_told_either(
 ) -> None:
     assert ask(make_scorer(service.url, clock, scorer_key="schlüssel-你好")) is None
     assert "schlüssel" not in caplog.text
-
-
-def test_without_a_service_a_person_reads() -> None:
-    assert not NoScorer.is_available
-    assert asyncio.run(NoScorer().score(ANSWER)) is None

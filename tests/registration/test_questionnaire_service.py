@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.auth.address_proofs import CodeOrProof
+from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core.caller import Caller
 from regsvc.core.errors import (
     InvalidAnswer,
@@ -22,7 +22,7 @@ from regsvc.core.errors import (
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import SubmittedAnswers, Submitter
-from regsvc.registration.validation import Application
+from regsvc.registration.registration import Application
 from regsvc.users.user_details import AnsweredQuestion
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
@@ -176,9 +176,10 @@ def test_many_proven_addresses_behind_one_client_may_fail_at_once(services: Serv
     codes = services.app.codes
     proofs = []
     for number in range(8):
-        row = codes.find_sendable(codes.issue(f"player{number}@example.org", "register", CALLER))
+        email = f"player{number}@example.org"
+        row = codes.find_sendable(codes.issue(email, "register", CALLER))
         assert row is not None
-        proofs.append(codes.proofs.issue(row))
+        proofs.append(codes.prove(email, "register", codes.code_of(row), CALLER))
 
     async def submit_all() -> list[SubmittedAnswers]:
         submit_to = services.app.questionnaires.submit
@@ -282,7 +283,7 @@ def test_one_result_and_many_registrations_make_one_user(services: ServiceHarnes
     made = [number for number in range(8) if services.find_user(f"Player{number}") is not None]
     assert len(made) == 1
     user = services.user(f"Player{made[0]}")
-    assert services.app.questionnaires.find_result_of(user.id) is not None
+    assert services.app.questionnaire_results.find_of(user.id) is not None
 
 
 def test_the_result_stays_with_the_user_whatever_becomes_of_the_questions(
@@ -292,7 +293,7 @@ def test_the_result_stays_with_the_user_whatever_becomes_of_the_questions(
     services.restart(questionnaire__file="")
     clock.advance(days=100)
     services.app.purge_expired()
-    result = services.app.questionnaires.find_result_of(services.user("Alice").id)
+    result = services.app.questionnaire_results.find_of(services.user("Alice").id)
     assert result is not None
     assert result.answers == (AnsweredQuestion(1, "single_choice", "Which?", ("Right",), 60, 60, "", (0,)),)
     assert result.summary == "60 of 60 points; 60 needed."
@@ -307,7 +308,7 @@ def test_it_goes_with_the_user(services: ServiceHarness) -> None:
 def test_it_is_kept_in_the_language_of_the_host(make_services: MakeServices) -> None:
     services = make_services(server__language="zh")
     register(services, "Alice", submit(services, RIGHT, replace(CALLER, language="en")).token)
-    result = services.app.questionnaires.find_result_of(services.user("Alice").id)
+    result = services.app.questionnaire_results.find_of(services.user("Alice").id)
     assert result is not None
     assert (result.answers[0].question, result.answers[0].answers) == ("哪一个？", ("对",))
     assert result.summary == "得分 60/60，及格分 60。"
@@ -326,7 +327,7 @@ def test_an_answer_in_words_has_to_be_read_even_where_nobody_reviews(make_servic
     submitted = submit(services, RIGHT | WORDS)
     assert (submitted.is_passed, submitted.requires_review) == (True, True)
     assert register(services, "Alice", submitted.token) == "pending"
-    result = services.app.questionnaires.find_result_of(services.user("Alice").id)
+    result = services.app.questionnaire_results.find_of(services.user("Alice").id)
     assert result is not None
     assert result.requires_review
     assert result.answers[1] == AnsweredQuestion(2, "text", "Why?", ("Because I like it.",), None, 20, "")
@@ -363,7 +364,7 @@ def test_a_service_that_scores_them_spares_the_reader(scoring_services: ServiceH
     submitted = submit(scoring_services, NEARLY | WORDS)
     assert (submitted.score, submitted.is_passed, submitted.requires_review) == (60, True, False)
     assert register(scoring_services, "Alice", submitted.token) == "approved"
-    result = scoring_services.app.questionnaires.find_result_of(scoring_services.user("Alice").id)
+    result = scoring_services.app.questionnaire_results.find_of(scoring_services.user("Alice").id)
     assert result is not None
     assert (result.answers[1].points, result.answers[1].note) == (20, "A good reason.")
     assert result.summary == "60 of 80 points; 60 needed.\nQuestion 2, 20 of 20 points: A good reason."
@@ -447,4 +448,4 @@ def test_where_it_is_off_nothing_is_asked(make_services: MakeServices) -> None:
         submit(services, RIGHT)
     assert register(services, "Alice", None) == "pending"
     assert register(services, "Bob", "1.whatever") == "pending"
-    assert services.app.questionnaires.find_result_of(services.user("Alice").id) is None
+    assert services.app.questionnaire_results.find_of(services.user("Alice").id) is None

@@ -27,8 +27,9 @@ from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.i18n.translations import load_translations
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.registration.chat.linking import NoChat
-from regsvc.registration.questionnaire.service import NoQuestionnaire
+from regsvc.registration.chat.linking import ChatLinking
+from regsvc.registration.questionnaire.questions import Questionnaire
+from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.updates import PluginVersionCache, Updates
@@ -89,8 +90,18 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
     services.translations = load_translations(offered=config.server.languages, default=config.server.language)
     services.sessions = TwoTokens()
     services.is_authme_enabled = authme is not None
-    services.questionnaires = NoQuestionnaire(unused, config.questionnaire.pass_score)
-    services.chat = NoChat()
+    services.questionnaires = Questionnaires(Questionnaire((), 60), config.questionnaire, *[unused] * 8)
+    services.chat = ChatLinking(
+        None,
+        database=unused,
+        worker=unused,
+        requests=unused,
+        links=unused,
+        checker=unused,
+        codes=unused,
+        limits=unused,
+        limits_per_client=(),
+    )
     services.mail_queue = MailQueue(unused, "en", is_available=True, wake=unused, wake_mails=unused)
     services.metrics = Metrics()
     services.updates = Updates({}, timedelta(hours=6), clock.now)

@@ -12,11 +12,11 @@ from peewee import Database
 
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
-from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.auth.verification_codes import GuessLimits, VerificationCodes
+from regsvc.auth.verification_codes import CodeOrProof, Purpose, VerificationCodes
 from regsvc.config.sections import Config, GameSection, HttpSection, ServerSection
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.errors import InvalidCode
 from regsvc.core.i18n.translations import load_translations
 from regsvc.core.units import RateLimit
 from regsvc.database.models import BaseModel, Review, User
@@ -36,6 +36,15 @@ BOB = parse_email("Bob@example.org")
 CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 
 INSTALLATION_KEY = bytes(range(32))
+
+
+def is_right(codes: VerificationCodes, email_key: str, purpose: Purpose, code: str, caller: Caller) -> bool:
+    """Whether this code can be redeemed now; a wrong one uses up an attempt."""
+    try:
+        codes.check(email_key, purpose, CodeOrProof(code), caller)
+    except InvalidCode:
+        return False
+    return True
 
 
 def rows_of(table: type[BaseModel]) -> list[dict[str, Any]]:
@@ -63,7 +72,7 @@ class MailHarness:
         secrets = DerivedSecrets(INSTALLATION_KEY)
         self.clock = clock
         self.codes = VerificationCodes(
-            secrets, clock, GuessLimits(MemoryLimits(clock), guesses), valid=timedelta(minutes=5), max_tries=5, digits=6
+            secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6, guesses=guesses
         )
         self.links = PasswordLinks(secrets, clock)
         self.outbox = Outbox(

@@ -21,14 +21,14 @@ from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.login import LoggedIn
 from regsvc.app.app import App
 from regsvc.app.context import open_context
-from regsvc.auth.address_proofs import CodeOrProof
+from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.config.loader import load_config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.database.audit import Actor
 from regsvc.database.models import AuditEntry, Link, OutboxEntry, Player, Session, User
 from regsvc.notifications.delivery import Drop
-from regsvc.registration.validation import Application
+from regsvc.registration.registration import Application
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from regsvc.accounts.email_changes import EmailChangeRequest, EmailChangeResult
-from regsvc.auth.address_proofs import CodeOrProof
+from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
 from regsvc.core.email_address import parse_email

@@ -12,7 +12,7 @@ from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
 from tests.support.authme.authme_tables import dump_table, find_player, insert_player
 from tests.support.meanwhile import meanwhile
-from tests.support.services import OLIVIA, PASSWORD, Away, ServiceHarness
+from tests.support.services import PASSWORD, Away, ServiceHarness
 
 ALICE = Actor("Alice")
 
@@ -383,11 +383,11 @@ def test_a_password_set_while_the_file_is_busy_is_written_later(services: Servic
     services.sync()
     user = services.user("Alice")
     stored = services.app.hashing.hash("newer-password", "Alice")
-    owner = services.app.services.password_changes.store.get_owner("Alice", OLIVIA)
+    set_password, owner = services.app.services.password_changes.set, services.user("Alice")
     with Away(services.table):
-        decided = services.app.worker.run_here(services.app.services.password_changes.store.set, owner, stored, ALICE)
+        decided = services.app.worker.run_here(set_password, owner.id, owner.username, stored, ALICE)
     assert decided.warnings == (PLAYER_PENDING,)
-    assert (user.id, services.sync().provisioned) == (owner.user_id, 1)
+    assert (user.id, services.sync().provisioned) == (owner.id, 1)
     assert services.authme.login("Alice", "newer-password")
 
 

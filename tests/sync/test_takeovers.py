@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from regsvc.accounts.access import AccountAccess
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.database.models import Session, User
@@ -149,7 +150,7 @@ def test_the_name_changes_hands_while_the_password_is_checked(
     services.authme.register("Zoe", "zoes-secret")  # without her the table would be suddenly empty
     join(services, mallory, "mallorys-secret")
     logins, checker = services.app.services.logins, services.app.checker
-    candidate = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
+    candidate = services.app.worker.run_here(checker.find_identity, "Victor", CALLER)
     services.authme.unregister_from_console("Victor")
     if mallory == "a user":
         services.decide("delete", "Victor")
@@ -172,7 +173,7 @@ def test_a_password_that_was_right_a_moment_ago_allows_nothing(services: Service
     """Mallory has a session and the password of Victor."""
     services.register("Victor")
     checker, own = services.app.checker, services.app.services
-    identity = services.app.worker.run_here(checker._lookup.find, "Victor", CALLER)
+    identity = services.app.worker.run_here(checker.find_identity, "Victor", CALLER)
     if what == "the password is replaced":
         services.set_password("Victor", "chosen-by-victor")
     elif what == "the user is banned with SQL":
@@ -190,7 +191,7 @@ def test_a_code_of_the_second_factor_allows_one_thing(services: ServiceHarness) 
     """Two requests showed it at once, and both found it unused."""
     services.register("Alice")
     checker, own = services.app.checker, services.app.services
-    found = services.app.worker.run_here(checker._lookup.find, "Alice", CALLER)
+    found = services.app.worker.run_here(checker.find_identity, "Alice", CALLER)
     identity, store = replace(found, totp_step=5), own.second_factor.store
     services.app.worker.run_here(store.use_code, identity, CALLER)
     for change in (store.use_code, store.replace_recovery_codes, own.self_deletion._delete):
@@ -203,13 +204,13 @@ def test_a_password_that_was_meant_for_the_last_owner_of_a_name_is_not_set_for_t
 ) -> None:
     """Olivia's request was about Steve; while the password was hashed he was deleted, and Bob registered."""
     services.register("Steve")
-    store = services.app.services.password_changes.store
-    owner = services.app.worker.run_here(store.get_owner, "Steve", OLIVIA)
+    changes = services.app.services.password_changes
+    owner = services.app.worker.run_here(services.app.access.get_user, "Steve", "password", OLIVIA)
     services.decide("delete", "Steve")
     services.register("Steve", "bobs-secret", email="bob@example.org")
     new = StoredPassword("$SHA$a$b", None, "SHA256")
     with pytest.raises(errors.UserNotFound):
-        services.app.worker.run_here(store.set, owner, new, OLIVIA.actor)
+        services.app.worker.run_here(changes.set, owner.id, owner.username, new, OLIVIA.actor)
     assert services.login("Steve", "bobs-secret").username == "Steve"
 
 
@@ -236,10 +237,10 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
     """The session refers to a row that is gone: the login is decided again, and refused as any unknown name is."""
     services.register("Bob")
     app = services.app
-    identity = app.worker.run_here(app.checker._lookup.find, "Bob", CALLER)
+    identity = app.worker.run_here(app.checker.find_identity, "Bob", CALLER)
     services.decide("approve", "Bob")  # so that the login reads the user again
-    sessions = app.services.logins._sessions
-    find_refusal = sessions.find_refusal
+    logins = app.services.logins
+    find_refusal = logins._find_refusal
     attempts: list[int] = []
 
     def delete_meanwhile(*args: object) -> object:
@@ -249,8 +250,8 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
             pool.submit(app.worker.close_here).result()
         return find_refusal(*args)  # type: ignore[arg-type]
 
-    sessions.find_refusal = delete_meanwhile  # type: ignore[method-assign,assignment]
-    outcome = app.worker.run_here(app.services.logins._complete, identity, "user", CALLER)
+    logins._find_refusal = delete_meanwhile  # type: ignore[method-assign,assignment]
+    outcome = app.worker.run_here(logins._complete, identity, "user", CALLER)
     assert isinstance(outcome, errors.BadCredentials)
     assert attempts == [1]
     assert not Session.select().count()
@@ -258,7 +259,7 @@ def test_a_user_deleted_after_the_login_has_read_it(services: ServiceHarness) ->
 
 def test_no_link_is_made_for_a_user_who_was_deleted_meanwhile(services: ServiceHarness) -> None:
     services.approved("Alice")
-    handover = services.app.services.password_handover
+    handover = services.app.services.password_mails
     delete = partial(services.decide, "delete", "Alice")
-    with meanwhile(type(handover.store), "get_owner", delete, after=True), pytest.raises(errors.UserNotFound):
+    with meanwhile(AccountAccess, "get_user", delete, after=True), pytest.raises(errors.UserNotFound):
         services.app.worker.run_here(handover.create_link, "Alice", OLIVIA)

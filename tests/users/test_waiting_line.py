@@ -29,10 +29,9 @@ def test_places_count_those_who_wait(make_user: MakeUser) -> None:
     alice, bob, carol, dora, eve = (user.id for user in users)
     User.update(status="pending").execute()
     User.update(status="approved").where(User.id.in_([alice, dora])).execute()
-    line = find_places([eve, bob])
-    assert (line.places, line.waiting) == ({bob: 1, eve: 3}, 3)
-    assert find_places([]).waiting == 3
-    assert find_places([carol]).places == {carol: 2}
+    assert find_places([eve, bob]) == ({bob: 1, eve: 3}, 3)
+    assert find_places([]) == ({}, 3)
+    assert find_places([carol]) == ({carol: 2}, 3)
 
 
 def test_the_place_is_counted_in_the_index(our_database: Database, make_user: MakeUser) -> None:

@@ -117,21 +117,9 @@ _SALT_BYTES: Final = 16
 _NUMBER_BYTES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A random salt and a random number up to `MAX_NUMBER`, which is the answer and appears in no repr."""
-
-    salt: bytes
-    number: int = field(repr=False)
-
-    @property
-    def hash(self) -> str:
-        """The SHA-256 of both, in hexadecimal digits."""
-        return sha256(self.salt + self.number.to_bytes(_NUMBER_BYTES, "big")).hexdigest()
-
-
-def make_work() -> Work:
-    return Work(secrets.token_bytes(_SALT_BYTES), secrets.randbelow(MAX_NUMBER + 1))
+def hash_work(salt: bytes, number: int) -> str:
+    """Return the SHA-256 of both, in hexadecimal digits: the client looks for the number, up to `MAX_NUMBER`."""
+    return sha256(salt + number.to_bytes(_NUMBER_BYTES, "big")).hexdigest()
 
 
 Use = Literal["register"] | CaptchaUse
@@ -246,9 +234,10 @@ class Captchas:
         if not self._policy.offers_work:
             raise errors.NotEnabled
         self._limits.hit("captcha.work", caller.network_key, self._policy.work_limits)
-        work = make_work()
-        token, expires_at = self._issue(str(work.number), caller)
-        return WorkChallenge(token, work.salt.hex(), work.hash, MAX_NUMBER, expires_at, self._valid_seconds)
+        salt, number = secrets.token_bytes(_SALT_BYTES), secrets.randbelow(MAX_NUMBER + 1)
+        token, expires_at = self._issue(str(number), caller)
+        hash_ = hash_work(salt, number)
+        return WorkChallenge(token, salt.hex(), hash_, MAX_NUMBER, expires_at, self._valid_seconds)
 
     def _issue(self, answer: str, caller: Caller) -> tuple[str, datetime]:
         """Store a challenge with this answer; return its token and when it expires."""

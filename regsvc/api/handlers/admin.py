@@ -235,7 +235,7 @@ class PasswordLinkHandler(DecisionHandler):
     @endpoint(errors.UserNotFound, errors.ProtectedOperator)
     async def post(self, request: PasswordLinkRequest) -> PasswordLinkReply:
         """Make a link that sets a user's password once, to hand over yourself: it is shown only now."""
-        created = await self.run(self.services.password_handover.create_link, request.username, self.principal)
+        created = await self.run(self.services.password_mails.create_link, request.username, self.principal)
         return to_reply(PasswordLinkReply, created, message=self.message("link_created", username=created.username))
 
 

@@ -142,7 +142,7 @@ class ChangeAnswersHandler(ApiHandler):
         """
         self.services.status_limits.hit(self.caller)
         answers = {key: to_answer(fields) for key, fields in request.answers.items()}
-        changed = await self.services.answer_changes.change(_token_of(self), answers, self.caller)
+        changed = await self.services.application_changes.change_answers(_token_of(self), answers, self.caller)
         return _application_reply(self, changed, message=self.message("answers_changed"))
 
 
@@ -162,8 +162,8 @@ class CorrectAddressHandler(ApiHandler):
         The token is taken from the header alone. Nothing is mailed to such addresses.
         """
         self.services.status_limits.hit(self.caller)
-        correction = self.services.address_correction
-        corrected = await correction.correct(_token_of(self), request.email, request.captcha, self.caller)
+        changes = self.services.application_changes
+        corrected = await changes.correct_address(_token_of(self), request.email, request.captcha, self.caller)
         return to_reply(CorrectAddressReply, corrected, message=self.message("email_changed"))
 
 

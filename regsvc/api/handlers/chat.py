@@ -17,7 +17,7 @@ from regsvc.api.handlers.chat_cookie import (
 )
 from regsvc.api.handlers.registration import CodeProof
 from regsvc.api.types.messages import MessageReply, Output, Password, Reply, Request, Username
-from regsvc.auth.address_proofs import CodeOrProof
+from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.registration.chat.auth_requests import Initiator

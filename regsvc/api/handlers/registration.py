@@ -22,9 +22,9 @@ from regsvc.api.types.messages import (
     Username,
     milliseconds_of,
 )
-from regsvc.auth.address_proofs import CodeOrProof
+from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core import errors
-from regsvc.registration.validation import Application
+from regsvc.registration.registration import Application
 
 Status = Annotated[
     str, Meta(extra_json_schema={"enum": ["pending", "approved", "rejected", "banned"]}, examples=["approved"])

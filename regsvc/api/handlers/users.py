@@ -22,7 +22,7 @@ from regsvc.api.types.messages import (
     Username,
     Warnings,
 )
-from regsvc.auth.address_proofs import NO_CODE_OR_PROOF, CodeOrProof
+from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField
 from regsvc.users.user_details import QuestionnaireResult

@@ -52,7 +52,7 @@ from regsvc.api.types.messages import (
     Warnings,
     milliseconds_of,
 )
-from regsvc.auth.address_proofs import CodeOrProof
+from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.email_address import parse_email

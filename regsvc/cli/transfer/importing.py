@@ -41,7 +41,7 @@ class CheckedUser:
     lost: tuple[str, ...] = ()
     """Codes of the parts that are not imported, although the user is."""
     contact: str | None = None
-    """An address that is only noted, as `NewUser.contact`."""
+    """An address that is only noted, that nothing proves."""
 
     @property
     def key(self) -> str:
@@ -67,7 +67,7 @@ class UserWriter:
         """Insert users whose names and addresses are free. Raises `IntegrityError` if one no longer is."""
         for user in users:
             if user.address is not None and user.row.is_email_verified:
-                claim(user.address, self._audit)
+                claim(user.address.key, self._audit)
         insert_rows(self.database, User, [self._columns(user) for user in users])
         keys = [user.key for user in users]
         ids: dict[str, int] = dict(
@@ -105,7 +105,7 @@ class UserWriter:
         if address is None:
             return {}
         if user.row.is_email_verified:
-            claim(address, self._audit, claimant_id=known.id)
+            claim(address.key, self._audit, claimant_id=known.id)
         return {
             "email": address.display,
             "email_key": address.key,

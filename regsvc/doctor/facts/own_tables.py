@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
-from regsvc.auth.limit_windows import WindowKey, Windows
+from regsvc.auth.rate_limits import WindowKey, Windows
 from regsvc.database.migrator import MIGRATION, list_migrations
 from regsvc.database.models import RateLimitWindow, UtcDateTimeField
 from regsvc.doctor.facts.readonly_db import (

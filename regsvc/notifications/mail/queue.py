@@ -6,18 +6,17 @@ All runs inside the transaction of the change the mail is about. A new mail need
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from peewee import Database, fn
 
-from regsvc.auth.rate_limits import DurableLimits
-from regsvc.auth.shared_limits import SharedHit, SharedLimits, in_total
+from regsvc.auth.rate_limits import DurableLimits, LimitCheck, LockedWindows, SharedLimits, in_total
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
-from regsvc.core.errors import MailUnavailable
+from regsvc.core.errors import MailUnavailable, RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import PENDING, Installation, User
 from regsvc.notifications.outbox import Outbox
@@ -128,7 +127,14 @@ class MailLimits:
 
         Raises `RateLimited` without counting anything.
         """
-        return self._hit(mailbox, caller, self._total(caller))
+        to_address, total = self._limits_of(mailbox, caller)
+        with self.limits.counting([self._per_client(caller)], [to_address, total]) as windows:
+            wait = max(windows.wait(to_address), self._wait_for_total(windows, total))
+            if wait:
+                raise RateLimited(wait)
+            windows.count(to_address)
+            windows.count(total)
+        return windows.seconds_until_next((to_address.scope, mailbox, self.per_address))
 
     def may_mail(self, mailbox: str, caller: Caller, *, is_known: bool) -> bool:
         """Count one mail that is sent to known addresses alone; returns whether it is to be sent.
@@ -136,37 +142,35 @@ class MailLimits:
         Only those that are sent are charged to the total, so a refusal because of it would tell what is known: nothing
         is sent, and nothing raised. Raises `RateLimited` because of the other limits.
         """
-        is_used_up = False
+        to_address, total = self._limits_of(mailbox, caller)
+        with self.limits.counting([self._per_client(caller)], [to_address, total]) as windows:
+            wait, wait_for_total = windows.wait(to_address), self._wait_for_total(windows, total)
+            if wait:
+                raise RateLimited(wait)
+            windows.count(to_address)
+            is_sent = is_known and not wait_for_total
+            if is_sent:
+                windows.count(total)
+        return is_sent
 
-        def on_refused() -> None:
-            nonlocal is_used_up
-            is_used_up = True
+    def _wait_for_total(self, windows: LockedWindows, total: SharedLimits) -> int:
+        wait = windows.wait(total)
+        if wait:
             self.on_used_up(self.budget)
+        return wait
 
-        total = self._total(caller)
-        self._hit(mailbox, caller, replace(total, on_refused=on_refused, is_counted=is_known, is_silent=True))
-        return is_known and not is_used_up
+    def _per_client(self, caller: Caller) -> LimitCheck:
+        return f"{self.budget}.client", caller.limit_key, self.per_client
 
-    def _hit(self, mailbox: str, caller: Caller, total: SharedHit) -> int:
-        address = f"{self.budget}.address"
-        until_next, *_others = self.limits.hit_all(
-            [
-                (address, mailbox, self.per_address),
-                (f"{self.budget}.client", caller.limit_key, self.per_client),
-            ],
-            [
-                SharedHit(SharedLimits(address, self.per_address, subject=mailbox), caller.network_key, total.is_known),
-                total,
-            ],
-        )
-        return until_next
+    def _limits_of(self, mailbox: str, caller: Caller) -> tuple[SharedLimits, SharedLimits]:
+        """Return the limits on mails to this mailbox, and on all mails."""
 
-    def _total(self, caller: Caller) -> SharedHit:
-        return SharedHit(
-            total_of(self.budget, self.total),
-            caller.network_key,
-            lambda: self.is_known(caller.limit_key),
-            on_refused=lambda: self.on_used_up(self.budget),
+        def is_known() -> bool:
+            return self.is_known(caller.limit_key)
+
+        return (
+            SharedLimits(f"{self.budget}.address", self.per_address, caller.network_key, is_known, subject=mailbox),
+            in_total(f"{self.budget}.total", self.total, caller.network_key, is_known),
         )
 
 

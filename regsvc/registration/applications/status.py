@@ -29,21 +29,16 @@ _READ_REVIEWS: Final = 1000
 _KEPT_FOR: Final = timedelta(minutes=1)
 
 
-@dataclass(frozen=True)
-class WaitingLine:
-    """Places of users in the line, from 1, by their id, and the number of all users in it."""
+def find_places(user_ids: Collection[int]) -> tuple[dict[int, int], int]:
+    """Return the places of these users, who are pending, in the line, from 1, by their id; and the line's length.
 
-    places: dict[int, int]
-    waiting: int
-
-
-def find_places(user_ids: Collection[int]) -> WaitingLine:
-    """Return the line with the places of these users, who are pending: two statements, however many are asked for."""
+    Two statements, however many are asked for.
+    """
     is_waiting = User.status == PENDING
     line = User.select(User.id, fn.ROW_NUMBER().over(order_by=[User.id]).alias("place")).where(is_waiting).alias("line")
     asked = line.select_from(line.c.id, line.c.place).where(line.c.id.in_(sorted(user_ids))) if user_ids else None
     rows: Any = () if asked is None else asked.tuples()
-    return WaitingLine(dict(rows), int(User.select(fn.COUNT(User.id)).where(is_waiting).scalar()))
+    return dict(rows), int(User.select(fn.COUNT(User.id)).where(is_waiting).scalar())
 
 
 class UsualWait:
@@ -140,8 +135,8 @@ class Applications:
         users = self._tokens.find_users(tokens)
         if not users:
             return {}
-        line = find_places({user.id for user in users.values() if user.status == PENDING})
-        answers = self._questionnaires.find_results_of({user.id for user in users.values()})
+        places, waiting = find_places({user.id for user in users.values() if user.status == PENDING})
+        answers = self._questionnaires.results.find_all_of({user.id for user in users.values()})
         with_password = _find_players_with_password([user for user in users.values() if user.status == APPROVED])
         usual_seconds = self._usual_wait.find_seconds()
         config = self._live.current
@@ -156,8 +151,8 @@ class Applications:
                 email=user.email,
                 status=user.status,
                 received_at=user.created_at,
-                place=line.places.get(user.id),
-                waiting=line.waiting,
+                place=places.get(user.id),
+                waiting=waiting,
                 usual_seconds=usual_seconds,
                 reason=user.reason or None,
                 reviewed_at=user.reviewed_at,

@@ -35,15 +35,6 @@ class Initiator:
     session_jti: str | None = None
 
 
-@dataclass(frozen=True)
-class RedeemedRequest:
-    """A finished request, whose state cannot be used again."""
-
-    verifier: str = field(repr=False)
-    token_hash: str
-    session_jti: str | None
-
-
 class AuthorizationRequests:
     """Store of authorization requests. Every method works inside the caller's transaction."""
 
@@ -71,21 +62,21 @@ class AuthorizationRequests:
         """Return the PKCE verifier derived from a state; it is not stored."""
         return self._secrets.pkce_verifier(state)
 
-    def redeem(self, state: str | None, token_hashes: Sequence[str], session_jti: str | None) -> RedeemedRequest:
-        """Close the open request with this state and return it.
+    def redeem(self, state: str | None, token_hashes: Sequence[str], session_jti: str | None) -> ChatRequest:
+        """Close the open request with this state and return it. Its state cannot be used again.
 
         Raises `InvalidState` for an unknown, used or expired state, and for another initiator's, which stays open.
         """
         if not state or len(state) > _MAX_STATE_LENGTH:
             raise InvalidState
-        request = self._open().where(ChatRequest.state_hash == self._hash(state)).first()
+        request: ChatRequest | None = self._open().where(ChatRequest.state_hash == self._hash(state)).first()
         if request is None or not _is_initiator(request, token_hashes, session_jti):
             raise InvalidState
         if not ChatRequest.delete().where(ChatRequest.id == request.id).execute():
             raise InvalidState
-        return RedeemedRequest(self.pkce_verifier(state), request.token_hash, request.session_jti)
+        return request
 
-    def get_initiating_user(self, redeemed: RedeemedRequest) -> User | None:
+    def get_initiating_user(self, redeemed: ChatRequest) -> User | None:
         """Return the user whose session initiated the request; None if it was initiated without a session.
 
         Raises `InvalidState` when the session was revoked or has expired meanwhile.

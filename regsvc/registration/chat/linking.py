@@ -12,10 +12,8 @@ from typing import Final
 from peewee import Database
 
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker
-from regsvc.auth.address_proofs import NO_CODE_OR_PROOF, CodeOrProof
-from regsvc.auth.limit_windows import client_checks
-from regsvc.auth.rate_limits import MemoryLimits
-from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.auth.rate_limits import MemoryLimits, client_checks
+from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof, VerificationCodes
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import (
@@ -38,10 +36,10 @@ from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
-from regsvc.database.models import BANNED, User
-from regsvc.registration.chat.auth_requests import AuthorizationRequests, Initiator, RedeemedRequest, new_secret
+from regsvc.database.models import BANNED, ChatRequest, User
+from regsvc.registration.chat.auth_requests import AuthorizationRequests, Initiator, new_secret
 from regsvc.registration.chat.provider import ChatProvider
-from regsvc.registration.validation import Application, RegistrationStep
+from regsvc.registration.registration import Application, RegistrationStep
 from regsvc.users.chat_links import ChatAccount, ChatLinks
 
 _UNUSED_ADDRESS = "@"
@@ -59,82 +57,6 @@ class UnlinkProof:
     totp: str | None = field(default=None, repr=False)
     code_or_proof: CodeOrProof = NO_CODE_OR_PROOF
     link_token: str | None = field(default=None, repr=False)
-
-
-class ChatUnlinking:
-    """Removal of links.
-
-    A banned user's link stays: otherwise the same person could register again under another name.
-    """
-
-    def __init__(
-        self, database: Database, worker: Worker, links: ChatLinks, checker: PasswordChecker, codes: VerificationCodes
-    ) -> None:
-        self._database = database
-        self._worker = worker
-        self._links = links
-        self._checker = checker
-        self._codes = codes
-
-    async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
-        """Remove the link of this name, or the unclaimed link of a link token.
-
-        Raises `ProofRequired`, `BadCredentials`, `TotpRequired`, `RateLimited`, `InvalidCode`, `LinkTokenInvalid`; only
-        after sufficient proof `ChatNotLinked` and `Banned`; and for admins `UserNotFound`.
-        """
-        run = self._worker.run
-        if session is not None and (session.is_admin or name_key(session.username) == name_key(username)):
-            await run(self._unlink_by_session, username, session, caller)
-        elif proof.password is not None:
-            identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
-            await run(self._unlink_by_password, identity, caller)
-        elif proof.code_or_proof != NO_CODE_OR_PROOF:
-            if not await run(self._is_code_correct, username, proof.code_or_proof, caller):
-                raise InvalidCode
-            await run(self._unlink_by_code, username, proof.code_or_proof, caller)
-        elif proof.link_token is not None:
-            await run(self._discard, proof.link_token)
-        else:
-            raise ProofRequired
-
-    def _unlink_by_session(self, username: str, session: VerifiedSession, caller: Caller) -> None:
-        with self._database.atomic():
-            user = _find_user(username)
-            if user is None:
-                raise UserNotFound
-            self._links.unlink(user, Actor(session.username, caller.address))
-
-    def _unlink_by_password(self, identity: LoginIdentity, caller: Caller) -> None:
-        with self._database.atomic():
-            user = User.get_or_none(User.id == identity.user_id)
-            if user is None:  # only AuthMe knows the name, or the user was deleted since
-                raise ChatNotLinked
-            if user.token_generation != identity.token_generation:  # the password was changed since it was looked up
-                raise BadCredentials
-            if not self._checker.use_second_factor(identity, user.id, caller):
-                raise TotpRequired
-            self._unlink_own(user, caller)
-
-    def _is_code_correct(self, username: str, given: CodeOrProof, caller: Caller) -> bool:
-        with self._database.atomic():
-            return self._codes.verify_either(_proven_address(_find_user(username)), "unlink", given, caller)
-
-    def _unlink_by_code(self, username: str, given: CodeOrProof, caller: Caller) -> None:
-        with self._database.atomic():
-            user = _find_user(username)
-            self._codes.redeem_either(_proven_address(user), "unlink", given, caller)
-            if user is None:  # a code was issued for the unused address
-                raise InvalidCode
-            self._unlink_own(user, caller)
-
-    def _unlink_own(self, user: User, caller: Caller) -> None:
-        if user.status == BANNED:
-            raise Banned(user.reason, epoch_ms(user.ban_expires_at) if user.ban_expires_at else None)
-        self._links.unlink(user, Actor(user.username, caller.address))
-
-    def _discard(self, link_token: str) -> None:
-        with self._database.atomic():
-            self._links.discard(link_token)
 
 
 def _find_user(username: str) -> User | None:
@@ -192,22 +114,25 @@ class ChatLinking:
 
     def __init__(
         self,
+        provider: ChatProvider | None,
         *,
         database: Database,
         worker: Worker,
-        provider: ChatProvider,
         requests: AuthorizationRequests,
         links: ChatLinks,
-        unlinking: ChatUnlinking,
+        checker: PasswordChecker,
+        codes: VerificationCodes,
         limits: MemoryLimits,
         limits_per_client: Sequence[RateLimit],
     ) -> None:
+        """`provider` None: no platform is configured, and every method but `find_status` raises `NotEnabled`."""
         self._database = database
         self._worker = worker
         self._provider = provider
         self._requests = requests
         self._links = links
-        self._unlinking = unlinking
+        self._checker = checker
+        self._codes = codes
         self._limits = limits
         self._limits_per_client = limits_per_client
         self._pending = 0
@@ -217,6 +142,7 @@ class ChatLinking:
 
         With the owner's own session the link is claimed at once; otherwise it stays unclaimed at first.
         """
+        self._require_provider()
         self._limits.hit_all(client_checks("chat.begin", caller, self._limits_per_client))
         is_owners = session is not None and (username is None or name_key(username) == name_key(session.username))
         return await self._worker.run(self._begin, session.jti if session is not None and is_owners else None)
@@ -227,9 +153,11 @@ class ChatLinking:
         Raises `InvalidState`, `ChatDenied`, `ProviderUnavailable`, `ChatNotMember`, `ChatAccountTaken`, `InvalidField`
         without a code, and `Overloaded`, which leaves the state unspent.
         """
+        provider = self._require_provider()
         with self._reserve_slot():
             redeemed = await self._worker.run(self._redeem, response.state, initiator)
-            account = await self._provider.fetch_account(_extract_code(response), redeemed.verifier)
+            verifier = self._requests.pkce_verifier(response.state or "")
+            account = await provider.fetch_account(_extract_code(response), verifier)
             return await self._worker.run(self._store, account, redeemed, caller)
 
     async def find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
@@ -237,29 +165,56 @@ class ChatLinking:
 
         An unclaimed link counts as linked for a client with its token, unless the name has a linked account already.
         """
+        if self._provider is None:
+            return ChatStatus(is_linked=False)
         return await self._worker.run(self._find_status, username, session, tokens)
 
     async def claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
         """Claim an unclaimed link for the user who just logged in. Raises `LinkTokenInvalid` and `ChatAccountTaken`."""
+        self._require_provider()
         return await self._worker.run(self._claim, username, link_token, caller)
 
     async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
-        """Remove a link; see `ChatUnlinking.unlink`."""
-        await self._unlinking.unlink(username, proof, session, caller)
+        """Remove the link of this name, or the unclaimed link of a link token.
+
+        A banned user's link stays: otherwise the same person could register again under another name.
+
+        Raises `ProofRequired`, `BadCredentials`, `TotpRequired`, `RateLimited`, `InvalidCode`, `LinkTokenInvalid`; only
+        after sufficient proof `ChatNotLinked` and `Banned`; and for admins `UserNotFound`.
+        """
+        self._require_provider()
+        run = self._worker.run
+        if session is not None and (session.is_admin or name_key(session.username) == name_key(username)):
+            await run(self._unlink_by_session, username, session, caller)
+        elif proof.password is not None:
+            identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
+            await run(self._unlink_by_password, identity, caller)
+        elif proof.code_or_proof != NO_CODE_OR_PROOF:
+            await run(self._check_code, username, proof.code_or_proof, caller)
+            await run(self._unlink_by_code, username, proof.code_or_proof, caller)
+        elif proof.link_token is not None:
+            await run(self._discard, proof.link_token)
+        else:
+            raise ProofRequired
+
+    def _require_provider(self) -> ChatProvider:
+        if self._provider is None:
+            raise NotEnabled
+        return self._provider
 
     def _begin(self, session_jti: str | None) -> LinkStart:
         link_token = new_secret()
         with self._database.atomic():
             state = self._requests.create(session_jti, self._links.token_hash(link_token))
         verifier = self._requests.pkce_verifier(state)
-        return LinkStart(self._provider.authorization_url(state, verifier), link_token)
+        return LinkStart(self._require_provider().authorization_url(state, verifier), link_token)
 
-    def _redeem(self, state: str | None, initiator: Initiator) -> RedeemedRequest:
+    def _redeem(self, state: str | None, initiator: Initiator) -> ChatRequest:
         token_hashes = [self._links.token_hash(token) for token in initiator.link_tokens]
         with self._database.atomic():
             return self._requests.redeem(state, token_hashes, initiator.session_jti)
 
-    def _store(self, account: ChatAccount, redeemed: RedeemedRequest, caller: Caller) -> LinkResult:
+    def _store(self, account: ChatAccount, redeemed: ChatRequest, caller: Caller) -> LinkResult:
         with self._database.atomic():
             user = self._requests.get_initiating_user(redeemed)
             if user is None:
@@ -274,9 +229,10 @@ class ChatLinking:
         if linked is None:
             held = self._links.find_unclaimed(tokens)
             return ChatStatus(held is not None, held)
-        is_whole = session is not None and (session.is_admin or session.user_id == linked.user_id)
-        is_whole = is_whole or self._links.is_token_of(linked.user_id, tokens)
-        return ChatStatus(True, linked.account if is_whole else None)
+        user_id, account = linked
+        is_whole = session is not None and (session.is_admin or session.user_id == user_id)
+        is_whole = is_whole or self._links.is_token_of(user_id, tokens)
+        return ChatStatus(True, account if is_whole else None)
 
     def _claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
         with self._database.atomic():
@@ -284,6 +240,44 @@ class ChatLinking:
             if user is None:
                 raise UserNotFound
             return self._links.claim([link_token], user, Actor(user.username, caller.address))
+
+    def _unlink_by_session(self, username: str, session: VerifiedSession, caller: Caller) -> None:
+        with self._database.atomic():
+            user = _find_user(username)
+            if user is None:
+                raise UserNotFound
+            self._links.unlink(user, Actor(session.username, caller.address))
+
+    def _unlink_by_password(self, identity: LoginIdentity, caller: Caller) -> None:
+        with self._database.atomic():
+            user = User.get_or_none(User.id == identity.user_id)
+            if user is None:  # only AuthMe knows the name, or the user was deleted since
+                raise ChatNotLinked
+            if user.token_generation != identity.token_generation:  # the password was changed since it was looked up
+                raise BadCredentials
+            if not self._checker.use_second_factor(identity, user.id, caller):
+                raise TotpRequired
+            self._unlink_own(user, caller)
+
+    def _check_code(self, username: str, given: CodeOrProof, caller: Caller) -> None:
+        self._codes.check(_proven_address(_find_user(username)), "unlink", given, caller)
+
+    def _unlink_by_code(self, username: str, given: CodeOrProof, caller: Caller) -> None:
+        with self._database.atomic():
+            user = _find_user(username)
+            self._codes.redeem(_proven_address(user), "unlink", given, caller)
+            if user is None:  # a code was issued for the unused address
+                raise InvalidCode
+            self._unlink_own(user, caller)
+
+    def _unlink_own(self, user: User, caller: Caller) -> None:
+        if user.status == BANNED:
+            raise Banned(user.reason, epoch_ms(user.ban_expires_at) if user.ban_expires_at else None)
+        self._links.unlink(user, Actor(user.username, caller.address))
+
+    def _discard(self, link_token: str) -> None:
+        with self._database.atomic():
+            self._links.discard(link_token)
 
     @contextmanager
     def _reserve_slot(self) -> Iterator[None]:
@@ -294,28 +288,6 @@ class ChatLinking:
             yield
         finally:
             self._pending -= 1
-
-
-class NoChat:
-    """Null object behind the chat routes where no platform is configured."""
-
-    async def begin(self, username: str | None, session: VerifiedSession | None, caller: Caller) -> LinkStart:
-        raise NotEnabled
-
-    async def finish(self, response: AuthorizationResponse, initiator: Initiator, caller: Caller) -> LinkResult:
-        raise NotEnabled
-
-    async def find_status(self, username: str, session: VerifiedSession | None, tokens: Sequence[str]) -> ChatStatus:
-        return ChatStatus(is_linked=False)
-
-    async def claim(self, username: str, link_token: str, caller: Caller) -> ChatAccount:
-        raise NotEnabled
-
-    async def unlink(self, username: str, proof: UnlinkProof, session: VerifiedSession | None, caller: Caller) -> None:
-        raise NotEnabled
-
-
-Chat = ChatLinking | NoChat
 
 
 def _extract_code(response: AuthorizationResponse) -> str:
@@ -347,9 +319,8 @@ class ChatStep(RegistrationStep):
         else:
             self._links.require_free(account)
 
-    def redeem(self, application: Application, user_id: int) -> bool:
+    def redeem(self, application: Application, user: User) -> bool:
         """Claim the link for the new user. Raises as `check` does."""
-        user = User.get_by_id(user_id)
         try:
             self._links.claim(_tokens(application), user, Actor(user.username, user.registration_ip))
         except LinkTokenInvalid:

@@ -5,8 +5,7 @@ registration that redeems it assigns the row to the new user, where it stays for
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -23,15 +22,6 @@ _MAX_SUMMARY: Final = 1000
 _PURGE_BATCH: Final = 1000
 
 
-@dataclass(frozen=True)
-class SavedResult:
-    """The token of a new result and its validity."""
-
-    token: str
-    submitted_at: datetime
-    expires_at: datetime
-
-
 class QuestionnaireResults:
     """Store of results.
 
@@ -43,8 +33,13 @@ class QuestionnaireResults:
         self._now = now
         self._valid = valid
 
-    def save(self, evaluation: Evaluation, answers: Sequence[AnsweredQuestion], summary: str) -> SavedResult:
-        """Save a result without a user. A failed one is saved too, so that its token is refused with the reason."""
+    def save(
+        self, evaluation: Evaluation, answers: Sequence[AnsweredQuestion], summary: str
+    ) -> tuple[str, StoredQuestionnaire]:
+        """Save a result without a user; return its token and its row.
+
+        A failed one is saved too, so that its token is refused with the reason.
+        """
         moment = self._now()
         row = StoredQuestionnaire.create(
             nonce=new_nonce(),
@@ -58,7 +53,7 @@ class QuestionnaireResults:
             submitted_at=moment,
             expires_at=moment + self._valid,
         )
-        return SavedResult(self._secrets.link_token(row.id, row.nonce, _PURPOSE), moment, moment + self._valid)
+        return self._secrets.link_token(row.id, row.nonce, _PURPOSE), row
 
     def check(self, token: str | None) -> StoredQuestionnaire:
         """Return the row that the token can redeem now, without redeeming it.

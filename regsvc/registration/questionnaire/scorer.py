@@ -12,7 +12,7 @@ import logging
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -66,26 +66,6 @@ class AnswerScore:
     reason: str
 
 
-class Scorer(Protocol):
-    """Interface for scoring text answers."""
-
-    @property
-    def is_available(self) -> bool:
-        """Whether a scoring service is configured."""
-
-    async def score(self, written: TextAnswer) -> AnswerScore | None:
-        """Return the score within `questionnaire.scorer_timeout`, or None: an admin has to read it. Never raises."""
-
-
-class NoScorer:
-    """No scoring service: admins read every text answer."""
-
-    is_available = False
-
-    async def score(self, written: TextAnswer) -> AnswerScore | None:
-        return None
-
-
 class _UnusableScore(Exception):
     """The service works, but its reply cannot be used; `str()` says why."""
 
@@ -118,8 +98,6 @@ class _Reply(msgspec.Struct):
 class ChatScorer:
     """Scorer that asks a language model, a few answers at a time. For the event loop only."""
 
-    is_available = True
-
     def __init__(self, config: QuestionnaireSection, language: str, circuit_breaker: CircuitBreaker) -> None:
         """`language`: language of the reasons, which admins read."""
         self._url = completions_url(config.scorer_url)
@@ -132,6 +110,7 @@ class ChatScorer:
         self._pending = 0
 
     async def score(self, written: TextAnswer) -> AnswerScore | None:
+        """Return the score within `questionnaire.scorer_timeout`, or None: an admin has to read it. Never raises."""
         if self._pending >= _MAX_QUEUED or not self._circuit_breaker.allows():
             return None
         self._pending += 1
@@ -233,8 +212,6 @@ def _describe(error: Exception) -> str:
     return describe_exception(error)
 
 
-def make_scorer(config: QuestionnaireSection, language: str) -> Scorer:
-    """Return the configured scorer. `language`: language of the reasons."""
-    if not config.scorer_url:
-        return NoScorer()
-    return ChatScorer(config, language, CircuitBreaker("the scoring service"))
+def make_scorer(config: QuestionnaireSection, language: str) -> ChatScorer | None:
+    """Return the configured scorer; None: admins read every text answer. `language`: language of the reasons."""
+    return ChatScorer(config, language, CircuitBreaker("the scoring service")) if config.scorer_url else None

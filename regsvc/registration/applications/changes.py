@@ -1,0 +1,121 @@
+"""Changes that applicants make while they wait for review: their answers, and addresses that nothing proves."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from peewee import Database
+
+from regsvc.accounts.captcha.captcha import CaptchaProof, Captchas
+from regsvc.auth.derived_secrets import ApplicationTokens
+from regsvc.config.live import LiveConfig
+from regsvc.core.caller import Caller
+from regsvc.core.email_address import EmailAddress, EmailPolicy
+from regsvc.core.errors import ApplicationNotFound, NotEnabled, QuestionnaireFailed, WrongStatus
+from regsvc.database.audit import Audit
+from regsvc.database.bulk import select_rows
+from regsvc.database.engine import Worker
+from regsvc.database.models import PENDING, User
+from regsvc.notifications.mail.queue import MailLimits
+from regsvc.registration.applications.status import Applications, ApplicationStatus, may_correct_email
+from regsvc.registration.questionnaire.questions import Answer
+from regsvc.registration.questionnaire.service import Questionnaires, Submitter
+
+
+@dataclass(frozen=True)
+class CorrectedAddress:
+    """The address in force now, and the token that replaces the one presented."""
+
+    email: str
+    application_token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ApplicationChanges:
+    """Changes of applications by those who have their tokens, while they wait for review."""
+
+    database: Database
+    worker: Worker
+    applications: Applications
+    tokens: ApplicationTokens
+    questionnaires: Questionnaires
+    email_policy: EmailPolicy
+    captchas: Captchas
+    mail_limits: MailLimits
+    live: LiveConfig
+    audit: Audit
+    wake: Callable[[], None]
+    """Wakes the open streams."""
+
+    async def correct_address(self, token: str, email: str, captcha: CaptchaProof, caller: Caller) -> CorrectedAddress:
+        """Replace an address that is a note for the moderators (`registration.methods`); nothing is mailed to it.
+
+        Captchas and limits are those of codes. Raises `InvalidEmail`, `DomainNotAllowed`, `RateLimited`, the captcha's
+        refusals, `ApplicationNotFound`, `WrongStatus`, and `NotEnabled` where the address is proven or codes are
+        required.
+        """
+        address = self.email_policy.parse(email)
+        with self.captchas.guard("verify_send", captcha, caller):
+            corrected = await self.worker.run(self._correct, token, address, caller)
+        self.wake()
+        return corrected
+
+    async def change_answers(self, token: str, answers: Mapping[str, Answer], caller: Caller) -> ApplicationStatus:
+        """Replace the answers by others that pass the questionnaire, and return the application.
+
+        Raises `ApplicationNotFound`, `WrongStatus`, `NotEnabled` where no questions were asked, and what a submission
+        of answers raises. Failed answers start the same wait, of the proven address, and raise `QuestionnaireFailed`:
+        the earlier ones stay.
+        """
+        address = await self.worker.run(self._find_address, token)
+        submitted = await self.questionnaires.submit(answers, Submitter(caller, address=address))
+        if not submitted.is_passed:
+            wait = round(submitted.wait.total_seconds())
+            raise QuestionnaireFailed(
+                "kept", score=submitted.score, pass_score=submitted.pass_score, remaining_seconds=wait
+            )
+        await self.worker.run(self._replace_answers, token, submitted.token, caller)
+        self.wake()
+        return await self.applications.find(token)
+
+    def _correct(self, token: str, address: EmailAddress, caller: Caller) -> CorrectedAddress:
+        with self._locked(token) as user:
+            if not may_correct_email(user, requires_code=self.live.current.registration.requires_code):
+                raise NotEnabled
+            self.mail_limits.hit(address.mailbox, caller)
+            user.email, user.email_key = address.display, None
+            User.update(email=user.email, email_key=None).where(User.id == user.id).execute()
+            self.audit.record("user.email_changed", user.username, user.username, {"why": "corrected"}, caller.address)
+        return CorrectedAddress(address.display, self.tokens.token_of(user))
+
+    def _find_address(self, token: str) -> str | None:
+        """Return the key of the address that the applicant has proven, or None."""
+        with self._locked(token) as user:
+            if self.questionnaires.results.find_of(user.id) is None:
+                raise NotEnabled
+            return str(user.email_key) if user.is_email_verified else None
+
+    def _replace_answers(self, token: str, submitted: str, caller: Caller) -> None:
+        with self._locked(token) as user:
+            self.questionnaires.results.replace_of(user.id, submitted)
+            self.audit.record("user.answers_changed", user.username, user.username, ip=caller.address)
+
+    @contextmanager
+    def _locked(self, token: str) -> Iterator[User]:
+        """Begin a transaction and yield the user of this token, locked while pending.
+
+        The token is verified before, so that a guess locks nothing, and after, as the lock may have waited for a change
+        that ended it. Raises `ApplicationNotFound` and `WrongStatus`.
+        """
+        with self.database.atomic():
+            select_rows(self.database, User, [User.id], User.id, [self._find_user(token).id], for_update=True)
+            user = self._find_user(token)
+            if user.status != PENDING:
+                raise WrongStatus(user.status)
+            yield user
+
+    def _find_user(self, token: str) -> User:
+        user = self.tokens.find_users([token]).get(token)
+        if user is None:
+            raise ApplicationNotFound
+        return user
