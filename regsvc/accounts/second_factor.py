@@ -140,7 +140,7 @@ class SecondFactorStore:
                 raise errors.UserNotFound
             if had_one:
                 self.audit.record("user.totp_disabled", by.actor.name, row.username, ip=by.actor.ip)
-                self.mail_queue.send_totp_reset(row)
+                self.mail_queue.send(row, "totp_reset")
         return had_one
 
     def _lock_user(self, identity: LoginIdentity) -> User:
