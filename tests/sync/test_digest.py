@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from plugin_bridge.authme.table_checksums import bucket_of
+from plugin_bridge.authme.table_checksums import SharedTable, bucket_of
 from regsvc.database.models import Player, SyncState, User
-from regsvc.sync.changes.candidates import SharedRows
+from regsvc.sync.changes.candidates import Candidates
 from regsvc.sync.reconciler import Reconciler
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, insert_player
@@ -110,14 +110,14 @@ def test_lost_rows_are_not_searched_while_every_row_is_accounted_for(
     adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
-    lost_rows = SharedRows.lost_rows
+    lost_rows = Candidates.lost_rows
 
-    def asking(rows: SharedRows) -> Iterator[list[str]]:
+    def asking(candidates: Candidates, table: SharedTable) -> Iterator[list[str]]:
         nonlocal asked
         asked += 1
-        return lost_rows(rows)
+        return lost_rows(candidates, table)
 
-    monkeypatch.setattr(SharedRows, "lost_rows", asking)
+    monkeypatch.setattr(Candidates, "lost_rows", asking)
     adopted_players.authme.set_password("Player0007", "changed-in-game")
     assert adopted_players.sync().updated == 1
     insert_player(
