@@ -19,7 +19,6 @@ from plugin_bridge.authme.table_checksums import (
     Bucket,
     IdColumn,
     SharedTable,
-    StoredChecksums,
     TableKeys,
 )
 
@@ -254,19 +253,20 @@ class MySqlPlayers(AuthMePlayers):
                 found |= {name: int(number) for name, number in cursor.fetchall()}
         return {key: found[key] for key in wanted if key in found}
 
-    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
+    def changed_buckets(self, stored: str) -> tuple[dict[int, Bucket], bool]:
         table = self._shared_sql()
-        with self._open_table():
-            added, is_same, is_counted = self._database.execute_sql(table.comparison(stored.table)).fetchone()
+        with self._open_table() as layout:
+            comparison = table.comparison(stored, layout.is_open_lock)
+            added, is_same, is_counted, open_locks = self._database.execute_sql(comparison).fetchone()
             if is_same:
-                return {}
-            found = self._database.execute_sql(table.differences(stored.table)).fetchall()
+                return {}, open_locks > 0
+            found = self._database.execute_sql(table.differences(stored)).fetchall()
             changed = {int(number): Bucket(*map(int, now)) for number, *now, _added in found}
             # the counts may also differ because of a write in between, which does no harm
             if not is_counted or added != sum(added_here for *_bucket, added_here in found):
-                gone = self._database.execute_sql(table.missing(stored.table)).fetchall()
+                gone = self._database.execute_sql(table.missing(stored)).fetchall()
                 changed |= dict.fromkeys((int(number) for (number,) in gone), EMPTY)
-        return changed
+        return changed, open_locks > 0
 
     def lock(self, keys: Collection[str]) -> None:
         if not keys or not self.shares_transactions:

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE
-from plugin_bridge.authme.table_checksums import Bucket, SharedTable, StoredChecksums
+from plugin_bridge.authme.sqlite_checksums import TableScan
+from plugin_bridge.authme.table_checksums import Bucket, SharedTable
 
 NO_EMAIL = "your@email.com"
 LOCK_PREFIX = "!locked!"
@@ -231,23 +232,26 @@ class Players(ABC):
     def find_names(self, keys: Iterable[str]) -> set[str]:
         """Return those of these usernames that have a row."""
 
-    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        """Yield the usernames of all rows in these buckets, one short statement at a time. Not with `shared_table`."""
-        return iter(())
-
-    @abstractmethod
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         """Return the bucket of each of these usernames. Names without a row may be missing."""
+        return {}
 
-    @abstractmethod
-    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
-        """Return the buckets that differ from `stored`, as they are now; an empty one where no row is left."""
+    def changed_buckets(self, stored: str) -> tuple[dict[int, Bucket], bool]:
+        """Return the buckets that differ from those in our table `stored`, as they are now; empty ones without rows.
+
+        With them comes whether `find_open_locks` would find any.
+        """
+        return {}, False
+
+    def scan(self, last: TableScan | None) -> TableScan | None:
+        """Compare every row with the last scan; None where checksums of buckets are compared instead."""
+        return None
 
     @abstractmethod
     def find_open_locks(self) -> list[str]:
         """Return the usernames of locked rows that still admit their players, or whose players are marked as online.
 
-        One scan, of columns that the checksums do not cover because AuthMe writes them at every login.
+        A scan of its own, of columns that the checksums do not cover because AuthMe writes them at every login.
         """
 
     def find_missing_email_column(self) -> str | None:
@@ -318,12 +322,6 @@ class NoPlayers(Players):
 
     def find_names(self, keys: Iterable[str]) -> set[str]:
         return set()
-
-    def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
-        return {}
-
-    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
-        return {}
 
     def find_open_locks(self) -> list[str]:
         return []

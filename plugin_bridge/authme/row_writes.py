@@ -9,6 +9,7 @@ from peewee import DatabaseError, DataError, IntegrityError, InternalError, Oper
 from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.lenient_sqlite import as_number, as_text, is_storable
 from plugin_bridge.authme.players import (
+    LOCK_PREFIX,
     NewPlayer,
     PlayerExists,
     PlayerRefused,
@@ -198,6 +199,19 @@ class TableLayout:
     """SELECT of all rows, for `player_rows`; conditions can be appended."""
     lock_group: int | None = None
     """`PlayerRow.lock_group` of all rows."""
+
+    @property
+    def is_open_lock(self) -> str:
+        """The condition for locked rows that still admit their players, or whose players are marked as online.
+
+        The cheapest comparisons come first, since most rows fail all of them.
+        """
+        signs = {"is_logged": "0", "has_session": "0", "premium_uuid": "''"}
+        is_open = [f"{self.columns[field]} <> {nothing}" for field, nothing in signs.items() if field in self.columns]
+        if self.lock_group is not None:
+            is_open.append(f"NOT ({self.columns['group']} <=> {self.lock_group:d})")
+        is_locked = f"SUBSTR({self.columns['hash']}, 1, {len(LOCK_PREFIX)}) = '{LOCK_PREFIX}'"
+        return f"(({' OR '.join(is_open) or '0 = 1'}) AND {is_locked})"
 
 
 def find_layout(

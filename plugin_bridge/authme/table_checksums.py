@@ -1,13 +1,10 @@
 """Checksums of AuthMe's table by buckets of rows: they find changed rows without transferring the table.
 
-On a server a bucket holds rows with neighbouring ids: a scan meets them together, and they are read together. On
-SQLite, where AuthMe's ids are empty, and in a table without ids, it holds the rows whose names have the same CRC32
-modulo `BUCKETS`. Its checksum is the sum, over its rows, of a product of two CRC32s, one of which covers the name
-alone, so that equal edits of two rows, and swaps, change it.
+A bucket holds rows with neighbouring ids: a scan meets them together, and they are read together. In a table without
+ids, it holds the rows whose names have the same CRC32 modulo `BUCKETS`. Its checksum is the sum, over its rows, of a
+product of two CRC32s, one of which covers the name alone, so that equal edits of two rows, and swaps, change it.
 """
 
-import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -31,50 +28,6 @@ class Bucket(NamedTuple):
 
 
 EMPTY: Final = Bucket(0, 0)
-
-
-def bucket_of(name: str) -> int:
-    """Return the bucket for a name, spelled as in the username column, where buckets are made of names."""
-    return zlib.crc32(name.encode("utf-8", "surrogatepass")) % BUCKETS
-
-
-def row_checksum(name_crc: int, text_crc: int) -> int:
-    """Return one row's share of its bucket's checksum."""
-    return (text_crc * (name_crc | 1)) >> _SHIFT & _MASK
-
-
-class Totals(NamedTuple):
-    """Totals over all buckets: the rows, and the lower halves of the checksums, whose sum overflows in no database."""
-
-    row_count: int
-    checksum: int
-
-
-LOWER_HALF: Final = (1 << 32) - 1
-
-
-def totals_of(buckets: Iterable[Bucket]) -> Totals:
-    """Return the totals of buckets that cover the whole table."""
-    rows = checksums = 0
-    for row_count, checksum in buckets:
-        rows += row_count
-        checksums += checksum & LOWER_HALF
-    return Totals(rows, checksums)
-
-
-class StoredChecksums(ABC):
-    """Checksums of an earlier time, kept in a table of ours with the columns bucket, row_count and checksum."""
-
-    table: str
-    """Name of that table in our database."""
-
-    @abstractmethod
-    def load(self) -> dict[int, Bucket]:
-        """Return all buckets that have rows, by number."""
-
-    @abstractmethod
-    def totals(self) -> Totals | None:
-        """Return the totals of all buckets; None while one is stored with an impossible row count."""
 
 
 class NameIndex(NamedTuple):
@@ -240,17 +193,17 @@ class SharedTable:
             f"CAST(SUM({self.checksum} + 0e0) AS SIGNED) AS checksum FROM {self.name} a GROUP BY 1"
         )
 
-    def comparison(self, stored: str) -> str:
-        """Return a SELECT of one row: how many rows more there are than in `stored`, 1 if all buckets are the same, and
-        1 if no bucket is stored with an impossible row count.
+    def comparison(self, stored: str, counted: str) -> str:
+        """Return a SELECT of one row: how many rows more there are than in `stored`, 1 if all buckets are the same, 1
+        if no bucket is stored with an impossible row count, and how many rows the condition `counted` is true for.
 
         It takes a third of the time of `differences`, because the total is the sum of the buckets. A bucket stored with
         an impossible row count equals none.
         """
         return (
             "SELECT now.row_count - seen.row_count, now.row_count = seen.row_count "  # noqa: S608
-            "AND now.checksum = seen.checksum AND seen.least >= 0, seen.least >= 0 "
-            "FROM (SELECT COUNT(*) AS row_count, "
+            "AND now.checksum = seen.checksum AND seen.least >= 0, seen.least >= 0, now.counted "
+            f"FROM (SELECT COUNT(*) AS row_count, COUNT({counted} OR NULL) AS counted, "
             f"COALESCE(SUM({self.checksum}), 0) AS checksum FROM {self.name} a) now, "
             "(SELECT COALESCE(SUM(row_count), 0) AS row_count, COALESCE(SUM(checksum), 0) AS checksum, "
             f"COALESCE(MIN(row_count), 0) AS least FROM {stored}) seen"

@@ -48,7 +48,7 @@ _PAUSE = 0.1
 _QUIET_FOR = 2.0
 """Seconds before a run shows its progress."""
 _MAX_BUCKETS = 8_192
-"""If more than this many of the 65,536 buckets changed, looking at every row is cheaper."""
+"""If more than this many of the 65,536 buckets changed, or of the rows on SQLite, looking at every row is cheaper."""
 
 
 class Sync:
@@ -137,24 +137,22 @@ class Sync:
         self, run: RunState, changes: TableChanges, last: tuple[RunInputs, datetime] | None, inputs: RunInputs
     ) -> None:
         names = run.unfinished()
-        unfinished = set(self._players.buckets_of(names).values())
         if names:
             inputs = replace(inputs, user_count=-1)  # a user deleted in SQL may be among them
-        has_new_inputs = last is None or inputs != last[0]
-        if not (names or changes.changed or changes.is_full or has_new_inputs):
-            self._digest.store(changes, unfinished, run.report.started_at)
-            return
-        with self._database.atomic():
-            self._changed_rows.mark(names, self._now())
-            self._digest.store(changes, unfinished, run.report.started_at)
-            inputs.save(run.report.started_at if changes.is_full or last is None else last[1])
+        if names or changes.changed or changes.is_full or last is None or inputs != last[0]:
+            with self._database.atomic():
+                self._changed_rows.mark(names, self._now())
+                self._digest.store(changes, names)
+                inputs.save(run.report.started_at if changes.is_full or last is None else last[1])
+        self._digest.keep(changes, names, run.report.started_at)
 
     def _reconcile_candidates(
         self, run: RunState, changes: TableChanges, last_inputs: RunInputs | None, inputs: RunInputs
     ) -> Iterator[bool]:
         """Yield after each page whether the run may go on."""
         marks = self._changed_rows.newest()  # before this run makes any
-        is_every_row = changes.is_full or len(changes.changed) > _MAX_BUCKETS
+        rows = changes.scan.changed if changes.scan is not None else ()
+        is_every_row = changes.is_full or len(changes.changed) + len(rows) > _MAX_BUCKETS
         if is_every_row:
             newest: int = User.select(User.id).order_by(User.id.desc()).limit(1).scalar() or 0
             yield from self._reconcile_all_rows(run, changes.total)

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
 
 from plugin_bridge.authme.players import Players
-from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, SharedTable, bucket_of
+from plugin_bridge.authme.sqlite_checksums import name_hash
+from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, SharedTable
 from regsvc.database.bulk import select_rows
 from regsvc.database.dates import is_readable
 from regsvc.database.models import BANNED, PRESENT, Player, User
@@ -36,29 +37,24 @@ class Candidates:
         self._has_ban_end = is_readable(database, User.ban_expires_at.column_name)
 
     def in_changed_buckets(self, changes: TableChanges) -> Pages:
-        """Yield the names in changed buckets whose row changed, and of users whose row may have gone."""
-        if not changes.changed:
-            return
-        table = self._players.shared_table()
+        """Yield the names of changed rows, or of those in changed buckets, and of users whose row may have gone."""
+        if changes.scan is not None:
+            yield from pages_of(changes.scan.changed)
+            if changes.scan.gone:
+                yield from self._without_player(self._users_hashed(changes.scan.gone))
+        table = self._players.shared_table() if changes.changed else None
         if table is None:
-            found: Pages = self._players.names_in(changes.changed)
-        else:
-            found = iter([self.changed_in_buckets(table, changes.changed, changes.since)])
-        new_rows: Counter[int] = Counter()
-        for names in found:
-            new_rows.update(self._players.buckets_of(self._new_names(names, changes.since)).values())
-            yield from pages_of(names)
+            return
+        names = self.changed_in_buckets(table, changes.changed, changes.since)
+        new_rows = Counter(self._players.buckets_of(self._new_names(names, changes.since)).values())
+        yield from pages_of(names)
         before = changes.row_counts_before
-        buckets_missing_rows = {
-            n
+        if any(
+            changes.since is None or n not in before or before[n] + new_rows[n] != now.row_count
             for n, now in changes.changed.items()
-            if changes.since is None or n not in before or before[n] + new_rows[n] != now.row_count
-        }
-        if buckets_missing_rows and table is not None:
-            for names in self.lost_rows(table):
-                yield from pages_of(names)
-        elif buckets_missing_rows:
-            yield from self._without_player(self._users_in(buckets_missing_rows))
+        ):
+            for lost in self.lost_rows(table):
+                yield from pages_of(lost)
 
     def of_users_without_player(self, newest_id: int) -> Pages:
         """Yield the names of users up to this id that AuthMe has no row for."""
@@ -156,9 +152,9 @@ class Candidates:
             new -= {row[0] for row in rows}
         return new
 
-    def _users_in(self, buckets: Collection[int]) -> Pages:
+    def _users_hashed(self, hashes: Collection[int]) -> Pages:
         for names in _names_by(User.select(User.username_key), User.username_key):
-            yield [name for name in names if bucket_of(name) in buckets]
+            yield [name for name in names if name_hash(name) in hashes]
 
     def _without_player(self, names: Pages) -> Pages:
         for found in names:
