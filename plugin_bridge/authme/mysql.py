@@ -19,7 +19,8 @@ from plugin_bridge.authme.table_checksums import (
     Bucket,
     IdColumn,
     SharedTable,
-    TableKeys,
+    find_id_column,
+    find_name_index,
 )
 
 NOT_IN_CHARSET: Final = {1267, 1271}
@@ -294,12 +295,12 @@ class MySqlPlayers(AuthMePlayers):
             with self._open_table() as layout:
                 place = (self._schema, self._table)
                 columns = self._database.execute_sql(LIST_COLUMNS, place).fetchall()
-                keys = TableKeys(columns, self._database.execute_sql(LIST_INDEXES, place).fetchall())
-                index = keys.index_of(layout.names["username"])
+                indexes = self._database.execute_sql(LIST_INDEXES, place).fetchall()
+                index = find_name_index(columns, indexes, layout.names["username"])
                 if index is None:
                     self.refresh()
                     raise PlayersUnavailable(self._no_table())
-                ids = self._find_ids(keys.id_column())
+                ids = self._find_ids(find_id_column(columns, indexes))
                 self._shared = SharedTable(self._table, self._schema, layout.names, layout.nullable, index, ids)
         return self._shared
 

@@ -92,7 +92,7 @@ class PlayerRow:
 
 @dataclass(frozen=True)
 class NewPlayer:
-    """A row to insert. None for `email` or `uuid` leaves the column at its default."""
+    """A row to insert, unless the name has one. None for `email` or `uuid` leaves the column at its default."""
 
     realname: str
     hash: str = field(repr=False)
@@ -117,20 +117,13 @@ class RowUpdate:
 
 
 @dataclass(frozen=True)
-class RowInsert:
-    """Insert a row, unless the name has one."""
-
-    new: NewPlayer
-
-
-@dataclass(frozen=True)
 class RowDelete:
     """Delete the row if its hash and regdate are still as in `seen`."""
 
     seen: PlayerRow
 
 
-RowWrite = RowUpdate | RowInsert | RowDelete
+RowWrite = RowUpdate | NewPlayer | RowDelete
 
 
 @dataclass(frozen=True)
@@ -333,6 +326,6 @@ class NoPlayers(Players):
         return False
 
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
-        if any(isinstance(write, RowInsert) for write in writes):
+        if any(isinstance(write, NewPlayer) for write in writes):
             raise PlayersUnavailable("AuthMe is not set up: there is no table to add a player to.")
         return [WriteResult(is_written=False) for _write in writes]

@@ -14,7 +14,6 @@ from plugin_bridge.authme.players import (
     PlayerExists,
     PlayerRefused,
     PlayerRow,
-    RowInsert,
     RowUpdate,
     RowWrite,
     WriteResult,
@@ -73,10 +72,10 @@ def plan_write(write: RowWrite, table: str, columns: Mapping[str, str]) -> Plann
 
     Raises `PlayerRefused` for a salt that would be lost: no password verifies against the hash alone.
     """
-    if isinstance(write, RowInsert):
-        new = _values_of(write.new)
+    if isinstance(write, NewPlayer):
+        new = _values_of(write)
         _require_salt_column(new["salt"], table, columns)
-        return PlannedWrite(write.new.username, {name: value for name, value in new.items() if name in columns}, {})
+        return PlannedWrite(write.username, {name: value for name, value in new.items() if name in columns}, {})
     row = write.seen
     if not isinstance(write, RowUpdate):
         return PlannedWrite(row.username, {}, _compared(row, ("hash",), columns))

@@ -15,6 +15,7 @@ _PAGE: Final = 2_000
 """Rows read at once; AuthMe's file is locked for a few milliseconds."""
 
 _UNKNOWN: Final = 0  # in place of a row's hash
+_FIRST: Final = -(1 << 63)  # before every row id
 Query = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 
 
@@ -111,9 +112,9 @@ def scan_table(
     of_page = f"FROM {table} WHERE rowid > ? AND rowid <= ?"
     before, open_locks = dict(last.pages) if last is not None else {}, 0
     # the ranges stay, so that a row that goes away moves no page, until one of them has grown too long
-    is_divided = before and max(len(page.hashes) for page in before.values()) <= 4 * _PAGE
+    known = list(before)[:-1] if all(len(page.hashes) <= 4 * _PAGE for page in before.values()) else []
     pages, now = dict[tuple[int, int], _Page](), dict[str | None, int]()
-    for span in list(before) if is_divided else row_ranges(query, table):
+    for span in (*known, *row_ranges(query, table, known[-1][1] if known else _FIRST)):
         if span in before:
             [(text, count)] = query(f"{whole} {of_page}", span)
             if _digest(text or b"") == before[span].digest:
@@ -140,9 +141,8 @@ def _digest(page: bytes) -> bytearray:
     return bytearray(hashlib.blake2b(page, digest_size=16).digest())
 
 
-def row_ranges(query: Query, table: str) -> Iterator[tuple[int, int]]:
-    """Yield ranges of row ids (after this one, up to that one) that hold a page of rows each, and cover the table."""
-    after = -(1 << 63)
+def row_ranges(query: Query, table: str, after: int = _FIRST) -> Iterator[tuple[int, int]]:
+    """Yield ranges of row ids (after this one, up to that one) that hold a page of rows each, and cover the rest."""
     sql = f"SELECT rowid FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_PAGE - 1}"  # noqa: S608
     while end := query(sql, (after,)):
         yield after, end[0][0]

@@ -66,31 +66,29 @@ LIST_INDEXES: Final = (
 """Parameters: schema (NULL: our own) and table."""
 
 
-class TableKeys:
-    """Keys of AuthMe's table, made of the rows that `LIST_COLUMNS` and `LIST_INDEXES` select."""
+Columns = Iterable[tuple[str, str, str | None]]
+"""Rows that `LIST_COLUMNS` selects."""
+Indexes = Iterable[tuple[str, int, str]]
+"""Rows that `LIST_INDEXES` selects."""
 
-    def __init__(self, columns: Iterable[tuple[str, str, str | None]], indexes: Iterable[tuple[str, int, str]]) -> None:
-        self._columns = {name.lower(): (data_type, collation) for name, data_type, collation in columns}
-        self._indexes = [(index, position, column.lower()) for index, position, column in indexes]
 
-    def index_of(self, column: str) -> NameIndex | None:
-        """Return the collation of a column and the index that starts with it; None if there is no such column."""
-        wanted = column.lower()
-        if wanted not in self._columns:
-            return None
-        starting = [index for index, position, first in self._indexes if first == wanted and position == 1]
-        return NameIndex(self._columns[wanted][1] or "binary", min(starting, key=str.lower, default=None))
+def find_name_index(columns: Columns, indexes: Indexes, column: str) -> NameIndex | None:
+    """Return the collation of a column and the index that starts with it; None if there is no such column."""
+    collations = [collation for name, _type, collation in columns if name.lower() == column.lower()]
+    if not collations:
+        return None
+    starting = [index for index, position, first in indexes if first.lower() == column.lower() and position == 1]
+    return NameIndex(collations[0] or "binary", min(starting, key=str.lower, default=None))
 
-    def id_column(self) -> str | None:
-        """Return the primary key; None unless it is one whole-number column.
 
-        The columns alone would not tell: without a primary key a server reports the first unique key as one.
-        """
-        primary = [column for index, _position, column in self._indexes if index == "PRIMARY"]
-        if len(primary) != 1:
-            return None
-        data_type, _collation = self._columns.get(primary[0], (None, None))  # it may be hidden from our login
-        return primary[0] if data_type in _WHOLE_NUMBERS else None
+def find_id_column(columns: Columns, indexes: Indexes) -> str | None:
+    """Return the primary key; None unless it is one whole-number column.
+
+    The columns alone would not tell: without a primary key a server reports the first unique key as one.
+    """
+    primary = [column.lower() for index, _position, column in indexes if index == "PRIMARY"]
+    numbers = {name.lower() for name, data_type, _collation in columns if data_type in _WHOLE_NUMBERS}
+    return primary[0] if len(primary) == 1 and primary[0] in numbers else None  # it may be hidden from our login
 
 
 class SharedTable:

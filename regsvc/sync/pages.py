@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, RowDelete, RowInsert, RowUpdate
+from plugin_bridge.authme.players import NameCollides, NewPlayer, PlayerRefused, PlayerRow, RowDelete, RowUpdate
 from regsvc.database import failpoints
 from regsvc.database.models import APPROVED, BANNED, Player, User
 from regsvc.sync import actions
@@ -278,15 +278,15 @@ class Page:
 
     def _confirm(self, step: Step, cases: Cases[Any]) -> list[Account]:
         """Record the writes that succeeded. Returns these accounts as they are now."""
-        inserts = [case for case in cases if isinstance(case.write, RowInsert)]
+        inserts = [case for case in cases if isinstance(case.write, NewPlayer)]
         rows = {case.key: case.result.inserted for case in inserts if case.result.inserted is not None}
         rows |= self._context.players.find_many([case.key for case in inserts if case.key not in rows])
         done = list[Case[Any]]()
         for case in cases:
-            row = rows.get(case.key) if isinstance(case.write, RowInsert) else _row_after(case)
+            row = rows.get(case.key) if isinstance(case.write, NewPlayer) else _row_after(case)
             if case.result.refused is not None:
                 self._refuse(case.key, case.result.refused)
-            elif row is None and isinstance(case.write, RowInsert):
+            elif row is None and isinstance(case.write, NewPlayer):
                 self._refuse_collision(case)
                 case.effects = collision_effects(case.stored)
                 self._write([case])

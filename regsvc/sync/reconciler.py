@@ -124,22 +124,18 @@ class Reconciler:
         """
         try:
             if not account.is_player_known or not self.is_one_transaction:
-                self.record(account, intended)
+                self.record([(account, intended)])
                 return None
             with self._context.database.atomic():
                 page = Page(self._context, self.accounts, self.policy, _EVERYTHING)
                 return page.reconcile_locked(account, intended)
         except PlayersUnavailable:
-            self.record(account, intended)
+            self.record([(account, intended)])
             raise
 
-    def record(self, account: Account, intended: Effects) -> None:
-        """Write what is intended for an account that the caller's transaction has locked, without carrying it out."""
-        self.record_each([(account, intended)])
-
-    def record_each(self, cases: Sequence[tuple[Account, Effects]]) -> None:
+    def record(self, cases: Sequence[tuple[Account, Effects]]) -> None:
         """Write what is intended for accounts that the caller's transaction has locked, without carrying it out."""
-        self._context.write([(account, intended) for account, intended in cases if intended is not NOTHING])
+        self._context.write(cases)
 
     def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
         """Reconcile after the caller's transaction, if each side has its own; else do nothing and return None.

@@ -16,7 +16,6 @@ from plugin_bridge.authme.players import (
     NewPlayer,
     PlayerRow,
     RowDelete,
-    RowInsert,
     RowUpdate,
     RowWrite,
     java_address,
@@ -63,18 +62,16 @@ def _may_insert(context: StepContext, case: Case[actions.Provision]) -> bool:
     return context.console.may_insert(case.user.username, case.user.id, _chosen_regdate(case))
 
 
-def _insert_row(context: StepContext, case: Case[actions.Provision]) -> RowInsert:
+def _insert_row(context: StepContext, case: Case[actions.Provision]) -> NewPlayer:
     user, password = case.user, case.action.password
-    return RowInsert(
-        NewPlayer(
-            realname=user.username,
-            hash=password.hash,
-            salt=password.salt,
-            email=user.owned_email,
-            regdate=_chosen_regdate(case),
-            regip=java_address(user.registration_ip),
-            uuid=context.find_uuid(user.username) if user.platform == "java" else None,
-        )
+    return NewPlayer(
+        realname=user.username,
+        hash=password.hash,
+        salt=password.salt,
+        email=user.owned_email,
+        regdate=_chosen_regdate(case),
+        regip=java_address(user.registration_ip),
+        uuid=context.find_uuid(user.username) if user.platform == "java" else None,
     )
 
 

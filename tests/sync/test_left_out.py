@@ -132,7 +132,7 @@ def faulty(services: ServiceHarness, fault: str, name: str, number: int) -> Iter
 
 
 def name_of(write: Any) -> str:
-    return str(write.new.username if hasattr(write, "new") else write.seen.username)
+    return str(write.seen.username if hasattr(write, "seen") else write.username)
 
 
 def edit(services: ServiceHarness, name: str, what: tuple[str, str] | str, choice: int) -> None:
