@@ -134,20 +134,30 @@ def _insertion(layout: TableLayout, writes: Sequence[PlannedWrite]) -> tuple[str
 
 
 def _change(layout: TableLayout, shared: SharedTable | None, writes: Sequence[PlannedWrite]) -> tuple[str, list[Value]]:
-    """Return the UPDATE or DELETE of one row, or of several by a join; `shared` is needed for several."""
+    """Return the UPDATE or DELETE of one row, or of several by a join; `shared` is needed for several.
+
+    It finds the rows by AuthMe's ids where it can. By the index of names MySQL would also lock entries of deleted rows,
+    which a locking read with NOWAIT skips: AuthMe, writing such a name anew, and we would wait for each other.
+    """
     new, seen = _Values([write.new for write in writes], "n"), _Values([write.seen for write in writes], "s")
     changes = [f"a.{layout.columns[field]} = {new.expressions[field]}" for field in new.expressions]
     conditions = [_is_exactly(field, layout, expression) for field, expression in seen.expressions.items()]
+    has_ids = "id" in seen.expressions
     values: list[Value] = []
     if shared is None:
         rows = f"{layout.table} a"
-        conditions.insert(0, f"a.{layout.columns['username']} = %s")
-        last = [*new.constants, writes[0].username, *seen.constants]
+        by = "id" if has_ids else "username"
+        conditions.insert(0, f"a.{layout.columns[by]} = %s")
+        last = [*new.constants, writes[0].seen[by], *seen.constants]
     else:
         varying = [f"%s AS {column}" for column in (*new.columns, *seen.columns)]
         others = f" UNION ALL SELECT {', '.join(['%s'] * len(varying))}" * (len(writes) - 1)
-        by_name = f"a.{layout.columns['username']} = {shared.as_username('w.' + seen.column('username'))}"
-        rows = f"(SELECT {', '.join(varying)}{others}) w STRAIGHT_JOIN {shared.by_name} ON {by_name}"
+        if has_ids and shared.is_id(layout.names["id"]):
+            place, by = f"{shared.name} a FORCE INDEX (PRIMARY)", f"{shared.raw('id')} = w.{seen.column('id')}"
+        else:
+            name = shared.as_username(f"w.{seen.column('username')}")
+            place, by = shared.by_name, f"{shared.raw('username')} = {name}"
+        rows = f"(SELECT {', '.join(varying)}{others}) w STRAIGHT_JOIN {place} ON {by}"
         values = [value for row in zip(*new.columns.values(), *seen.columns.values(), strict=True) for value in row]
         last = [*new.constants, *seen.constants]
     where = " AND ".join(conditions)

@@ -55,6 +55,8 @@ class PlayerRow:
     totp: str | None = field(default=None, repr=False)
     is_logged: int | None = None
     group: int | None = None
+    id: int | None = field(default=None, compare=False)
+    """AuthMe's own number of the row; on SQLite usually None."""
     lock_group: int | None = None
     """The group that AuthMe lets nobody in with (`ExternalBoardOptions.nonActivedUserGroup`), whatever the login; no
     column: None where the table has no column of groups, or AuthMe's config names no such group.

@@ -93,6 +93,8 @@ def _compared(row: PlayerRow, written: Iterable[str], columns: Mapping[str, str]
     # SQLite allows any value as regdate; one that is not a number identifies nothing
     if row.regdate is not None and "regdate" in columns:
         seen["regdate"] = row.regdate
+    if row.id is not None and "id" in columns:
+        seen["id"] = row.id
     return seen | {name: getattr(row, name) for name in written}
 
 
@@ -176,6 +178,7 @@ _NUMBERS: Final = {
     "has_session": "has_session",
     "is_logged": "is_logged",
     "group": "group",
+    "id": "id",
 }
 NUMBERS: Final = frozenset(_NUMBERS)
 """Fields that are numbers; all others are texts."""
@@ -256,6 +259,7 @@ def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) ->
             totp if totp is None or type(totp) is str else text_of(totp),
             is_logged if is_storable(is_logged) else as_number(is_logged),
             group if is_storable(group) else as_number(group),
+            number if is_storable(number) else as_number(number),
             lock_group,
         )
         for (
@@ -271,6 +275,7 @@ def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) ->
             totp,
             is_logged,
             group,
+            number,
         ) in rows
     ]
 

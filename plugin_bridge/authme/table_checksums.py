@@ -117,6 +117,10 @@ class SharedTable:
         self._names = names
         self._ids = ids
 
+    def is_id(self, column: str) -> bool:
+        """Return whether this is the id column that the rows are clustered by."""
+        return self._ids is not None and self._ids.column.lower() == column.lower()
+
     def raw(self, field: str) -> str:
         """Return the column as it is stored."""
         return f"a.`{self._columns[field]}`"
