@@ -19,8 +19,8 @@ from plugin_bridge.authme.table_checksums import (
     Bucket,
     IdColumn,
     SharedTable,
-    StoredChecksums,
-    TableKeys,
+    find_id_column,
+    find_name_index,
 )
 
 NOT_IN_CHARSET: Final = {1267, 1271}
@@ -134,20 +134,30 @@ def _insertion(layout: TableLayout, writes: Sequence[PlannedWrite]) -> tuple[str
 
 
 def _change(layout: TableLayout, shared: SharedTable | None, writes: Sequence[PlannedWrite]) -> tuple[str, list[Value]]:
-    """Return the UPDATE or DELETE of one row, or of several by a join; `shared` is needed for several."""
+    """Return the UPDATE or DELETE of one row, or of several by a join; `shared` is needed for several.
+
+    It finds the rows by AuthMe's ids where it can. By the index of names MySQL would also lock entries of deleted rows,
+    which a locking read with NOWAIT skips: AuthMe, writing such a name anew, and we would wait for each other.
+    """
     new, seen = _Values([write.new for write in writes], "n"), _Values([write.seen for write in writes], "s")
     changes = [f"a.{layout.columns[field]} = {new.expressions[field]}" for field in new.expressions]
     conditions = [_is_exactly(field, layout, expression) for field, expression in seen.expressions.items()]
+    has_ids = "id" in seen.expressions
     values: list[Value] = []
     if shared is None:
         rows = f"{layout.table} a"
-        conditions.insert(0, f"a.{layout.columns['username']} = %s")
-        last = [*new.constants, writes[0].username, *seen.constants]
+        by = "id" if has_ids else "username"
+        conditions.insert(0, f"a.{layout.columns[by]} = %s")
+        last = [*new.constants, writes[0].seen[by], *seen.constants]
     else:
         varying = [f"%s AS {column}" for column in (*new.columns, *seen.columns)]
         others = f" UNION ALL SELECT {', '.join(['%s'] * len(varying))}" * (len(writes) - 1)
-        by_name = f"a.{layout.columns['username']} = {shared.as_username('w.' + seen.column('username'))}"
-        rows = f"(SELECT {', '.join(varying)}{others}) w STRAIGHT_JOIN {shared.by_name} ON {by_name}"
+        if has_ids and shared.is_id(layout.names["id"]):
+            place, by = f"{shared.name} a FORCE INDEX (PRIMARY)", f"{shared.raw('id')} = w.{seen.column('id')}"
+        else:
+            name = shared.as_username(f"w.{seen.column('username')}")
+            place, by = shared.by_name, f"{shared.raw('username')} = {name}"
+        rows = f"(SELECT {', '.join(varying)}{others}) w STRAIGHT_JOIN {place} ON {by}"
         values = [value for row in zip(*new.columns.values(), *seen.columns.values(), strict=True) for value in row]
         last = [*new.constants, *seen.constants]
     where = " AND ".join(conditions)
@@ -254,19 +264,20 @@ class MySqlPlayers(AuthMePlayers):
                 found |= {name: int(number) for name, number in cursor.fetchall()}
         return {key: found[key] for key in wanted if key in found}
 
-    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
+    def changed_buckets(self, stored: str) -> tuple[dict[int, Bucket], bool]:
         table = self._shared_sql()
-        with self._open_table():
-            added, is_same, is_counted = self._database.execute_sql(table.comparison(stored.table)).fetchone()
+        with self._open_table() as layout:
+            comparison = table.comparison(stored, layout.is_open_lock)
+            added, is_same, is_counted, open_locks = self._database.execute_sql(comparison).fetchone()
             if is_same:
-                return {}
-            found = self._database.execute_sql(table.differences(stored.table)).fetchall()
+                return {}, open_locks > 0
+            found = self._database.execute_sql(table.differences(stored)).fetchall()
             changed = {int(number): Bucket(*map(int, now)) for number, *now, _added in found}
             # the counts may also differ because of a write in between, which does no harm
             if not is_counted or added != sum(added_here for *_bucket, added_here in found):
-                gone = self._database.execute_sql(table.missing(stored.table)).fetchall()
+                gone = self._database.execute_sql(table.missing(stored)).fetchall()
                 changed |= dict.fromkeys((int(number) for (number,) in gone), EMPTY)
-        return changed
+        return changed, open_locks > 0
 
     def lock(self, keys: Collection[str]) -> None:
         if not keys or not self.shares_transactions:
@@ -294,12 +305,12 @@ class MySqlPlayers(AuthMePlayers):
             with self._open_table() as layout:
                 place = (self._schema, self._table)
                 columns = self._database.execute_sql(LIST_COLUMNS, place).fetchall()
-                keys = TableKeys(columns, self._database.execute_sql(LIST_INDEXES, place).fetchall())
-                index = keys.index_of(layout.names["username"])
+                indexes = self._database.execute_sql(LIST_INDEXES, place).fetchall()
+                index = find_name_index(columns, indexes, layout.names["username"])
                 if index is None:
                     self.refresh()
                     raise PlayersUnavailable(self._no_table())
-                ids = self._find_ids(keys.id_column())
+                ids = self._find_ids(find_id_column(columns, indexes))
                 self._shared = SharedTable(self._table, self._schema, layout.names, layout.nullable, index, ids)
         return self._shared
 

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE
-from plugin_bridge.authme.table_checksums import Bucket, SharedTable, StoredChecksums
+from plugin_bridge.authme.sqlite_checksums import TableScan
+from plugin_bridge.authme.table_checksums import Bucket, SharedTable
 
 NO_EMAIL = "your@email.com"
 LOCK_PREFIX = "!locked!"
@@ -54,6 +55,8 @@ class PlayerRow:
     totp: str | None = field(default=None, repr=False)
     is_logged: int | None = None
     group: int | None = None
+    id: int | None = field(default=None, compare=False)
+    """AuthMe's own number of the row; on SQLite usually None."""
     lock_group: int | None = None
     """The group that AuthMe lets nobody in with (`ExternalBoardOptions.nonActivedUserGroup`), whatever the login; no
     column: None where the table has no column of groups, or AuthMe's config names no such group.
@@ -91,7 +94,7 @@ class PlayerRow:
 
 @dataclass(frozen=True)
 class NewPlayer:
-    """A row to insert. None for `email` or `uuid` leaves the column at its default."""
+    """A row to insert, unless the name has one. None for `email` or `uuid` leaves the column at its default."""
 
     realname: str
     hash: str = field(repr=False)
@@ -116,20 +119,13 @@ class RowUpdate:
 
 
 @dataclass(frozen=True)
-class RowInsert:
-    """Insert a row, unless the name has one."""
-
-    new: NewPlayer
-
-
-@dataclass(frozen=True)
 class RowDelete:
     """Delete the row if its hash and regdate are still as in `seen`."""
 
     seen: PlayerRow
 
 
-RowWrite = RowUpdate | RowInsert | RowDelete
+RowWrite = RowUpdate | NewPlayer | RowDelete
 
 
 @dataclass(frozen=True)
@@ -231,23 +227,26 @@ class Players(ABC):
     def find_names(self, keys: Iterable[str]) -> set[str]:
         """Return those of these usernames that have a row."""
 
-    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        """Yield the usernames of all rows in these buckets, one short statement at a time. Not with `shared_table`."""
-        return iter(())
-
-    @abstractmethod
     def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
         """Return the bucket of each of these usernames. Names without a row may be missing."""
+        return {}
 
-    @abstractmethod
-    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
-        """Return the buckets that differ from `stored`, as they are now; an empty one where no row is left."""
+    def changed_buckets(self, stored: str) -> tuple[dict[int, Bucket], bool]:
+        """Return the buckets that differ from those in our table `stored`, as they are now; empty ones without rows.
+
+        With them comes whether `find_open_locks` would find any.
+        """
+        return {}, False
+
+    def scan(self, last: TableScan | None) -> TableScan | None:
+        """Compare every row with the last scan; None where checksums of buckets are compared instead."""
+        return None
 
     @abstractmethod
     def find_open_locks(self) -> list[str]:
         """Return the usernames of locked rows that still admit their players, or whose players are marked as online.
 
-        One scan, of columns that the checksums do not cover because AuthMe writes them at every login.
+        A scan of its own, of columns that the checksums do not cover because AuthMe writes them at every login.
         """
 
     def find_missing_email_column(self) -> str | None:
@@ -319,12 +318,6 @@ class NoPlayers(Players):
     def find_names(self, keys: Iterable[str]) -> set[str]:
         return set()
 
-    def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
-        return {}
-
-    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
-        return {}
-
     def find_open_locks(self) -> list[str]:
         return []
 
@@ -335,6 +328,6 @@ class NoPlayers(Players):
         return False
 
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
-        if any(isinstance(write, RowInsert) for write in writes):
+        if any(isinstance(write, NewPlayer) for write in writes):
             raise PlayersUnavailable("AuthMe is not set up: there is no table to add a player to.")
         return [WriteResult(is_written=False) for _write in writes]

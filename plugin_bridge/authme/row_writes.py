@@ -9,11 +9,11 @@ from peewee import DatabaseError, DataError, IntegrityError, InternalError, Oper
 from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.lenient_sqlite import as_number, as_text, is_storable
 from plugin_bridge.authme.players import (
+    LOCK_PREFIX,
     NewPlayer,
     PlayerExists,
     PlayerRefused,
     PlayerRow,
-    RowInsert,
     RowUpdate,
     RowWrite,
     WriteResult,
@@ -72,10 +72,10 @@ def plan_write(write: RowWrite, table: str, columns: Mapping[str, str]) -> Plann
 
     Raises `PlayerRefused` for a salt that would be lost: no password verifies against the hash alone.
     """
-    if isinstance(write, RowInsert):
-        new = _values_of(write.new)
+    if isinstance(write, NewPlayer):
+        new = _values_of(write)
         _require_salt_column(new["salt"], table, columns)
-        return PlannedWrite(write.new.username, {name: value for name, value in new.items() if name in columns}, {})
+        return PlannedWrite(write.username, {name: value for name, value in new.items() if name in columns}, {})
     row = write.seen
     if not isinstance(write, RowUpdate):
         return PlannedWrite(row.username, {}, _compared(row, ("hash",), columns))
@@ -93,6 +93,8 @@ def _compared(row: PlayerRow, written: Iterable[str], columns: Mapping[str, str]
     # SQLite allows any value as regdate; one that is not a number identifies nothing
     if row.regdate is not None and "regdate" in columns:
         seen["regdate"] = row.regdate
+    if row.id is not None and "id" in columns:
+        seen["id"] = row.id
     return seen | {name: getattr(row, name) for name in written}
 
 
@@ -176,6 +178,7 @@ _NUMBERS: Final = {
     "has_session": "has_session",
     "is_logged": "is_logged",
     "group": "group",
+    "id": "id",
 }
 NUMBERS: Final = frozenset(_NUMBERS)
 """Fields that are numbers; all others are texts."""
@@ -198,6 +201,19 @@ class TableLayout:
     """SELECT of all rows, for `player_rows`; conditions can be appended."""
     lock_group: int | None = None
     """`PlayerRow.lock_group` of all rows."""
+
+    @property
+    def is_open_lock(self) -> str:
+        """The condition for locked rows that still admit their players, or whose players are marked as online.
+
+        The cheapest comparisons come first, since most rows fail all of them.
+        """
+        signs = {"is_logged": "0", "has_session": "0", "premium_uuid": "''"}
+        is_open = [f"{self.columns[field]} <> {nothing}" for field, nothing in signs.items() if field in self.columns]
+        if self.lock_group is not None:
+            is_open.append(f"NOT ({self.columns['group']} <=> {self.lock_group:d})")
+        is_locked = f"SUBSTR({self.columns['hash']}, 1, {len(LOCK_PREFIX)}) = '{LOCK_PREFIX}'"
+        return f"(({' OR '.join(is_open) or '0 = 1'}) AND {is_locked})"
 
 
 def find_layout(
@@ -243,6 +259,7 @@ def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) ->
             totp if totp is None or type(totp) is str else text_of(totp),
             is_logged if is_storable(is_logged) else as_number(is_logged),
             group if is_storable(group) else as_number(group),
+            number if is_storable(number) else as_number(number),
             lock_group,
         )
         for (
@@ -258,6 +275,7 @@ def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) ->
             totp,
             is_logged,
             group,
+            number,
         ) in rows
     ]
 

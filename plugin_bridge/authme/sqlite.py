@@ -18,9 +18,9 @@ from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.lenient_sqlite import UNREADABLE, LenientSqlite, is_exactly
 from plugin_bridge.authme.players import PlayerRow, PlayersUnavailable, WriteResult
 from plugin_bridge.authme.row_writes import NUMBERS, PlannedWrite, TableLayout, Value, player_rows, refusal, write_alone
-from plugin_bridge.authme.sqlite_checksums import FileVersion, TableScan, names_in, row_ranges
+from plugin_bridge.authme.sqlite_checksums import FileVersion, TableScan, row_ranges, scan_table
 from plugin_bridge.authme.table import AuthMePlayers
-from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, Bucket, StoredChecksums, bucket_of
+from plugin_bridge.authme.table_checksums import COMPARED_FIELDS
 
 _MAX_SECONDS: Final = 0.02
 """A transaction ends after this time: AuthMe writes for the server's main thread, which waits."""
@@ -126,7 +126,6 @@ class SqlitePlayers(AuthMePlayers):
         self._path = path
         self._local = threading.local()
         self._version = FileVersion(path, busy_timeout)
-        self._scan = TableScan()
 
     def close(self) -> None:
         self._database.close()
@@ -160,10 +159,10 @@ class SqlitePlayers(AuthMePlayers):
                 self._explain(error) or f"AuthMe's file {self._path} cannot be read: {error}."
             ) from error
 
-    def changed_buckets(self, stored: StoredChecksums) -> dict[int, Bucket]:
+    def scan(self, last: TableScan | None) -> TableScan:
         with self._open_table() as layout:
-            compared = [layout.columns[name] for name in COMPARED_FIELDS if name in layout.columns]
-        return self._scan.changed_buckets(self._look, layout.table, layout.columns["username"], compared, stored)
+            columns = [layout.columns[name] for name in ("username", *COMPARED_FIELDS) if name in layout.columns]
+        return scan_table(self._look, layout.table, columns, layout.is_open_lock, last)
 
     def find_open_locks(self) -> list[str]:
         found = list[str]()
@@ -171,14 +170,6 @@ class SqlitePlayers(AuthMePlayers):
             with self._open_table() as layout:
                 found += self._find_open_locks(layout, "rowid > ? AND rowid <= ? AND", (after, upto))
         return found
-
-    def names_in(self, buckets: Collection[int]) -> Iterator[list[str]]:
-        with self._open_table() as layout:
-            table, username = layout.table, layout.columns["username"]
-        yield from names_in(self._look, table, username, buckets)
-
-    def buckets_of(self, keys: Collection[str]) -> dict[str, int]:
-        return {key: bucket_of(key) for key in keys}
 
     def _look(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._open_table():

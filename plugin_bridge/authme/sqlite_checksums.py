@@ -1,30 +1,21 @@
-"""Change detection for AuthMe's SQLite file, so that an idle tick costs next to nothing."""
+"""Change detection for AuthMe's SQLite file by hashes of its rows, so that an idle tick costs next to nothing."""
 
 import hashlib
 import os
 import sqlite3
 import threading
-import zlib
-from collections.abc import Callable, Collection, Iterator
+from array import array
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
-
-from plugin_bridge.authme.table_checksums import (
-    BUCKETS,
-    EMPTY,
-    Bucket,
-    StoredChecksums,
-    Totals,
-    bucket_of,
-    row_checksum,
-    totals_of,
-)
 
 _PAGE: Final = 2_000
 """Rows read at once; AuthMe's file is locked for a few milliseconds."""
 
+_UNKNOWN: Final = 0  # in place of a row's hash
+_FIRST: Final = -(1 << 63)  # before every row id
 Query = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 
 
@@ -69,82 +60,91 @@ class FileVersion:
             self._connection = None
 
 
-class TableScan:
-    """Page-wise scan of the whole table that remembers enough of the last one to recognize an unchanged table."""
+class _Page(NamedTuple):
+    """A page of rows: the digest of all of them, and for each row the hash of its name and that of its text."""
 
-    def __init__(self) -> None:
-        self._last_fingerprint: bytes | None = None
-        self._last_totals: Totals | None = None
-
-    def changed_buckets(
-        self, query: Query, table: str, username: str, compared: list[str], stored: StoredChecksums
-    ) -> dict[int, Bucket]:
-        """Return the buckets that differ from `stored`. `username` and `compared` are quoted columns."""
-        fingerprint = _fingerprint(query, table, [username, *compared])
-        if (
-            fingerprint == self._last_fingerprint
-            and self._last_totals is not None
-            and stored.totals() == self._last_totals
-        ):
-            return {}
-        now, before = _buckets(query, table, username, compared), stored.load()
-        is_same = _fingerprint(query, table, [username, *compared]) == fingerprint  # no write happened meanwhile
-        self._last_fingerprint, self._last_totals = (fingerprint, totals_of(now.values())) if is_same else (None, None)
-        current = {number: now.get(number, EMPTY) for number in sorted(now.keys() | before.keys())}
-        return {number: bucket for number, bucket in current.items() if before.get(number, EMPTY) != bucket}
+    digest: bytearray
+    hashes: "array[int]"
 
 
-def _buckets(query: Query, table: str, username: str, compared: list[str]) -> dict[int, Bucket]:
-    """Return the buckets that have rows: on most servers with a file, few of them."""
-    counts, sums = [0] * BUCKETS, [0] * BUCKETS
-    crc = zlib.crc32
-    # as blobs, which come out as bytes: nothing has to be encoded for each row
-    text = " || char(0) || ".join(f"quote({column})" for column in compared)
-    for page in _pages(query, table, f"CAST({username} AS BLOB), CAST({text} AS BLOB)"):
-        for _rowid, name, rest in page:
-            name_crc = crc(name or b"")
-            number = name_crc % BUCKETS
-            counts[number] += 1
-            sums[number] += row_checksum(name_crc, crc(rest))
-    return {number: Bucket(count, sums[number]) for number, count in enumerate(counts) if count}
+class TableScan(NamedTuple):
+    """Hashes of all rows, and how they differ from those of an earlier scan."""
+
+    pages: Mapping[tuple[int, int], _Page]
+    """The pages by their ranges of row ids, 16 bytes a row."""
+    changed: Sequence[str] = ()
+    """Names of the rows that are new or differ; none where there was no earlier scan."""
+    gone: Collection[int] = ()
+    """`name_hash` of the rows that are no more."""
+    open_locks: int = 0
+    """Number of rows that `find_open_locks` would find."""
+
+    @property
+    def row_count(self) -> int:
+        return sum(len(page.hashes) for page in self.pages.values()) // 2
+
+    def without(self, names: Collection[str]) -> "TableScan":
+        """Return what the next scan compares with: it finds the rows of these names changed."""
+        wanted = {name_hash(name) for name in names}
+        for page in self.pages.values() if wanted else ():
+            for place in range(0, len(page.hashes), 2):
+                if page.hashes[place] in wanted:
+                    page.hashes[place + 1] = _UNKNOWN
+                    page.digest.clear()
+        return TableScan(self.pages)
 
 
-def _fingerprint(query: Query, table: str, columns: list[str]) -> bytes:
-    """Hash all rows in their order: a third of the work of `_buckets`, as SQLite returns each page as one text."""
-    whole = hashlib.blake2b()
-    text = f"group_concat(printf('{'%Q' * len(columns)}', {', '.join(columns)}), char(10))"
-    for after, upto in row_ranges(query, table):
-        sql = f"SELECT CAST({text} AS BLOB) FROM {table} WHERE rowid > ? AND rowid <= ?"  # noqa: S608
-        [(page,)] = query(sql, (after, upto))
-        whole.update(page or b"")
-    return whole.digest()
+def name_hash(name: str | None) -> int:
+    """Return the hash of a username in this process."""
+    return hash(name)
 
 
-def row_ranges(query: Query, table: str) -> Iterator[tuple[int, int]]:
-    """Yield ranges of row ids (after this one, up to that one) that hold a page of rows each, and cover the table."""
-    after = -(1 << 63)
+def scan_table(
+    query: Query, table: str, columns: Sequence[str], is_open_lock: str, last: TableScan | None = None
+) -> TableScan:
+    """Scan the whole table. `columns` are quoted, that of the username first; `is_open_lock` is a condition.
+
+    SQLite returns a page that is known as one text: only where that differs the rows are read one by one.
+    """
+    row = f"printf('{'%Q' * len(columns)}', {', '.join(columns)})"
+    whole = f"SELECT CAST(group_concat({row}, char(10)) AS BLOB), COUNT({is_open_lock} OR NULL)"
+    single = f"SELECT CAST({columns[0]} AS TEXT), CAST({row} AS BLOB), {is_open_lock}"
+    of_page = f"FROM {table} WHERE rowid > ? AND rowid <= ?"
+    before, open_locks = dict(last.pages) if last is not None else {}, 0
+    # the ranges stay, so that a row that goes away moves no page, until one of them has grown too long
+    known = list(before)[:-1] if all(len(page.hashes) <= 4 * _PAGE for page in before.values()) else []
+    pages, now = dict[tuple[int, int], _Page](), dict[str | None, int]()
+    for span in (*known, *row_ranges(query, table, known[-1][1] if known else _FIRST)):
+        if span in before:
+            [(text, count)] = query(f"{whole} {of_page}", span)
+            if _digest(text or b"") == before[span].digest:
+                pages[span] = before.pop(span)
+                open_locks += count
+                continue
+        rows = query(f"{single} {of_page}", span)
+        pages[span] = page = _Page(_digest(b"\n".join([text for _name, text, _is_open in rows])), array("q"))
+        for name, text, is_open in rows:
+            page.hashes.append(name_hash(name))
+            page.hashes.append(hash(text))
+            open_locks += is_open or 0
+            if last is not None:
+                now[name] = page.hashes[-1]
+    seen: dict[int, int] = {}
+    for page in before.values():
+        hashes = iter(page.hashes)
+        seen.update(zip(hashes, hashes, strict=True))
+    changed = [name for name, text in now.items() if name is not None and seen.get(name_hash(name)) != text]
+    return TableScan(pages, changed, seen.keys() - map(name_hash, now), open_locks)
+
+
+def _digest(page: bytes) -> bytearray:
+    return bytearray(hashlib.blake2b(page, digest_size=16).digest())
+
+
+def row_ranges(query: Query, table: str, after: int = _FIRST) -> Iterator[tuple[int, int]]:
+    """Yield ranges of row ids (after this one, up to that one) that hold a page of rows each, and cover the rest."""
     sql = f"SELECT rowid FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_PAGE - 1}"  # noqa: S608
     while end := query(sql, (after,)):
         yield after, end[0][0]
         after = end[0][0]
     yield after, (1 << 63) - 1
-
-
-def names_in(query: Query, table: str, username: str, buckets: Collection[int]) -> Iterator[list[str]]:
-    """Yield the names in these buckets, one list per page of the table."""
-    for page in _pages(query, table, f"CAST({username} AS TEXT)"):
-        names = [name for _rowid, name in page if name is not None and bucket_of(name) in buckets]
-        if names:
-            yield names
-
-
-def _pages(query: Query, table: str, columns: str) -> Iterator[list[tuple[Any, ...]]]:
-    after = -(1 << 63)
-    while True:
-        sql = f"SELECT rowid, {columns} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE}"  # noqa: S608
-        page = query(sql, (after,))
-        if page:
-            yield page
-            after = page[-1][0]
-        if len(page) < _PAGE:
-            return

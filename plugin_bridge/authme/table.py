@@ -15,7 +15,6 @@ from peewee import Database, DatabaseError
 
 from plugin_bridge.authme.config import ColumnNames
 from plugin_bridge.authme.players import (
-    LOCK_PREFIX,
     PlayerRefused,
     PlayerRow,
     Players,
@@ -108,18 +107,10 @@ class AuthMePlayers(Players):
             return self._find_open_locks(layout)
 
     def _find_open_locks(self, layout: TableLayout, is_in_page: str = "", page: Sequence[Value] = ()) -> list[str]:
-        """Return those among some rows. The cheapest comparisons come first, since most rows fail all of them."""
-        columns = layout.columns
-        signs = {"is_logged": "0", "has_session": "0", "premium_uuid": "''"}
-        conditions = [f"{columns[field]} <> {nothing}" for field, nothing in signs.items() if field in columns]
-        if layout.lock_group is not None:
-            conditions.append(f"NOT ({columns['group']} <=> {layout.lock_group:d})")
-        is_open = " OR ".join(conditions) or "0 = 1"
-        sql = (
-            f"SELECT {columns['username']} FROM {layout.table} "  # noqa: S608
-            f"WHERE {is_in_page} ({is_open}) AND {columns['hash']} LIKE {self._mark}"
-        )
-        return [text_of(name) or "" for (name,) in self._query(sql, (*page, f"{LOCK_PREFIX}%"))]
+        """Return those among some rows."""
+        username = layout.columns["username"]
+        sql = f"SELECT {username} FROM {layout.table} WHERE {is_in_page} {layout.is_open_lock}"  # noqa: S608
+        return [text_of(name) or "" for (name,) in self._query(sql, page)]
 
     def is_empty(self) -> bool:
         with self._open_table() as layout:

@@ -1,13 +1,10 @@
 """Checksums of AuthMe's table by buckets of rows: they find changed rows without transferring the table.
 
-On a server a bucket holds rows with neighbouring ids: a scan meets them together, and they are read together. On
-SQLite, where AuthMe's ids are empty, and in a table without ids, it holds the rows whose names have the same CRC32
-modulo `BUCKETS`. Its checksum is the sum, over its rows, of a product of two CRC32s, one of which covers the name
-alone, so that equal edits of two rows, and swaps, change it.
+A bucket holds rows with neighbouring ids: a scan meets them together, and they are read together. In a table without
+ids, it holds the rows whose names have the same CRC32 modulo `BUCKETS`. Its checksum is the sum, over its rows, of a
+product of two CRC32s, one of which covers the name alone, so that equal edits of two rows, and swaps, change it.
 """
 
-import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -31,50 +28,6 @@ class Bucket(NamedTuple):
 
 
 EMPTY: Final = Bucket(0, 0)
-
-
-def bucket_of(name: str) -> int:
-    """Return the bucket for a name, spelled as in the username column, where buckets are made of names."""
-    return zlib.crc32(name.encode("utf-8", "surrogatepass")) % BUCKETS
-
-
-def row_checksum(name_crc: int, text_crc: int) -> int:
-    """Return one row's share of its bucket's checksum."""
-    return (text_crc * (name_crc | 1)) >> _SHIFT & _MASK
-
-
-class Totals(NamedTuple):
-    """Totals over all buckets: the rows, and the lower halves of the checksums, whose sum overflows in no database."""
-
-    row_count: int
-    checksum: int
-
-
-LOWER_HALF: Final = (1 << 32) - 1
-
-
-def totals_of(buckets: Iterable[Bucket]) -> Totals:
-    """Return the totals of buckets that cover the whole table."""
-    rows = checksums = 0
-    for row_count, checksum in buckets:
-        rows += row_count
-        checksums += checksum & LOWER_HALF
-    return Totals(rows, checksums)
-
-
-class StoredChecksums(ABC):
-    """Checksums of an earlier time, kept in a table of ours with the columns bucket, row_count and checksum."""
-
-    table: str
-    """Name of that table in our database."""
-
-    @abstractmethod
-    def load(self) -> dict[int, Bucket]:
-        """Return all buckets that have rows, by number."""
-
-    @abstractmethod
-    def totals(self) -> Totals | None:
-        """Return the totals of all buckets; None while one is stored with an impossible row count."""
 
 
 class NameIndex(NamedTuple):
@@ -113,31 +66,29 @@ LIST_INDEXES: Final = (
 """Parameters: schema (NULL: our own) and table."""
 
 
-class TableKeys:
-    """Keys of AuthMe's table, made of the rows that `LIST_COLUMNS` and `LIST_INDEXES` select."""
+Columns = Iterable[tuple[str, str, str | None]]
+"""Rows that `LIST_COLUMNS` selects."""
+Indexes = Iterable[tuple[str, int, str]]
+"""Rows that `LIST_INDEXES` selects."""
 
-    def __init__(self, columns: Iterable[tuple[str, str, str | None]], indexes: Iterable[tuple[str, int, str]]) -> None:
-        self._columns = {name.lower(): (data_type, collation) for name, data_type, collation in columns}
-        self._indexes = [(index, position, column.lower()) for index, position, column in indexes]
 
-    def index_of(self, column: str) -> NameIndex | None:
-        """Return the collation of a column and the index that starts with it; None if there is no such column."""
-        wanted = column.lower()
-        if wanted not in self._columns:
-            return None
-        starting = [index for index, position, first in self._indexes if first == wanted and position == 1]
-        return NameIndex(self._columns[wanted][1] or "binary", min(starting, key=str.lower, default=None))
+def find_name_index(columns: Columns, indexes: Indexes, column: str) -> NameIndex | None:
+    """Return the collation of a column and the index that starts with it; None if there is no such column."""
+    collations = [collation for name, _type, collation in columns if name.lower() == column.lower()]
+    if not collations:
+        return None
+    starting = [index for index, position, first in indexes if first.lower() == column.lower() and position == 1]
+    return NameIndex(collations[0] or "binary", min(starting, key=str.lower, default=None))
 
-    def id_column(self) -> str | None:
-        """Return the primary key; None unless it is one whole-number column.
 
-        The columns alone would not tell: without a primary key a server reports the first unique key as one.
-        """
-        primary = [column for index, _position, column in self._indexes if index == "PRIMARY"]
-        if len(primary) != 1:
-            return None
-        data_type, _collation = self._columns.get(primary[0], (None, None))  # it may be hidden from our login
-        return primary[0] if data_type in _WHOLE_NUMBERS else None
+def find_id_column(columns: Columns, indexes: Indexes) -> str | None:
+    """Return the primary key; None unless it is one whole-number column.
+
+    The columns alone would not tell: without a primary key a server reports the first unique key as one.
+    """
+    primary = [column.lower() for index, _position, column in indexes if index == "PRIMARY"]
+    numbers = {name.lower() for name, data_type, _collation in columns if data_type in _WHOLE_NUMBERS}
+    return primary[0] if len(primary) == 1 and primary[0] in numbers else None  # it may be hidden from our login
 
 
 class SharedTable:
@@ -165,6 +116,10 @@ class SharedTable:
         self._nullable = nullable
         self._names = names
         self._ids = ids
+
+    def is_id(self, column: str) -> bool:
+        """Return whether this is the id column that the rows are clustered by."""
+        return self._ids is not None and self._ids.column.lower() == column.lower()
 
     def raw(self, field: str) -> str:
         """Return the column as it is stored."""
@@ -240,17 +195,17 @@ class SharedTable:
             f"CAST(SUM({self.checksum} + 0e0) AS SIGNED) AS checksum FROM {self.name} a GROUP BY 1"
         )
 
-    def comparison(self, stored: str) -> str:
-        """Return a SELECT of one row: how many rows more there are than in `stored`, 1 if all buckets are the same, and
-        1 if no bucket is stored with an impossible row count.
+    def comparison(self, stored: str, counted: str) -> str:
+        """Return a SELECT of one row: how many rows more there are than in `stored`, 1 if all buckets are the same, 1
+        if no bucket is stored with an impossible row count, and how many rows the condition `counted` is true for.
 
         It takes a third of the time of `differences`, because the total is the sum of the buckets. A bucket stored with
         an impossible row count equals none.
         """
         return (
             "SELECT now.row_count - seen.row_count, now.row_count = seen.row_count "  # noqa: S608
-            "AND now.checksum = seen.checksum AND seen.least >= 0, seen.least >= 0 "
-            "FROM (SELECT COUNT(*) AS row_count, "
+            "AND now.checksum = seen.checksum AND seen.least >= 0, seen.least >= 0, now.counted "
+            f"FROM (SELECT COUNT(*) AS row_count, COUNT({counted} OR NULL) AS counted, "
             f"COALESCE(SUM({self.checksum}), 0) AS checksum FROM {self.name} a) now, "
             "(SELECT COALESCE(SUM(row_count), 0) AS row_count, COALESCE(SUM(checksum), 0) AS checksum, "
             f"COALESCE(MIN(row_count), 0) AS least FROM {stored}) seen"

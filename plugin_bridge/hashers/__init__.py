@@ -1,14 +1,13 @@
 """AuthMe's hash algorithms, and the password check built from them.
 
-Each algorithm is one small class in the file of its family and one line in `catalogue.py`. All facts about stored
-forms were obtained from AuthMe 6.0.1 itself; XAUTH and WHIRLPOOL, which it lacks, from its fork AuthMeReReloaded 5.7.
-The algorithm is chosen by its configured name, never guessed from the look of a stored hash. Where AuthMe would throw
-on a stored hash, the answer here is "wrong password".
+Each algorithm is an entry (`Hasher`) in the table of its family's file, and `catalogue.py` has them all. All facts
+about stored forms were obtained from AuthMe 6.0.1 itself; XAUTH and WHIRLPOOL, which it lacks, from its fork
+AuthMeReReloaded 5.7. The algorithm is chosen by its configured name, never guessed from the look of a stored hash.
+Where AuthMe would throw on a stored hash, the answer here is "wrong password".
 
 All functions are slow on purpose and block: call them from a worker thread.
 """
 
-from plugin_bridge.hashers.bcrypts import Bcrypt
 from plugin_bridge.hashers.catalogue import HASHERS, find_hasher
 from plugin_bridge.hashers.hasher import (
     HashedPassword,
@@ -29,7 +28,6 @@ from plugin_bridge.hashers.password_hasher import (
 __all__ = [
     "HASHERS",
     "UNSUPPORTED",
-    "Bcrypt",
     "HashedPassword",
     "Hasher",
     "HashingConfig",

@@ -48,61 +48,63 @@ class _SharedMemory:
 _MEMORY: Final = _SharedMemory(MAX_MEMORY)
 
 
-class Argon2(Hasher):
-    """argon2i in PHC form. As in AuthMe, argon2id and argon2d never verify, and any version is treated as 19."""
+# argon2id and argon2d never verify, and any version is treated as 19, as in AuthMe
+_FORM = re.compile(
+    r"\$argon2i\$v=[^$]*\$([mtp]=[0-9]{1,10}(?:,[mtp]=[0-9]{1,10}){2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)"
+)
 
-    name = "ARGON2"
-    _FORM = re.compile(
-        r"\$argon2i\$v=[^$]*\$([mtp]=[0-9]{1,10}(?:,[mtp]=[0-9]{1,10}){2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)"
-    )
 
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        form = self._FORM.fullmatch(stored.hash)
-        if form is None:
-            return False
-        costs = {key: int(value) for key, value in (pair.split("=") for pair in form[1].split(","))}
-        if len(costs) != 3:
-            return False
-        self._check_costs(costs["m"], costs["t"], costs["p"])
-        tag = _unpadded_base64(form[3])
-        try:
-            with _MEMORY.reserve(costs["m"]):
-                computed = argon2.low_level.hash_secret_raw(
-                    secret=password.encode(),
-                    salt=_unpadded_base64(form[2]),
-                    memory_cost=costs["m"],
-                    time_cost=costs["t"],
-                    parallelism=costs["p"],
-                    hash_len=len(tag),
-                    type=argon2.low_level.Type.I,
-                )
-        except HashingError as failure:  # such as a salt under 8 bytes, or no memory left
-            log.warning("%s: a stored hash of %r cannot be computed: %s", self.name, username, failure)
-            return False
-        return hmac.compare_digest(computed, tag)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        with _MEMORY.reserve(_USUAL_MEMORY):
-            digest = argon2.low_level.hash_secret(
+def _matches(password: str, stored: HashedPassword, username: str) -> bool:
+    form = _FORM.fullmatch(stored.hash)
+    if form is None:
+        return False
+    costs = {key: int(value) for key, value in (pair.split("=") for pair in form[1].split(","))}
+    if len(costs) != 3:
+        return False
+    _check_costs(costs["m"], costs["t"], costs["p"])
+    tag = _unpadded_base64(form[3])
+    try:
+        with _MEMORY.reserve(costs["m"]):
+            computed = argon2.low_level.hash_secret_raw(
                 secret=password.encode(),
-                salt=secrets.token_bytes(16),
-                memory_cost=_USUAL_MEMORY,
-                time_cost=2,
-                parallelism=1,
-                hash_len=32,
+                salt=_unpadded_base64(form[2]),
+                memory_cost=costs["m"],
+                time_cost=costs["t"],
+                parallelism=costs["p"],
+                hash_len=len(tag),
                 type=argon2.low_level.Type.I,
             )
-        return HashedPassword(digest.decode())
+    except HashingError as failure:  # such as a salt under 8 bytes, or no memory left
+        log.warning("ARGON2: a stored hash of %r cannot be computed: %s", username, failure)
+        return False
+    return hmac.compare_digest(computed, tag)
 
-    @staticmethod
-    def _check_costs(memory: int, passes: int, lanes: int) -> None:
-        if memory > MAX_MEMORY:
-            raise CostTooHigh(f"argon2 memory of {memory} KiB is above {MAX_MEMORY} KiB")
-        if max(memory, MIN_MEMORY) * passes > MAX_WORK:
-            raise CostTooHigh(f"argon2 with {passes} passes over {memory} KiB takes too long")
-        if lanes > MAX_LANES:
-            raise CostTooHigh(f"argon2 with {lanes} lanes is above {MAX_LANES}")
+
+def _create(password: str, username: str) -> HashedPassword:
+    with _MEMORY.reserve(_USUAL_MEMORY):
+        digest = argon2.low_level.hash_secret(
+            secret=password.encode(),
+            salt=secrets.token_bytes(16),
+            memory_cost=_USUAL_MEMORY,
+            time_cost=2,
+            parallelism=1,
+            hash_len=32,
+            type=argon2.low_level.Type.I,
+        )
+    return HashedPassword(digest.decode())
+
+
+def _check_costs(memory: int, passes: int, lanes: int) -> None:
+    if memory > MAX_MEMORY:
+        raise CostTooHigh(f"argon2 memory of {memory} KiB is above {MAX_MEMORY} KiB")
+    if max(memory, MIN_MEMORY) * passes > MAX_WORK:
+        raise CostTooHigh(f"argon2 with {passes} passes over {memory} KiB takes too long")
+    if lanes > MAX_LANES:
+        raise CostTooHigh(f"argon2 with {lanes} lanes is above {MAX_LANES}")
 
 
 def _unpadded_base64(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+
+
+ARGON2: Final = Hasher("ARGON2", _matches, _create)

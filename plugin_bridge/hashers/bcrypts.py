@@ -1,7 +1,7 @@
 """The bcrypt family: one hash function with several prefixes, which AuthMe distinguishes only when it writes."""
 
 import re
-from typing import ClassVar
+from typing import Any, Final
 
 import bcrypt
 
@@ -11,6 +11,8 @@ from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher, Ha
 MAX_COST = 16
 _MAX_BCRYPT_COST = 31
 _FORM = re.compile(r"\$2[abxy]\$([0-9]{2})\$[./A-Za-z0-9]{53}")
+_WBB4_FORM = re.compile(r"\$2a\$08\$[./A-Za-z0-9]{53}")
+_SALT_LENGTH = 29  # with prefix and cost
 _SIGNIFICANT_BYTES = 72  # bcrypt ignores the rest, even if that splits a character
 
 
@@ -35,96 +37,59 @@ def _secret(password: str) -> bytes:
     return password.encode()[:_SIGNIFICANT_BYTES]
 
 
-class Bcrypt(Hasher):
-    """bcrypt, written as `$2a$`."""
+def bcrypt_hasher(name: str, cost: int, version: str = "$2a$", **traits: Any) -> Hasher:
+    """Return an algorithm that verifies every bcrypt hash, and writes this version with this cost."""
 
-    name = "BCRYPT"
-    _version: ClassVar[str] = "$2a$"
+    def create(password: str, username: str) -> HashedPassword:
+        text = create_bcrypt(password, version, cost)
+        return HashedPassword(text, text[7:_SALT_LENGTH] if traits.get("needs_salt_column") else None)
 
-    def __init__(self, cost: int = 12) -> None:
-        self._cost = cost
-
-    def with_parameters(self, config: HashingConfig) -> Hasher:
-        cost = config.bcrypt_log2_rounds
-        if not 4 <= cost <= MAX_COST:
-            raise UnusableAlgorithm(
-                f"ExternalBoardOptions.bCryptLog2Round is {cost}; it must be between 4 and {MAX_COST}."
-            )
-        return Bcrypt(cost)
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        return verify_bcrypt(password, stored.hash)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(create_bcrypt(password, self._version, self._cost))
+    return Hasher(name, lambda password, stored, _username: verify_bcrypt(password, stored.hash), create, **traits)
 
 
-class FixedCostBcrypt(Bcrypt):
-    """bcrypt with a cost that cannot be configured."""
-
-    def __init__(self, cost: int = 10) -> None:
-        super().__init__(cost)
-
-    def with_parameters(self, config: HashingConfig) -> Hasher:
-        return self
+def _with_configured_cost(config: HashingConfig) -> Hasher:
+    cost = config.bcrypt_log2_rounds
+    if not 4 <= cost <= MAX_COST:
+        raise UnusableAlgorithm(f"ExternalBoardOptions.bCryptLog2Round is {cost}; it must be between 4 and {MAX_COST}.")
+    return bcrypt_hasher("BCRYPT", cost)
 
 
-class Bcrypt2y(FixedCostBcrypt):
-    """bcrypt as PHP writes it: `$2y$`, cost 10."""
-
-    name = "BCRYPT2Y"
-    _version = "$2y$"
-
-
-class XfBcrypt(FixedCostBcrypt):
-    """bcrypt as XenForo writes it. On MySQL and MariaDB AuthMe reads XenForo's own hash from another table instead."""
-
-    name = "XFBCRYPT"
-    uses_forum_table = True
-
-    def with_parameters(self, config: HashingConfig) -> Hasher:
-        if config.has_forum_extension:
-            raise UnusableAlgorithm(
-                "settings.security.passwordHash is XFBCRYPT: on MySQL and MariaDB AuthMe replaces the hash in its "
-                "table by XenForo's own at every login, so that locks would keep no banned, rejected or pending player "
-                "out of the game; give AuthMe a table of its own and another algorithm, such as BCRYPT."
-            )
-        return self
+def _require_own_table(config: HashingConfig) -> Hasher:
+    """Return XFBCRYPT; on MySQL and MariaDB AuthMe reads XenForo's own hash from another table instead."""
+    if config.has_forum_extension:
+        raise UnusableAlgorithm(
+            "settings.security.passwordHash is XFBCRYPT: on MySQL and MariaDB AuthMe replaces the hash in its "
+            "table by XenForo's own at every login, so that locks would keep no banned, rejected or pending player "
+            "out of the game; give AuthMe a table of its own and another algorithm, such as BCRYPT."
+        )
+    return _XFBCRYPT
 
 
-class Ipb4(FixedCostBcrypt):
-    """bcrypt as Invision Power Board 4 writes it: cost 13, the salt's 22 characters also in a column of their own.
-
-    That column is not used, but where it is NULL no password verifies.
-    """
-
-    name = "IPB4"
-    needs_salt_column = True
-    uses_forum_table = True
-
-    def __init__(self, cost: int = 13) -> None:
-        super().__init__(cost)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        text = create_bcrypt(password, self._version, self._cost)
-        return HashedPassword(text, text[7:29])
+_XFBCRYPT: Final = bcrypt_hasher("XFBCRYPT", 10, uses_forum_table=True, configure=_require_own_table)
 
 
-class Wbb4(Hasher):
-    """bcrypt(bcrypt(password, salt), salt), as WoltLab Burning Board 4 does: `$2a$08$` and nothing else."""
+def _wbb4() -> Hasher:
+    """Return bcrypt(bcrypt(password, salt), salt), as WoltLab Burning Board 4 does: `$2a$08$` and nothing else."""
 
-    name = "WBB4"
-    _FORM = re.compile(r"\$2a\$08\$[./A-Za-z0-9]{53}")
-    _SALT_LENGTH = 29  # with prefix and cost
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        if self._FORM.fullmatch(stored.hash) is None:
-            return False
-        return is_same(self._text(password, stored.hash[: self._SALT_LENGTH].encode()), stored.hash)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(self._text(password, bcrypt.gensalt(8, prefix=b"2a")))
-
-    @staticmethod
-    def _text(password: str, salt: bytes) -> str:
+    def text(password: str, salt: bytes) -> str:
         return bcrypt.hashpw(bcrypt.hashpw(_secret(password), salt), salt).decode()
+
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        if _WBB4_FORM.fullmatch(stored.hash) is None:
+            return False
+        return is_same(text(password, stored.hash[:_SALT_LENGTH].encode()), stored.hash)
+
+    return Hasher(
+        "WBB4", matches, lambda password, _username: HashedPassword(text(password, bcrypt.gensalt(8, prefix=b"2a")))
+    )
+
+
+BCRYPTS: Final = (
+    bcrypt_hasher("BCRYPT", 12, configure=_with_configured_cost),
+    bcrypt_hasher("BCRYPT2Y", 10, "$2y$"),  # as PHP writes it
+    _XFBCRYPT,  # XenForo
+    # Invision Power Board 4: the salt's 22 characters also in a column of their own, which is not used, but where it is
+    # NULL no password verifies
+    bcrypt_hasher("IPB4", 13, needs_salt_column=True, uses_forum_table=True),
+    _wbb4(),
+)

@@ -7,11 +7,14 @@ import hashlib
 import hmac
 import secrets
 import string
-from abc import abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
 
 from plugin_bridge.hashers.hasher import MAX_STORED_CHARACTERS, HashedPassword, Hasher, HashingConfig, UnusableAlgorithm
 from plugin_bridge.hashers.whirlpool import whirlpool
+
+Digest = Callable[[str], str]
 
 
 def md5(text: str) -> str:
@@ -39,336 +42,187 @@ def is_same(computed: str, stored: str) -> bool:
     return hmac.compare_digest(computed.encode(), stored.encode())
 
 
-class Unsalted(Hasher):
-    """A digest of the password, or of name and password."""
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        return is_same(self._digest(password, username), stored.hash)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(self._digest(password, username))
-
-    @abstractmethod
-    def _digest(self, password: str, username: str) -> str: ...
+def random_text(characters: str, length: int) -> str:
+    """Return a random text of these characters."""
+    return "".join(secrets.choice(characters) for _number in range(length))
 
 
-class Md5(Unsalted):
-    """md5(password)."""
-
-    name = "MD5"
-    is_deprecated = True
-
-    def _digest(self, password: str, username: str) -> str:
-        return md5(password)
+# --- Without a random salt ---
 
 
-class DoubleMd5(Unsalted):
-    """md5(md5(password))."""
+def _with_name(name: str, digest: Callable[[str, str], str], **traits: Any) -> Hasher:
+    """Return the algorithm that stores `digest(password, username)`."""
 
-    name = "DOUBLEMD5"
-    is_deprecated = True
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        return is_same(digest(password, username), stored.hash)
 
-    def _digest(self, password: str, username: str) -> str:
-        return md5(md5(password))
-
-
-class Sha1(Unsalted):
-    """sha1(password)."""
-
-    name = "SHA1"
-    is_deprecated = True
-
-    def _digest(self, password: str, username: str) -> str:
-        return sha1(password)
+    return Hasher(name, matches, lambda password, username: HashedPassword(digest(password, username)), **traits)
 
 
-class Sha512(Unsalted):
-    """sha512(password)."""
-
-    name = "SHA512"
-    is_deprecated = True
-
-    def _digest(self, password: str, username: str) -> str:
-        return sha512(password)
+def _plain(name: str, digest: Digest, **traits: Any) -> Hasher:
+    return _with_name(name, lambda password, _username: digest(password), **traits)
 
 
-class Whirlpool(Unsalted):
-    """Whirlpool of the password in upper-case hex. AuthMe 5.7 and newer do not know it; AuthMeReReloaded does."""
-
-    name = "WHIRLPOOL"
-    is_deprecated = True
-
-    def _digest(self, password: str, username: str) -> str:
-        return whirlpool(password).upper()
+_deprecated: Final = partial(_plain, is_deprecated=True)
 
 
-class Cmw(Unsalted):
-    """md5(sha1(password)), as CraftMyWebsite does."""
-
-    name = "CMW"
-
-    def _digest(self, password: str, username: str) -> str:
-        return md5(sha1(password))
-
-
-class RoyalAuth(Unsalted):
-    """sha512, 25 times, each time of the previous hex text."""
-
-    name = "ROYALAUTH"
-
-    def _digest(self, password: str, username: str) -> str:
-        text = password
-        for _round in range(25):
-            text = sha512(text)
-        return text
+def _royal_auth(password: str) -> str:
+    """Return the hex text of sha512, 25 times, each time of the previous one."""
+    text = password
+    for _round in range(25):
+        text = sha512(text)
+    return text
 
 
-class Smf(Unsalted):
-    """sha1(username + password), as Simple Machines Forum does.
+def _crazy_crypt(password: str, username: str) -> str:
+    """Return the sha512 of name and password in a fixed phrase, as CrazyLogin did.
+
+    The digest covers only as many bytes of the UTF-8 as the text has UTF-16 units, so that a few at the end are cut.
+    """
+    text = f"ÜÄaeut//&/=I {password}7421€547{username}__+IÄIH§%NK {password}"
+    utf16_units = len(text.encode("utf-16-le")) // 2
+    return hashlib.sha512(text.encode()[:utf16_units]).hexdigest()
+
+
+def _smf() -> Hasher:
+    """Return sha1(username + password), as Simple Machines Forum does.
 
     There is a salt column as well; it is not used, but where it is NULL no password verifies.
     """
 
-    name = "SMF"
-    needs_salt_column = True
-    _SALT_CHARACTERS = string.digits + string.ascii_lowercase
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        return is_same(sha1(username + password), stored.hash)
 
-    def _create(self, password: str, username: str) -> HashedPassword:
-        salt = "".join(secrets.choice(self._SALT_CHARACTERS) for _number in range(4))
-        return HashedPassword(self._digest(password, username), salt)
+    def create(password: str, username: str) -> HashedPassword:
+        return HashedPassword(sha1(username + password), random_text(string.digits + string.ascii_lowercase, 4))
 
-    def _digest(self, password: str, username: str) -> str:
-        return sha1(username + password)
+    return Hasher("SMF", matches, create, needs_salt_column=True)
 
 
-class CrazyCrypt1(Unsalted):
-    """sha512 of name and password in a fixed phrase, as CrazyLogin did.
+# --- With a salt in a column of its own ---
 
-    The digest covers only as many bytes of the UTF-8 as the text has UTF-16 units, so that a few at the end are cut.
+
+def _separate(name: str, digest: Callable[[str, str], str], new_salt: Callable[[], str], **traits: Any) -> Hasher:
+    """Return the algorithm that stores `digest(password, salt)`.
+
+    The salt is used as text, exactly; it may be empty, but not missing.
     """
 
-    name = "CRAZYCRYPT1"
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        return is_same(digest(password, stored.salt or ""), stored.hash)
 
-    def _digest(self, password: str, username: str) -> str:
-        text = f"ÜÄaeut//&/=I {password}7421€547{username}__+IÄIH§%NK {password}"
-        utf16_units = len(text.encode("utf-16-le")) // 2
-        return hashlib.sha512(text.encode()[:utf16_units]).hexdigest()
+    def create(password: str, username: str) -> HashedPassword:
+        salt = new_salt()
+        return HashedPassword(digest(password, salt), salt)
 
-
-_LETTERS_AND_DIGITS = string.digits + string.ascii_letters
-
-
-class SeparatelySalted(Hasher):
-    """A digest of password and salt. The salt is used as text, exactly; it may be empty, but not missing."""
-
-    needs_salt_column = True
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        return is_same(self._digest(password, stored.salt or ""), stored.hash)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        salt = self._new_salt()
-        return HashedPassword(self._digest(password, salt), salt)
-
-    @abstractmethod
-    def _digest(self, password: str, salt: str) -> str: ...
-
-    @abstractmethod
-    def _new_salt(self) -> str: ...
+    return Hasher(name, matches, create, needs_salt_column=True, **traits)
 
 
-class SaltedSha512(SeparatelySalted):
-    """sha512(password + salt)."""
+def salted2md5(salt_length: int = 8) -> Hasher:
+    """Return md5(md5(password) + salt). `doubleMD5SaltLength` configures the length of new salts in hex digits."""
 
-    name = "SALTEDSHA512"
-
-    def _digest(self, password: str, salt: str) -> str:
-        return sha512(password + salt)
-
-    def _new_salt(self) -> str:
-        return secrets.token_hex(16)
-
-
-class SaltedSha256(SeparatelySalted):
-    """sha256(password + salt); new in AuthMe 6."""
-
-    name = "SALTEDSHA256"
-
-    def _digest(self, password: str, salt: str) -> str:
-        return sha256(password + salt)
-
-    def _new_salt(self) -> str:
-        return secrets.token_hex(16)
-
-
-class DoubleSha512(SeparatelySalted):
-    """sha512(sha512(password) + salt); new in AuthMe 6."""
-
-    name = "DOUBLE_SHA512"
-
-    def _digest(self, password: str, salt: str) -> str:
-        return sha512(sha512(password) + salt)
-
-    def _new_salt(self) -> str:
-        return secrets.token_hex(16)
-
-
-class Salted2Md5(SeparatelySalted):
-    """md5(md5(password) + salt). `doubleMD5SaltLength` configures the length of new salts in hex digits."""
-
-    name = "SALTED2MD5"
-
-    def __init__(self, salt_length: int = 8) -> None:
-        self._salt_length = salt_length
-
-    def with_parameters(self, config: HashingConfig) -> Hasher:
+    def configure(config: HashingConfig) -> Hasher:
         length = config.double_md5_salt_length
         if not 0 <= length <= MAX_STORED_CHARACTERS:
             raise UnusableAlgorithm(
                 f"settings.security.doubleMD5SaltLength is {length}; it must be between 0 and {MAX_STORED_CHARACTERS}."
             )
-        return Salted2Md5(length)
+        return salted2md5(length)
 
-    def _digest(self, password: str, salt: str) -> str:
-        return md5(md5(password) + salt)
+    def new_salt() -> str:
+        return secrets.token_hex((salt_length + 1) // 2)[:salt_length]
 
-    def _new_salt(self) -> str:
-        return secrets.token_hex((self._salt_length + 1) // 2)[: self._salt_length]
-
-
-class MyBb(SeparatelySalted):
-    """md5(md5(salt) + md5(password)), as MyBB does; the salt is eight letters and digits."""
-
-    name = "MYBB"
-
-    def _digest(self, password: str, salt: str) -> str:
-        return md5(md5(salt) + md5(password))
-
-    def _new_salt(self) -> str:
-        return "".join(secrets.choice(_LETTERS_AND_DIGITS) for _number in range(8))
+    return _separate("SALTED2MD5", lambda password, salt: md5(md5(password) + salt), new_salt, configure=configure)
 
 
-class Ipb3(SeparatelySalted):
-    """md5(md5(salt) + md5(password)), as Invision Power Board 3 does; the salt is five hex digits."""
-
-    name = "IPB3"
-
-    def _digest(self, password: str, salt: str) -> str:
-        return md5(md5(salt) + md5(password))
-
-    def _new_salt(self) -> str:
-        return secrets.token_hex(3)[:5]
+def _md5_of_both(password: str, salt: str) -> str:
+    """Return md5(md5(salt) + md5(password)), as MyBB and Invision Power Board 3 do."""
+    return md5(md5(salt) + md5(password))
 
 
-class Wbb3(SeparatelySalted):
-    """sha1(salt + sha1(salt + sha1(password))), as WoltLab Burning Board 3 does."""
-
-    name = "WBB3"
-
-    def _digest(self, password: str, salt: str) -> str:
-        return sha1(salt + sha1(salt + sha1(password)))
-
-    def _new_salt(self) -> str:
-        return secrets.token_hex(20)
-
-
-class PhpFusion(SeparatelySalted):
-    """HMAC-SHA256 of the password; the key is the hex text of sha1(salt).
+def _php_fusion(password: str, salt: str) -> str:
+    """Return the HMAC-SHA256 of the password; the key is the hex text of sha1(salt).
 
     The password is encoded as ASCII with a question mark for every other character.
     """
-
-    name = "PHPFUSION"
-    is_ascii_only = True
-
-    def _digest(self, password: str, salt: str) -> str:
-        return hmac.new(sha1(salt).encode(), password.encode("ascii", "replace"), hashlib.sha256).hexdigest()
-
-    def _new_salt(self) -> str:
-        return secrets.token_hex(6)
+    return hmac.new(sha1(salt).encode(), password.encode("ascii", "replace"), hashlib.sha256).hexdigest()
 
 
-class _Doubled(Hasher):
-    """`$` mark `$` salt `$` digest(digest(password) + salt). The salt may be any text without a `$`."""
+# --- With a salt inside the hash ---
 
-    _mark: ClassVar[str]
 
-    @staticmethod
-    @abstractmethod
-    def _digest(text: str) -> str:
-        """Return the digest in hexadecimal."""
+def _doubled(name: str, mark: str, digest: Digest) -> Hasher:
+    """Return `$` mark `$` salt `$` digest(digest(password) + salt). The salt may be any text without a `$`."""
 
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
+    def text(password: str, salt: str) -> str:
+        return f"${mark}${salt}${digest(digest(password) + salt)}"
+
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
         parts = stored.hash.split("$")
-        return len(parts) == 4 and is_same(self._text(password, parts[2]), stored.hash)
+        return len(parts) == 4 and is_same(text(password, parts[2]), stored.hash)
 
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(self._text(password, secrets.token_hex(8)))
-
-    def _text(self, password: str, salt: str) -> str:
-        return f"${self._mark}${salt}${self._digest(self._digest(password) + salt)}"
+    return Hasher(name, matches, lambda password, _username: HashedPassword(text(password, secrets.token_hex(8))))
 
 
-class Sha256(_Doubled):
-    """AuthMe's default algorithm."""
+def _joomla() -> Hasher:
+    """Return md5(password + salt) `:` salt. The salt may be any text without a colon, but not empty."""
 
-    name = "SHA256"
-    _mark = "SHA"
-
-    @staticmethod
-    def _digest(text: str) -> str:
-        return sha256(text)
-
-
-class Md5Vb(_Doubled):
-    """The variant of vBulletin."""
-
-    name = "MD5VB"
-    _mark = "MD5vb"
-
-    @staticmethod
-    def _digest(text: str) -> str:
-        return md5(text)
-
-
-class Joomla(Hasher):
-    """md5(password + salt) `:` salt. The salt may be any text without a colon, but not empty."""
-
-    name = "JOOMLA"
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        parts = stored.hash.split(":")
-        return len(parts) == 2 and parts[1] != "" and is_same(self._text(password, parts[1]), stored.hash)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(self._text(password, secrets.token_hex(16)))
-
-    @staticmethod
-    def _text(password: str, salt: str) -> str:
+    def text(password: str, salt: str) -> str:
         return f"{md5(password + salt)}:{salt}"
 
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        parts = stored.hash.split(":")
+        return len(parts) == 2 and parts[1] != "" and is_same(text(password, parts[1]), stored.hash)
 
-class XAuth(Hasher):
-    """Whirlpool of salt + password, with the salt put into it as far from its beginning as the password is long.
+    return Hasher("JOOMLA", matches, lambda password, _username: HashedPassword(text(password, secrets.token_hex(16))))
+
+
+def _xauth() -> Hasher:
+    """Return Whirlpool of salt + password, with the salt put into it as far from its beginning as the password is long.
 
     AuthMe 5.7 and newer do not know it; AuthMeReReloaded does. Of each character of the password only the low byte
     counts, so that Ł is the same as A. A password as long as the digest has no place for the salt, and never verifies.
     """
+    max_characters, salt_characters = 127, 12
 
-    name = "XAUTH"
-    is_ascii_only = True
-    max_characters = 127
-    _SALT_CHARACTERS = 12
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        at = len(password.encode("utf-16-le")) // 2  # as Java counts characters
-        salt = stored.hash[at : at + self._SALT_CHARACTERS]
-        return at <= self.max_characters and is_same(self._text(password, salt, at), stored.hash)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(self._text(password, secrets.token_hex(self._SALT_CHARACTERS // 2), len(password)))
-
-    @staticmethod
-    def _text(password: str, salt: str, at: int) -> str:
+    def text(password: str, salt: str, at: int) -> str:
         digest = whirlpool(salt + password)
         return digest[:at] + salt + digest[at:]
+
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        at = len(password.encode("utf-16-le")) // 2  # as Java counts characters
+        salt = stored.hash[at : at + salt_characters]
+        return at <= max_characters and is_same(text(password, salt, at), stored.hash)
+
+    def create(password: str, username: str) -> HashedPassword:
+        return HashedPassword(text(password, secrets.token_hex(salt_characters // 2), len(password)))
+
+    return Hasher("XAUTH", matches, create, is_ascii_only=True, max_characters=max_characters)
+
+
+DIGESTS: Final = (
+    _deprecated("MD5", md5),
+    _deprecated("DOUBLEMD5", lambda password: md5(md5(password))),
+    _deprecated("SHA1", sha1),
+    _deprecated("SHA512", sha512),
+    # in upper case; AuthMe 5.7 and newer do not know it, AuthMeReReloaded does
+    _deprecated("WHIRLPOOL", lambda password: whirlpool(password).upper()),
+    _plain("CMW", lambda password: md5(sha1(password))),  # CraftMyWebsite
+    _plain("ROYALAUTH", _royal_auth),
+    _with_name("CRAZYCRYPT1", _crazy_crypt),
+    _smf(),
+    _separate("SALTEDSHA512", lambda password, salt: sha512(password + salt), lambda: secrets.token_hex(16)),
+    # the next two are new in AuthMe 6
+    _separate("SALTEDSHA256", lambda password, salt: sha256(password + salt), lambda: secrets.token_hex(16)),
+    _separate("DOUBLE_SHA512", lambda password, salt: sha512(sha512(password) + salt), lambda: secrets.token_hex(16)),
+    salted2md5(),
+    _separate("MYBB", _md5_of_both, lambda: random_text(string.digits + string.ascii_letters, 8)),
+    _separate("IPB3", _md5_of_both, lambda: secrets.token_hex(3)[:5]),
+    # WoltLab Burning Board 3
+    _separate("WBB3", lambda password, salt: sha1(salt + sha1(salt + sha1(password))), lambda: secrets.token_hex(20)),
+    _separate("PHPFUSION", _php_fusion, lambda: secrets.token_hex(6), is_ascii_only=True),
+    _doubled("SHA256", "SHA", sha256),  # AuthMe's default
+    _doubled("MD5VB", "MD5vb", md5),  # vBulletin's variant
+    _joomla(),
+    _xauth(),
+)

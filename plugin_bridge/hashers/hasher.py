@@ -1,4 +1,4 @@
-"""The interface of all algorithms (`Hasher`), with the records and the limits they share.
+"""One algorithm (`Hasher`), with the records and the limits that all of them share.
 
 A stored hash determines its own cost in time and memory, and players can choose what a row holds. Hashes that exceed
 the limits here do not verify.
@@ -7,10 +7,8 @@ the limits here do not verify.
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 log = logging.getLogger(__name__)
 
@@ -66,21 +64,28 @@ def is_hashable(password: str) -> bool:
         return False
 
 
-class Hasher(ABC):
-    """One algorithm, with the parameters for new hashes. Stateless; may be shared by threads.
+@dataclass(frozen=True)
+class Hasher:
+    """One algorithm by AuthMe's name, with the parameters for new hashes. Stateless; may be shared by threads.
 
-    A subclass implements `_matches` and `_create`; both get an `is_hashable` password and a lower-case username.
+    Its functions get an `is_hashable` password and a lower-case username.
     """
 
-    name: ClassVar[str]
-    needs_salt_column: ClassVar[bool] = False
-    is_ascii_only: ClassVar[bool] = False
+    name: str
+    matches: Callable[[str, HashedPassword, str], bool]
+    """Compare password, stored hash and username; a ValueError means that this hash cannot be read."""
+    create: Callable[[str, str], HashedPassword]
+    """Create a hash of password and username."""
+    configure: Callable[[HashingConfig], Hasher] | None = None
+    """Return the same algorithm with the configured cost; None: it has none. Raises `UnusableAlgorithm`."""
+    needs_salt_column: bool = False
+    is_ascii_only: bool = False
     """Whether it confuses characters outside ASCII with others: such passwords are verified, but not hashed anew."""
-    max_characters: ClassVar[int] = MAX_PASSWORD_BYTES
+    max_characters: int = MAX_PASSWORD_BYTES
     """Longest password that it hashes."""
-    is_deprecated: ClassVar[bool] = False
+    is_deprecated: bool = False
     """Whether AuthMe verifies its hashes but no longer creates any."""
-    uses_forum_table: ClassVar[bool] = False
+    uses_forum_table: bool = False
     """Whether AuthMe's table is then a forum's own table of users, whose rows need more than we could insert."""
 
     def verify(self, password: str, stored: HashedPassword, username: str) -> bool:
@@ -92,7 +97,7 @@ class Hasher(ABC):
         if not is_hashable(password) or not self._is_readable(stored):
             return False
         try:
-            return self._matches(password, stored, username.lower())
+            return self.matches(password, stored, username.lower())
         except CostTooHigh as refusal:
             log.warning("%s: the stored hash of %r does not verify: %s", self.name, username, refusal)
             return False
@@ -110,20 +115,13 @@ class Hasher(ABC):
             raise UnhashablePassword("the password is too long or is not valid text")
         if self.is_ascii_only and not password.isascii():
             raise UnhashablePassword(f"{self.name} does not distinguish all characters outside ASCII")
-        return self._create(password, username.lower())
+        return self.create(password, username.lower())
 
     def with_parameters(self, config: HashingConfig) -> Hasher:
         """Return this algorithm with the configured cost, or itself if it has none. Raises `UnusableAlgorithm`."""
-        return self
+        return self if self.configure is None else self.configure(config)
 
     def _is_readable(self, stored: HashedPassword) -> bool:
         if self.needs_salt_column and stored.salt is None:
             return False
         return max(len(stored.hash), len(stored.salt or "")) <= MAX_STORED_CHARACTERS
-
-    @abstractmethod
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        """Compare; a ValueError means that this hash cannot be read."""
-
-    @abstractmethod
-    def _create(self, password: str, username: str) -> HashedPassword: ...

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass, field
+from typing import Final
 
 from plugin_bridge.hashers.hasher import (
     CostTooHigh,
@@ -27,24 +27,18 @@ _IGNORED_IN_HEX = str.maketrans("", "", " \t\r\n")  # by the library that AuthMe
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """A stored text taken apart; salt and key in their stored encoding."""
+def _split(text: str) -> tuple[int, str, str]:
+    """Split a stored text into rounds, and salt and key in their stored encoding.
 
-    rounds: int
-    salt: str = field(repr=False)
-    key: str = field(repr=False)
-
-
-def _split(text: str) -> _Parts:
-    """Split a stored text. Raises ValueError for another form, `CostTooHigh` for too many rounds."""
+    Raises ValueError for another form, `CostTooHigh` for too many rounds.
+    """
     parts = text.rstrip("$").split("$")  # AuthMe's Java drops empty parts at the end
     if len(parts) != 4 or _NUMBER.fullmatch(parts[1]) is None or int(parts[1]) == 0:
         raise ValueError("this is not tag, rounds, salt and key")
     rounds = int(parts[1])
     if rounds > _MAX_ROUNDS:
         raise CostTooHigh(f"{rounds} rounds are above {_MAX_ROUNDS}")
-    return _Parts(rounds, parts[2], parts[3])
+    return rounds, parts[2], parts[3]
 
 
 def _is_key(secret: bytes, salt: bytes, rounds: int, key: bytes) -> bool:
@@ -74,71 +68,56 @@ def _configured_rounds(config: HashingConfig, default: int) -> int:
     return rounds if rounds > 0 else default
 
 
-class Pbkdf2(Hasher):
-    """`pbkdf2_sha256$` rounds `$` salt `$` key: the salt is used as text, the key of 64 bytes is upper-case hex."""
+def pbkdf2(rounds: int = 10_000) -> Hasher:
+    """Return `pbkdf2_sha256$` rounds `$` salt `$` key: the salt is used as text, the key (64 bytes) is hex."""
 
-    name = "PBKDF2"
-    _DEFAULT_ROUNDS = 10_000
-    _KEY_BYTES = 64
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        stored_rounds, salt, key = _split(stored.hash)
+        raw = binascii.unhexlify(key.translate(_IGNORED_IN_HEX))
+        return _is_key(password.encode(), salt.encode(), stored_rounds, raw)
 
-    def __init__(self, rounds: int = _DEFAULT_ROUNDS) -> None:
-        self._rounds = rounds
-
-    def with_parameters(self, config: HashingConfig) -> Hasher:
-        return Pbkdf2(_configured_rounds(config, self._DEFAULT_ROUNDS))
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        parts = _split(stored.hash)
-        key = binascii.unhexlify(parts.key.translate(_IGNORED_IN_HEX))
-        return _is_key(password.encode(), parts.salt.encode(), parts.rounds, key)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
+    def create(password: str, username: str) -> HashedPassword:
         salt = secrets.token_hex(8)
-        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), self._rounds, self._KEY_BYTES)
-        return HashedPassword(f"pbkdf2_sha256${self._rounds}${salt}${key.hex().upper()}")
+        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), rounds, 64)
+        return HashedPassword(f"pbkdf2_sha256${rounds}${salt}${key.hex().upper()}")
+
+    return Hasher("PBKDF2", matches, create, lambda config: pbkdf2(_configured_rounds(config, 10_000)))
 
 
-class Pbkdf2Base64(Hasher):
-    """`pbkdf2$` rounds `$` salt `$` key: salt (16 bytes) and key (32 bytes) are base64; new in AuthMe 6."""
+def pbkdf2_base64(rounds: int = 120_000) -> Hasher:
+    """Return `pbkdf2$` rounds `$` salt `$` key: salt (16 bytes) and key (32 bytes) are base64; new in AuthMe 6."""
 
-    name = "PBKDF2BASE64"
-    _DEFAULT_ROUNDS = 120_000
-    _KEY_BYTES = 32
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        stored_rounds, salt, key = _split(stored.hash)
+        return _is_key(password.encode(), _decode_base64(salt), stored_rounds, _decode_base64(key))
 
-    def __init__(self, rounds: int = _DEFAULT_ROUNDS) -> None:
-        self._rounds = rounds
-
-    def with_parameters(self, config: HashingConfig) -> Hasher:
-        return Pbkdf2Base64(_configured_rounds(config, self._DEFAULT_ROUNDS))
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        parts = _split(stored.hash)
-        return _is_key(password.encode(), _decode_base64(parts.salt), parts.rounds, _decode_base64(parts.key))
-
-    def _create(self, password: str, username: str) -> HashedPassword:
+    def create(password: str, username: str) -> HashedPassword:
         salt = secrets.token_bytes(16)
-        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, self._rounds, self._KEY_BYTES)
-        return HashedPassword(f"pbkdf2${self._rounds}${_encode_base64(salt)}${_encode_base64(key)}")
+        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds, _DIGEST_BYTES)
+        return HashedPassword(f"pbkdf2${rounds}${_encode_base64(salt)}${_encode_base64(key)}")
+
+    return Hasher("PBKDF2BASE64", matches, create, lambda config: pbkdf2_base64(_configured_rounds(config, 120_000)))
 
 
-class Pbkdf2Django(Hasher):
-    """`pbkdf2_sha256$` rounds `$` salt `$` key: the salt is used as text, the key is base64 and always 32 bytes.
+def _django() -> Hasher:
+    """Return `pbkdf2_sha256$` rounds `$` salt `$` key: the salt is used as text, the key is base64, always 32 bytes.
 
     The password is encoded as ASCII with a question mark for every other character, which Django itself does not do.
     """
+    rounds = 24_000
 
-    name = "PBKDF2DJANGO"
-    is_ascii_only = True
-    _ROUNDS = 24_000
-    _KEY_BYTES = 32
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        parts = _split(stored.hash)
-        key = _decode_base64(parts.key)
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
+        stored_rounds, salt, key = _split(stored.hash)
+        raw = _decode_base64(key)
         secret = password.encode("ascii", "replace")
-        return len(key) == self._KEY_BYTES and _is_key(secret, parts.salt.encode(), parts.rounds, key)
+        return len(raw) == _DIGEST_BYTES and _is_key(secret, salt.encode(), stored_rounds, raw)
 
-    def _create(self, password: str, username: str) -> HashedPassword:
+    def create(password: str, username: str) -> HashedPassword:
         salt = secrets.token_hex(6)
-        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), self._ROUNDS, self._KEY_BYTES)
-        return HashedPassword(f"pbkdf2_sha256${self._ROUNDS}${salt}${_encode_base64(key)}")
+        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), rounds, _DIGEST_BYTES)
+        return HashedPassword(f"pbkdf2_sha256${rounds}${salt}${_encode_base64(key)}")
+
+    return Hasher("PBKDF2DJANGO", matches, create, is_ascii_only=True)
+
+
+PBKDF2: Final = (pbkdf2(), pbkdf2_base64(), _django())

@@ -5,12 +5,12 @@ The form is `$P$` or `$H$`, a letter for the number of rounds, eight characters 
 
 import hashlib
 import re
-import secrets
+from typing import Final
 
 from passlib.utils.binary import HASH64_CHARS, h64
 
 from plugin_bridge.hashers.bcrypts import create_bcrypt, verify_bcrypt
-from plugin_bridge.hashers.digests import is_same
+from plugin_bridge.hashers.digests import is_same, random_text
 from plugin_bridge.hashers.hasher import CostTooHigh, HashedPassword, Hasher
 
 _LENGTH = 34
@@ -21,36 +21,25 @@ _MAX_ROUNDS = 1 << 20  # half a second, in which other threads of Python get eve
 _BCRYPT_FORM = re.compile(r"\$2.{58}", re.DOTALL)
 
 
-class WordPress(Hasher):
-    """phpass of the UTF-8 password, written as `$P$` with 8192 rounds. WordPress 6.8's own bcrypt is not supported."""
-
-    name = "WORDPRESS"
-    uses_forum_table = True
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
-        text = stored.hash
-        if len(text) != _LENGTH or text[:3] not in ("$P$", "$H$"):
-            return False
-        return is_same(_phpass(password.encode(), text[:12], text[4:12].encode()), text)
-
-    def _create(self, password: str, username: str) -> HashedPassword:
-        salt = "".join(secrets.choice(HASH64_CHARS) for _number in range(8))
-        return HashedPassword(_phpass(password.encode(), f"$P$B{salt}", salt.encode()))
+def _matches_wordpress(password: str, stored: HashedPassword, username: str) -> bool:
+    text = stored.hash
+    if len(text) != _LENGTH or text[:3] not in ("$P$", "$H$"):
+        return False
+    return is_same(_phpass(password.encode(), text[:12], text[4:12].encode()), text)
 
 
-class PhpBb(Hasher):
-    """The algorithms that phpBB has used over time: md5, phpass as `$H$`, and bcrypt as `$2y$`, which new hashes use.
+def _create_wordpress(password: str, username: str) -> HashedPassword:
+    salt = random_text(HASH64_CHARS, 8)
+    return HashedPassword(_phpass(password.encode(), f"$P$B{salt}", salt.encode()))
+
+
+def phpbb(cost: int = 10) -> Hasher:
+    """Return the algorithms that phpBB has used over time: md5, phpass as `$H$`, and bcrypt as `$2y$`, for new hashes.
 
     For the first two the password is encoded as Latin-1, with a question mark for every other character.
     """
 
-    name = "PHPBB"
-    uses_forum_table = True
-
-    def __init__(self, cost: int = 10) -> None:
-        self._cost = cost
-
-    def _matches(self, password: str, stored: HashedPassword, username: str) -> bool:
+    def matches(password: str, stored: HashedPassword, username: str) -> bool:
         text = stored.hash
         if _BCRYPT_FORM.fullmatch(text):
             return verify_bcrypt(password, text)
@@ -60,8 +49,10 @@ class PhpBb(Hasher):
         salt = text[4:12].encode("latin-1", "replace")
         return text.startswith("$H$") and is_same(_phpass(latin, text[:12], salt), text)
 
-    def _create(self, password: str, username: str) -> HashedPassword:
-        return HashedPassword(create_bcrypt(password, "$2y$", self._cost))
+    def create(password: str, username: str) -> HashedPassword:
+        return HashedPassword(create_bcrypt(password, "$2y$", cost))
+
+    return Hasher("PHPBB", matches, create, uses_forum_table=True)
 
 
 def _phpass(secret: bytes, setting: str, salt: bytes) -> str:
@@ -80,3 +71,10 @@ def _phpass(secret: bytes, setting: str, salt: bytes) -> str:
         digest = md5(digest + secret, usedforsecurity=False).digest()
     encoded: bytes = h64.encode_bytes(digest)  # type: ignore[no-untyped-call]
     return setting + encoded.decode()
+
+
+PHPASS: Final = (
+    # the UTF-8 password, written as `$P$` with 8192 rounds; WordPress 6.8's own bcrypt is not supported
+    Hasher("WORDPRESS", _matches_wordpress, _create_wordpress, uses_forum_table=True),
+    phpbb(),
+)

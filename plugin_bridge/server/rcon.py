@@ -35,18 +35,6 @@ class RconError(Exception):
     """RCON failed; `str()` says why, without the password."""
 
 
-class RconUnreachable(RconError):
-    """The server refuses the connection, or does not answer in time."""
-
-
-class RconPasswordWrong(RconError):
-    """The server rejects the password."""
-
-
-class RconProtocolError(RconError):
-    """The peer does not follow the protocol, or its reply is too long."""
-
-
 @dataclass(frozen=True, slots=True)
 class RconAddress:
     """Address and password of a remote console."""
@@ -75,13 +63,13 @@ class RconConnection:
         return reply.decode("utf-8", "replace")
 
     async def log_in(self, password: str) -> None:
-        """Authenticate. Raises `RconPasswordWrong`."""
+        """Authenticate. Raises `RconError`."""
         sent_id = await self._send(_LOGIN, password)
         kind = _REPLY
         while kind == _REPLY:  # some servers send an empty reply first
             packet_id, kind, _text = await self._receive()
             if packet_id == _REFUSED:
-                raise RconPasswordWrong("the server does not accept the password of its remote console")
+                raise RconError("the server does not accept the password of its remote console")
             _require(packet_id == sent_id)
 
     async def _receive_rest(self, sent_id: int) -> bytes:
@@ -95,7 +83,7 @@ class RconConnection:
             _require(packet_id == sent_id)
             size += len(text)
             if size > _MAX_REPLY:
-                raise RconProtocolError("the reply is too long")
+                raise RconError("the reply is too long")
             parts.append(text)
 
     async def _receive_part(self, sent_id: int) -> bytes:
@@ -114,7 +102,7 @@ class RconConnection:
         """Return id, type and text of the next packet."""
         length = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))[0]
         if not 10 <= length <= _MAX_PACKET:
-            raise RconProtocolError("the peer is not the remote console of a game server")
+            raise RconError("the peer is not the remote console of a game server")
         packet = await self._reader.readexactly(length)
         _require(packet.endswith(b"\0\0"))
         packet_id, kind = struct.unpack_from("<ii", packet)
@@ -123,7 +111,7 @@ class RconConnection:
 
 def _require(is_right: bool) -> None:
     if not is_right:
-        raise RconProtocolError("the peer does not follow the protocol of remote consoles")
+        raise RconError("the peer does not follow the protocol of remote consoles")
 
 
 @contextlib.asynccontextmanager
@@ -144,12 +132,12 @@ async def open_rcon(address: RconAddress, max_seconds: float = _MAX_SECONDS) -> 
                 with contextlib.suppress(OSError, TimeoutError):
                     await asyncio.wait_for(writer.wait_closed(), _CLOSE_SECONDS)
     except TimeoutError:
-        raise RconUnreachable("it did not answer in time") from None
+        raise RconError("it did not answer in time") from None
     except asyncio.IncompleteReadError:
-        raise RconUnreachable("the connection was closed before the answer") from None
+        raise RconError("the connection was closed before the answer") from None
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        raise RconUnreachable(f"it cannot be reached: {reason}") from None
+        raise RconError(f"it cannot be reached: {reason}") from None
 
 
 _NAME: Final = re.compile(r"(?=.*[A-Za-z0-9_])[A-Za-z0-9_.*+-]{1,32}")

@@ -79,7 +79,7 @@ from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueColl
 from regsvc.runtime.reload import PendingRestart
 from regsvc.runtime.updates import PluginVersionCache, make_updates
 from regsvc.sync.lease import SyncLease
-from regsvc.sync.reconciler import Reconciler, UnlockAll
+from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync
 from regsvc.sync.service import SyncService
@@ -287,7 +287,6 @@ class App:
             SyncLease(self._database, instance_id(config.server.state_dir, config.server.instance)),
         )
         self.sync.on_finished = self._on_sync_finished
-        self.unlock_all = UnlockAll(players)
 
     def _wire_captchas(self) -> None:
         """Captchas, and the thread that draws them."""

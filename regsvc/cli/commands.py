@@ -30,6 +30,7 @@ from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
 from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
 from regsvc.runtime.updates import Product
+from regsvc.sync.reconciler import unlock_all
 from regsvc.sync.reporting.words import describe_plan
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
@@ -205,11 +206,12 @@ def _digest(app: App) -> int:
 
 
 def _unlock_all(app: App) -> int:
-    if not app.context.location.players.is_enabled:
+    players = app.context.location.players
+    if not players.is_enabled:
         print(f"companion: {NO_AUTHME}: there are no players to unlock", file=sys.stderr)
         return 1
     with exclusive_state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
-        unlocked, failed = app.unlock_all.run()
+        unlocked, failed = unlock_all(players)
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:
         print("do not start the companion again: it would lock them again")

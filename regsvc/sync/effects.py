@@ -1,29 +1,20 @@
-"""Effects of actions on our side as plain data, and the writer that applies those of a whole page in few statements."""
+"""Effects of actions on our side as plain data; `StepContext.write` writes those of a whole page in few statements."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from peewee import Database, Model
-
-from regsvc.core.clock import Clock
-from regsvc.database.audit import Audit
-from regsvc.database.bulk import insert_rows, update_rows
-from regsvc.database.models import OPEN, PROVISION, Player, PluginState, Session, User
-from regsvc.notifications.rcon import Cause, RconQueue
+from regsvc.database.models import OPEN, PROVISION, PluginState
+from regsvc.notifications.rcon import Cause
 from regsvc.sync.actions import Conflict
 from regsvc.sync.records import NO_INTENT, Account, SyncRecord, UserRecord
 
 NO_PASSWORD: Final = dict.fromkeys(("password_hash", "password_salt", "password_algorithm", "password_set_at"))
 
 
-class AuditNote(NamedTuple):
-    """Action and details of an audit entry by the sync about an account's user."""
-
-    action: str
-    detail: Mapping[str, Any] | None = None
+AuditNote = tuple[str, Mapping[str, Any] | None]
+"""Action and details of an audit entry by the sync about an account's user."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +64,9 @@ def state_effects(account: Account, state: PluginState) -> Effects:
     user, was = account.user, account.sync_record.plugin_state if account.sync_record is not None else None
     audit: tuple[AuditNote, ...] = ()
     if was != state and user is not None and state == "returned":
-        audit = (AuditNote("sync.player_returned"),)
+        audit = (("sync.player_returned", None),)
     elif was != state and user is not None and state == "conflict":
-        audit = (AuditNote("sync.conflict", {"field": "name", "kept": "both"}),)
+        audit = (("sync.conflict", {"field": "name", "kept": "both"}),)
     changes: dict[str, Any] = {"plugin_state": state, "user_id": user.id if user is not None else None}
     known = account.sync_record
     if state == "returned" and known is not None and known.intent in (OPEN, PROVISION):
@@ -89,7 +80,7 @@ def apply_in_memory(account: Account, effects: Effects, moment: datetime) -> Acc
         return account
     user, sync_record = account.user, account.sync_record
     if user is not None and (effects.user or effects.ends_sessions):
-        user = user.with_columns(_columns_of_user(user, effects))
+        user = user.with_columns(columns_of_user(user, effects))
     if effects.sync_record:
         known = sync_record or SyncRecord(account.key, plugin_since=moment)
         sync_record = replace(known, **effects.sync_record)
@@ -100,68 +91,7 @@ def apply_in_memory(account: Account, effects: Effects, moment: datetime) -> Acc
     return replace(account, user=user, sync_record=sync_record)
 
 
-def _columns_of_user(user: UserRecord, effects: Effects) -> dict[str, Any]:
+def columns_of_user(user: UserRecord, effects: Effects) -> dict[str, Any]:
+    """Return the columns of the user that the effects change."""
     ended = {"token_generation": user.token_generation + 1} if effects.ends_sessions else {}
     return {**effects.user, **ended}
-
-
-class EffectWriter:
-    """Writer of effects: one statement for each kind of change. Runs inside the caller's transaction."""
-
-    def __init__(self, database: Database, audit: Audit, console: RconQueue, now: Clock) -> None:
-        self._database = database
-        self._audit = audit
-        self._console = console
-        self._now = now
-
-    def write(self, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
-        """Write the effects, and return the accounts as they are afterwards."""
-        if not cases:
-            return []
-        moment = self._now()
-        changed = [apply_in_memory(account, effects, moment) for account, effects in cases]
-        new, columns_of_known = [], []
-        for (account, effects), now in zip(cases, changed, strict=True):
-            if not effects.sync_record or now.sync_record is None:
-                continue
-            if account.sync_record is None:
-                new.append(now.sync_record.columns() | {"changed_at": moment})
-                continue
-            columns = {name: getattr(now.sync_record, name) for name in effects.sync_record}
-            for name in ("plugin_since", "earlier_hashes"):
-                if getattr(now.sync_record, name) != getattr(account.sync_record, name):
-                    columns[name] = getattr(now.sync_record, name)
-            if now.sync_record == account.sync_record:
-                columns = {"changed_at": moment}  # the next run looks again: the row may be written back meanwhile
-            columns_of_known.append({"username_key": account.key, **columns})
-        insert_rows(self._database, Player, new)
-        self._update(Player, columns_of_known)
-        users = [(a.user, _columns_of_user(a.user, e)) for a, e in cases if a.user is not None]
-        self._update(User, [{"id": user.id, **columns} for user, columns in users if columns])
-        self._end_sessions([a.user.id for a, e in cases if e.ends_sessions and a.user is not None])
-        self._record(cases)
-        return changed
-
-    def _update(self, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
-        by_columns: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
-        for row in rows:
-            by_columns[tuple(row)].append(row)
-        for group in by_columns.values():
-            update_rows(self._database, model, group)
-
-    def _end_sessions(self, user_ids: Sequence[int]) -> None:
-        if user_ids:
-            Session.delete().where(Session.user.in_(user_ids)).execute()
-
-    def _record(self, cases: Sequence[tuple[Account, Effects]]) -> None:
-        """Record the audit entries, and kick the players."""
-        notes = [
-            (note.action, account.user.username, note.detail)
-            for account, effects in cases
-            if account.user is not None
-            for note in effects.audit
-        ]
-        self._audit.record_all("sync", notes)
-        kicks = [(a.user.username, a.user.id, e.kick) for a, e in cases if a.user is not None and e.kick is not None]
-        if kicks:
-            self._console.on_row_changes(kicks)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from plugin_bridge.authme.players import NameCollides, PlayerRefused, PlayerRow, RowDelete, RowInsert, RowUpdate
+from plugin_bridge.authme.players import NameCollides, NewPlayer, PlayerRefused, PlayerRow, RowDelete, RowUpdate
 from regsvc.database import failpoints
 from regsvc.database.models import APPROVED, BANNED, Player, User
 from regsvc.sync import actions
 from regsvc.sync.accounts_loader import AccountsLoader, pages_of
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.adoption import adopt_each
-from regsvc.sync.effects import NOTHING, Effects, EffectWriter, apply_in_memory, intent_effects, state_effects
+from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, intent_effects, state_effects
 from regsvc.sync.plan import decide
 from regsvc.sync.records import Account, Policy, UserRecord, replace_records, tombstone
 from regsvc.sync.step_context import A, Case, Cases, StepContext
@@ -132,66 +132,71 @@ class ReconcileResult:
     """Why AuthMe's table refused a write, or None."""
 
 
-class Pages:
-    """Reconciliation of pages of accounts. Blocking."""
+class Page:
+    """Reconciliation of a page of accounts, and what it came to. Blocking."""
 
-    def __init__(self, context: StepContext, loader: AccountsLoader, writer: EffectWriter) -> None:
+    def __init__(self, context: StepContext, loader: AccountsLoader, policy: Policy, scope: Scope) -> None:
         self._context = context
         self._loader = loader
-        self._writer = writer
+        self._policy = policy
+        self._scope = scope
+        self.results: dict[str, ReconcileResult] = defaultdict(ReconcileResult)
+        """By name, without those of names that were in sync already."""
+        self._promised: list[Case[Any]] = []
+        """Cases whose rows are written after this transaction."""
+        self._unsaved: dict[str, tuple[Account, Effects]] = {}
+        """Accounts as they are stored, with what is intended for them and not written yet."""
+        self._settled: set[str] = set()
+        """Names for which nothing more is done in this transaction."""
 
-    def reconcile(self, accounts: Sequence[Account], policy: Policy, scope: Scope) -> dict[str, ReconcileResult]:
-        """Apply actions to these accounts, loaded without locks, until nothing is left.
+    def reconcile(self, accounts: Sequence[Account]) -> dict[str, ReconcileResult]:
+        """Apply actions to these accounts, loaded without locks, until nothing is left. Returns the results.
 
-        Returns the results by name, without those of names that are in sync already. With SQLite, call it outside our
-        transactions: AuthMe's file is another one. Raises `PlayersUnavailable`.
+        With SQLite, call it outside our transactions: AuthMe's file is another one. Raises `PlayersUnavailable`.
         """
-        page = _Page(policy, scope, self._context)
         # there is nothing to lock for a name that we know nothing of: the unique index keeps it from a second user
         new, todo = list[Case[Any]](), list[str]()
-        for case in page.due(accounts):
+        for case in self._due(accounts):
             if isinstance(case.action, actions.Adopt) and case.account.sync_record is None:
                 new.append(case)
             else:
                 todo.append(case.key)
         if new:
-            todo += self._reconcile_once(page, [], new)
+            todo += self._reconcile_once([], new)
         for keys in pages_of(todo):
-            self._reconcile_keys(page, keys)
-        return page.results
+            self._reconcile_keys(keys)
+        return self.results
 
-    def reconcile_locked(self, account: Account, intended: Effects, policy: Policy, scope: Scope) -> ReconcileResult:
+    def reconcile_locked(self, account: Account, intended: Effects) -> ReconcileResult:
         """Reconcile an account that the caller's transaction has locked. Only where it covers both sides.
 
         `intended` is not written yet: it goes with the first action, in the same statement.
         """
-        page = _Page(policy, scope, self._context)
         if intended is not NOTHING:
-            page.unsaved[account.key] = account, intended
+            self._unsaved[account.key] = account, intended
         wanted = apply_in_memory(account, intended, self._context.now())
-        todo = self._apply(page, page.due([wanted]))
-        self._save(page)
-        if todo:
-            page.results |= self.reconcile(self._loader.lock(todo), policy, scope)
-        return page.results.get(account.key) or ReconcileResult(wanted)
+        todo = self._apply(self._due([wanted]))
+        self._save()
+        self._reconcile_keys(todo)
+        return self.results.get(account.key) or ReconcileResult(wanted)
 
-    def _reconcile_keys(self, page: "_Page", keys: Sequence[str]) -> None:
+    def _reconcile_keys(self, keys: Sequence[str]) -> None:
         for _step in range(_MAX_STEPS):
             if not keys:
                 return
-            keys = self._reconcile_once(page, keys, [])
+            keys = self._reconcile_once(keys, [])
         for key in keys:
-            page.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
+            self.results[key].refused = PlayerRefused(f"The row of {key} changes each time it is read.")
 
-    def _reconcile_once(self, page: "_Page", keys: Sequence[str], new: Cases[Any]) -> list[str]:
+    def _reconcile_once(self, keys: Sequence[str], new: Cases[Any]) -> list[str]:
         """Lock the accounts and apply what is due, also the new cases. Returns the names to be loaded again."""
-        page.settled.clear()
+        self._settled.clear()
         with self._context.database.atomic():
-            locked = self._loader.lock(keys, with_players=page.scope.has_players) if keys else []
-            again = self._apply(page, [*new, *page.due(locked)])
-        return again + self._write_promised(page)
+            locked = self._loader.lock(keys, with_players=self._scope.has_players) if keys else []
+            again = self._apply([*new, *self._due(locked)])
+        return again + self._write_promised()
 
-    def _apply(self, page: "_Page", cases: Cases[Any]) -> list[str]:
+    def _apply(self, cases: Cases[Any]) -> list[str]:
         """Apply these and further actions until none is due, in the current transaction.
 
         Returns the names to be loaded again. Where the transaction does not cover AuthMe's table, the cases whose row
@@ -204,29 +209,29 @@ class Pages:
             accounts: list[Account] = []
             for kind, group in _by_kind(cases).items():
                 if kind in OWN_STEPS:
-                    done = self._apply_own(page, OWN_STEPS[kind], group)
+                    done = self._apply_own(OWN_STEPS[kind], group)
                 else:
-                    done = self._apply_step(page, STEPS[kind], group)
+                    done = self._apply_step(STEPS[kind], group)
                 accounts += done
-                again += _keys(group) - {account.key for account in done} - page.settled
-            cases = page.due(accounts)
+                again += _keys(group) - {account.key for account in done} - self._settled
+            cases = self._due(accounts)
             if not cases:
                 return again
         return again + [case.key for case in cases]
 
-    def _apply_own(self, page: "_Page", step: OwnStep, cases: Cases[Any]) -> list[Account]:
-        self._save(page)
+    def _apply_own(self, step: OwnStep, cases: Cases[Any]) -> list[Account]:
+        self._save()
         applied = step(self._context, cases)
-        page.record(applied)
-        page.settled |= _keys(case for case in applied if case.next == "nothing")
-        return self._write(page, [case for case in applied if case.next == "decide"])
+        self._record(applied)
+        self._settled |= _keys(case for case in applied if case.next == "nothing")
+        return self._write([case for case in applied if case.next == "decide"])
 
-    def _apply_step(self, page: "_Page", step: Step, cases: Cases[Any]) -> list[Account]:
+    def _apply_step(self, step: Step, cases: Cases[Any]) -> list[Account]:
         """Promise what the cases entail, and finish those that need no write outside this transaction."""
         moment, pending, held = self._context.now(), [], []
         for case in cases:
             if self._still_collides(case):
-                page.refuse_collision(case)
+                self._refuse_collision(case)
                 continue
             case.effects |= step.promise(case)
             case.account = apply_in_memory(case.stored, case.effects, moment)
@@ -235,20 +240,20 @@ class Pages:
                 pending.append(case)
             else:
                 held.append(case)
-        self._write(page, held)
-        page.settled |= _keys(held)
+        self._write(held)
+        self._settled |= _keys(held)
         if self._context.players.shares_transactions:
             self._write_rows(pending)
-            return self._confirm(page, step, pending)
+            return self._confirm(step, pending)
         outside = [case for case in pending if case.write is not None]
-        stored = self._write(page, outside)
-        page.promised += [case.after(account) for case, account in zip(outside, stored, strict=True)]
-        page.settled |= _keys(outside)
-        return self._confirm(page, step, [case for case in pending if case.write is None])
+        stored = self._write(outside)
+        self._promised += [case.after(account) for case, account in zip(outside, stored, strict=True)]
+        self._settled |= _keys(outside)
+        return self._confirm(step, [case for case in pending if case.write is None])
 
-    def _write_promised(self, page: "_Page") -> list[str]:
+    def _write_promised(self) -> list[str]:
         """Write the rows of the committed promises, and confirm. Returns the names to be loaded again."""
-        promised, page.promised = page.promised, []
+        promised, self._promised = self._promised, []
         if not promised:
             return []
         self._write_rows(promised)
@@ -256,9 +261,9 @@ class Pages:
             changed = self._loader.find_changed([case.account for case in promised])
             accounts: list[Account] = []
             for kind, group in _by_kind([case for case in promised if case.key not in changed]).items():
-                accounts += self._confirm(page, STEPS[kind], group)
-        finished = {account.key for account in accounts} - _keys(page.due(accounts))
-        return [case.key for case in promised if case.key not in finished and not page.is_refused(case.key)]
+                accounts += self._confirm(STEPS[kind], group)
+        finished = {account.key for account in accounts} - _keys(self._due(accounts))
+        return [case.key for case in promised if case.key not in finished and not self._is_refused(case.key)]
 
     def _write_rows(self, cases: Cases[Any]) -> None:
         """Write AuthMe's rows, and keep the results in the cases."""
@@ -271,38 +276,38 @@ class Pages:
         for case, result in zip(written, results, strict=True):
             case.result = result
 
-    def _confirm(self, page: "_Page", step: Step, cases: Cases[Any]) -> list[Account]:
+    def _confirm(self, step: Step, cases: Cases[Any]) -> list[Account]:
         """Record the writes that succeeded. Returns these accounts as they are now."""
-        inserts = [case for case in cases if isinstance(case.write, RowInsert)]
+        inserts = [case for case in cases if isinstance(case.write, NewPlayer)]
         rows = {case.key: case.result.inserted for case in inserts if case.result.inserted is not None}
         rows |= self._context.players.find_many([case.key for case in inserts if case.key not in rows])
         done = list[Case[Any]]()
         for case in cases:
-            row = rows.get(case.key) if isinstance(case.write, RowInsert) else _row_after(case)
+            row = rows.get(case.key) if isinstance(case.write, NewPlayer) else _row_after(case)
             if case.result.refused is not None:
-                page.refuse(case.key, case.result.refused)
-            elif row is None and isinstance(case.write, RowInsert):
-                page.refuse_collision(case)
+                self._refuse(case.key, case.result.refused)
+            elif row is None and isinstance(case.write, NewPlayer):
+                self._refuse_collision(case)
                 case.effects = collision_effects(case.stored)
-                self._write(page, [case])
+                self._write([case])
             elif case.result.is_written:
                 case.take_row(row)
                 done.append(case)
         for case, effects in zip(done, step.confirm(done), strict=True):
             case.effects |= effects
-        page.record(done)
-        return self._write(page, done)
+        self._record(done)
+        return self._write(done)
 
-    def _write(self, page: "_Page", cases: Cases[Any]) -> list[Account]:
+    def _write(self, cases: Cases[Any]) -> list[Account]:
         """Write the effects of the cases. Returns the accounts as our tables have them now."""
         for case in cases:
-            page.unsaved.pop(case.key, None)  # it is among these effects
-        return self._writer.write([(case.stored, case.effects) for case in cases])
+            self._unsaved.pop(case.key, None)  # it is among these effects
+        return self._context.write([(case.stored, case.effects) for case in cases])
 
-    def _save(self, page: "_Page") -> None:
+    def _save(self) -> None:
         """Write what was intended and went with no action."""
-        unsaved, page.unsaved = list(page.unsaved.values()), {}
-        self._writer.write(unsaved)
+        unsaved, self._unsaved = list(self._unsaved.values()), {}
+        self._context.write(unsaved)
 
     def _still_collides(self, case: Case[Any]) -> bool:
         """Return whether AuthMe's table still has the equal name that it had at the last attempt."""
@@ -311,23 +316,7 @@ class Pages:
             return False
         return self._context.players.find_colliding(case.key) is not None
 
-
-class _Page:
-    """State of one page while it is reconciled."""
-
-    def __init__(self, policy: Policy, scope: Scope, context: StepContext) -> None:
-        self._policy = policy
-        self.scope = scope
-        self._context = context
-        self.results: dict[str, ReconcileResult] = defaultdict(ReconcileResult)
-        self.promised: list[Case[Any]] = []
-        """Cases whose rows are written after this transaction."""
-        self.unsaved: dict[str, tuple[Account, Effects]] = {}
-        """Accounts as they are stored, with what is intended for them and not written yet."""
-        self.settled: set[str] = set()
-        """Names for which nothing more is done in this transaction."""
-
-    def due(self, accounts: Sequence[Account]) -> list[Case[Any]]:
+    def _due(self, accounts: Sequence[Account]) -> list[Case[Any]]:
         """Decide on the accounts, and return those with an action that may be applied now."""
         cases = []
         for account in accounts:
@@ -336,11 +325,11 @@ class _Page:
                 continue
             self.results[account.key].account = account
             if action is not None and self._may_apply(account.key, action):
-                stored, intended = self.unsaved.get(account.key, (account, NOTHING))
+                stored, intended = self._unsaved.get(account.key, (account, NOTHING))
                 cases.append(Case(account, action, stored, intended))
         return cases
 
-    def record(self, cases: Cases[Any]) -> None:
+    def _record(self, cases: Cases[Any]) -> None:
         """Record that the actions were applied."""
         for case in cases:
             result = self.results[case.key]
@@ -348,29 +337,29 @@ class _Page:
             result.applied.append(case.action)
             result.conflicts += case.effects.conflicts
 
-    def refuse(self, key: str, refused: PlayerRefused) -> None:
+    def _refuse(self, key: str, refused: PlayerRefused) -> None:
         """Record that AuthMe's table refused a write."""
         self.results[key].refused = refused
-        self.settled.add(key)
+        self._settled.add(key)
         log.warning("a player could not be updated, the sync will try again: %s", refused)
 
-    def refuse_collision(self, case: Case[Any]) -> None:
+    def _refuse_collision(self, case: Case[Any]) -> None:
         """Record that AuthMe's table considers the name equal to another one."""
         sentence = f"AuthMe's table considers {case.user.username} equal to another name that it already holds."
-        self.refuse(case.key, NameCollides(sentence))
+        self._refuse(case.key, NameCollides(sentence))
 
-    def is_refused(self, key: str) -> bool:
+    def _is_refused(self, key: str) -> bool:
         """Return whether AuthMe's table refused a write for this name."""
         return key in self.results and self.results[key].refused is not None
 
     def _may_apply(self, key: str, action: SyncAction) -> bool:
-        if self.is_refused(key):
+        if self._is_refused(key):
             return False
         if isinstance(action, actions.Adopt):
-            return self.scope.may_adopt
+            return self._scope.may_adopt
         is_missing = isinstance(action, actions.MarkMissing)
-        is_too_much = is_missing and not self.scope.accept_empty_table and self._is_table_empty
-        if is_too_much or (self.scope.is_guarded and isinstance(action, actions.GUARDED)):
+        is_too_much = is_missing and not self._scope.accept_empty_table and self._is_table_empty
+        if is_too_much or (self._scope.is_guarded and isinstance(action, actions.GUARDED)):
             self.results[key].postponed = action
             return False
         return True

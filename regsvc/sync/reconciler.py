@@ -21,43 +21,13 @@ from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
 from regsvc.sync.accounts_loader import PAGE, AccountsLoader, FindRows
 from regsvc.sync.actions import GUARDED, Lock
-from regsvc.sync.effects import NOTHING, Effects, EffectWriter, intent_effects
+from regsvc.sync.effects import NOTHING, Effects, intent_effects
 from regsvc.sync.merge import has_conflict
-from regsvc.sync.pages import Pages, ReconcileResult, Scope
+from regsvc.sync.pages import Page, ReconcileResult, Scope
 from regsvc.sync.plan import decide, find_new_hash, is_registered_anew, password_for_row, row_intent
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
 from regsvc.sync.step_context import StepContext
 from regsvc.sync.steps import kept_group
-
-
-def replace_hash(
-    players: Players, writer: EffectWriter, account: Account, stored: StoredPassword, rehashed: StoredPassword
-) -> bool:
-    """Write the row by compare-and-set, then our own rows. Returns False if row or base do not hold `stored`.
-
-    Runs in one transaction of ours, also with AuthMe on SQLite, where the row is committed first. So no sync run sees
-    the new hash before the new base and takes it for a password changed in the game. After a crash between the two
-    writes it does, as it does when AuthMe itself rehashed first.
-    """
-    sync_record, player = account.sync_record, account.player
-    if sync_record is None or player is None or not sync_record.is_playable(player):
-        return False
-    if not (player.hash, player.salt) == (sync_record.base_hash, sync_record.base_salt) == (stored.hash, stored.salt):
-        return False
-    hash_, salt = rehashed.hash, rehashed.salt
-    failpoints.reach("before player write")
-    is_written = players.update(player, {"hash": hash_, "salt": salt})
-    failpoints.reach("after player write")
-    if is_written:
-        own, columns = account.user.password if account.user is not None else None, {}
-        if own is not None and (own.hash, own.salt) == (
-            stored.hash,
-            stored.salt,
-        ):  # else it would count as changed by us
-            columns = {"password_hash": hash_, "password_salt": salt, "password_algorithm": rehashed.algorithm}
-        writer.write([(account, Effects({"base_hash": hash_, "base_salt": salt}, columns))])
-    return is_written
-
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +44,6 @@ class Reconciler:
         self._operators = operators
         self._derived: tuple[AuthMeRules, Policy] | None = None
         self.accounts = AccountsLoader(context.database, context.players, operators, context.now)
-        self._writer = EffectWriter(context.database, context.audit, context.console, context.now)
-        self._pages = Pages(context, self.accounts, self._writer)
 
     @property
     def is_enabled(self) -> bool:
@@ -146,8 +114,8 @@ class Reconciler:
         return self.reconcile_many([account], scope).get(key) or ReconcileResult(account)
 
     def reconcile_many(self, accounts: Collection[Account], scope: Scope = _EVERYTHING) -> dict[str, ReconcileResult]:
-        """Reconcile accounts loaded without locks, and return the results as `Pages.reconcile` does."""
-        return self._pages.reconcile(list(accounts), self.policy, scope)
+        """Reconcile accounts loaded without locks, and return the results as `Page.reconcile` does."""
+        return Page(self._context, self.accounts, self.policy, scope).reconcile(list(accounts))
 
     def reconcile_in_transaction(self, account: Account, intended: Effects = NOTHING) -> ReconcileResult | None:
         """Reconcile an account that the caller's transaction has locked, if it covers both sides; else return None.
@@ -156,21 +124,18 @@ class Reconciler:
         """
         try:
             if not account.is_player_known or not self.is_one_transaction:
-                self.record(account, intended)
+                self.record([(account, intended)])
                 return None
             with self._context.database.atomic():
-                return self._pages.reconcile_locked(account, intended, self.policy, _EVERYTHING)
+                page = Page(self._context, self.accounts, self.policy, _EVERYTHING)
+                return page.reconcile_locked(account, intended)
         except PlayersUnavailable:
-            self.record(account, intended)
+            self.record([(account, intended)])
             raise
 
-    def record(self, account: Account, intended: Effects) -> None:
-        """Write what is intended for an account that the caller's transaction has locked, without carrying it out."""
-        self.record_each([(account, intended)])
-
-    def record_each(self, cases: Sequence[tuple[Account, Effects]]) -> None:
+    def record(self, cases: Sequence[tuple[Account, Effects]]) -> None:
         """Write what is intended for accounts that the caller's transaction has locked, without carrying it out."""
-        self._writer.write([(account, intended) for account, intended in cases if intended is not NOTHING])
+        self._context.write(cases)
 
     def reconcile_after_commit(self, key: str) -> ReconcileResult | None:
         """Reconcile after the caller's transaction, if each side has its own; else do nothing and return None.
@@ -195,7 +160,7 @@ class Reconciler:
         self._context.players.find(key)  # waits for a busy file before our own database is locked
         try:
             with self._context.database.atomic():
-                return replace_hash(self._context.players, self._writer, self.accounts.lock([key])[0], stored, rehashed)
+                return self._replace_hash(self.accounts.lock([key])[0], stored, rehashed)
         except PlayerRefused as refused:
             log.warning("a player's legacy hash could not be replaced: %s", refused)
             return False
@@ -203,6 +168,30 @@ class Reconciler:
             if not is_retryable(error):
                 raise
             raise PlayersUnavailable("The database is busy; the next login rehashes.") from error
+
+    def _replace_hash(self, account: Account, stored: StoredPassword, rehashed: StoredPassword) -> bool:
+        """Write the row by compare-and-set, then our own rows. Returns False if row or base do not hold `stored`.
+
+        Runs in one transaction of ours, also with AuthMe on SQLite, where the row is committed first. So no sync run
+        sees the new hash before the new base and takes it for a password changed in the game. After a crash between the
+        two writes it does, as it does when AuthMe itself rehashed first.
+        """
+        known, player = account.sync_record, account.player
+        if known is None or player is None or not known.is_playable(player):
+            return False
+        if not (player.hash, player.salt) == (known.base_hash, known.base_salt) == (stored.hash, stored.salt):
+            return False
+        hash_, salt = rehashed.hash, rehashed.salt
+        failpoints.reach("before player write")
+        is_written = self._context.players.update(player, {"hash": hash_, "salt": salt})
+        failpoints.reach("after player write")
+        if is_written:
+            own, columns = account.user.password if account.user is not None else None, {}
+            # else it would count as changed by us
+            if own is not None and (own.hash, own.salt) == (stored.hash, stored.salt):
+                columns = {"password_hash": hash_, "password_salt": salt, "password_algorithm": rehashed.algorithm}
+            self._context.write([(account, Effects({"base_hash": hash_, "base_salt": salt}, columns))])
+        return is_written
 
     # --- intents, inside the caller's transaction; those returned are written by `reconcile_in_transaction` ---
 
@@ -316,40 +305,28 @@ def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime,
     )
 
 
-class UnlockAll:
-    """Command that unlocks every row that we locked.
+def unlock_all(players: Players) -> tuple[int, list[str]]:
+    """Unlock every row that we locked, also with an empty database of ours, for the lock holds the hash. Blocking.
 
-    Blocking; works with an empty database of ours, for the lock holds the hash.
+    Returns how many rows were unlocked, and the names whose hash is stored nowhere any more. Raises
+    `PlayersUnavailable`.
     """
-
-    def __init__(self, players: Players) -> None:
-        self._players = players
-
-    def run(self) -> tuple[int, list[str]]:
-        """Return how many rows were unlocked, and the names whose hash is stored nowhere any more.
-
-        Raises `PlayersUnavailable`.
-        """
-        unlocked, unrecoverable = 0, []
-        for page in self._players.pages(PAGE):
-            for row in page:
-                if not row.is_locked:
-                    continue
-                known = Player.get_or_none(Player.username_key == row.username)
-                hash_ = locked_hash(row.hash) or (known.kept_hash if known else None)
-                if hash_ is None:
-                    unrecoverable.append(row.username)
-                elif self._unlock(row, hash_, known):
-                    unlocked += 1
-        return unlocked, unrecoverable
-
-    def _unlock(self, row: PlayerRow, hash_: str, known: Player | None) -> bool:
-        """Return False if the row has changed since it was read: then it no longer holds our lock."""
-        changes: dict[str, str | int | None] = {"hash": hash_, "has_session": 0, **kept_group(known, row)}
-        if known is not None and known.kept_premium_uuid:
-            changes["premium_uuid"] = known.kept_premium_uuid
-        if not self._players.update(row, changes):
-            return False
-        if known is not None:
-            Player.update(NO_LOCK).where(Player.username_key == row.username).execute()
-        return True
+    unlocked, unrecoverable = 0, []
+    for page in players.pages(PAGE):
+        for row in page:
+            if not row.is_locked:
+                continue
+            known = Player.get_or_none(Player.username_key == row.username)
+            hash_ = locked_hash(row.hash) or (known.kept_hash if known else None)
+            if hash_ is None:
+                unrecoverable.append(row.username)
+                continue
+            changes: dict[str, str | int | None] = {"hash": hash_, "has_session": 0, **kept_group(known, row)}
+            if known is not None and known.kept_premium_uuid:
+                changes["premium_uuid"] = known.kept_premium_uuid
+            if not players.update(row, changes):
+                continue  # it has changed since it was read, and no longer holds our lock
+            unlocked += 1
+            if known is not None:
+                Player.update(NO_LOCK).where(Player.username_key == row.username).execute()
+    return unlocked, unrecoverable

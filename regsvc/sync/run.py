@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import chain
 from typing import TextIO
 
@@ -24,8 +25,8 @@ from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import User
 from regsvc.sync import actions
 from regsvc.sync.accounts_loader import pages_of
-from regsvc.sync.changes.candidates import Candidates, ChangedRows, NewestMarks, count_users
-from regsvc.sync.changes.run_inputs import LastRun, RunInputs, UserTally, fingerprint
+from regsvc.sync.changes.candidates import Candidates, ChangedRows, count_users
+from regsvc.sync.changes.run_inputs import RunInputs, fingerprint
 from regsvc.sync.changes.table_digest import FULL_EVERY, TableChanges, TableDigest
 from regsvc.sync.merge import claim_unverified
 from regsvc.sync.pages import ReconcileResult, Scope
@@ -33,8 +34,8 @@ from regsvc.sync.plan import decide, lock_after_adoption, returns
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
 from regsvc.sync.report import SyncReport
-from regsvc.sync.reporting.run_log import DateReports, RunLog
-from regsvc.sync.run_state import MassChangeGuard, RunState
+from regsvc.sync.reporting.run_log import RunLog
+from regsvc.sync.run_state import RunState, count_held_back, is_mass_change
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ _PAUSE = 0.1
 _QUIET_FOR = 2.0
 """Seconds before a run shows its progress."""
 _MAX_BUCKETS = 8_192
-"""If more than this many of the 65,536 buckets changed, looking at every row is cheaper."""
+"""If more than this many of the 65,536 buckets changed, or of the rows on SQLite, looking at every row is cheaper."""
 
 
 class Sync:
@@ -66,10 +67,9 @@ class Sync:
         self._players = players
         self._reconciler = reconciler
         self._audit = audit
-        self._guard = MassChangeGuard(max_changes)
+        self._max_changes = max_changes
         self._now = now
         self._run_log = RunLog(database, audit)
-        self._date_reports = DateReports(database, audit)
         self._digest = TableDigest(database, players)
         self._candidates = Candidates(database, players)
         self._changed_rows = ChangedRows(database)
@@ -98,7 +98,7 @@ class Sync:
         report.restores_players = self._reconciler.policy.on_player_removed == "restore"
         run = RunState(report, may_go_on, is_full, is_plan, max_names=max_names)
         started = time.monotonic()
-        self._date_reports.add_to(report, is_plan=is_plan, is_full=is_full)
+        self._run_log.report_dates(report, is_plan=is_plan, is_full=is_full)
         try:
             self._players.refresh()
             self._reconcile_all(run, allow_mass_changes)
@@ -115,13 +115,13 @@ class Sync:
 
     def _reconcile_all(self, run: RunState, allow_mass_changes: bool) -> None:
         """Go over all candidates, and store the new digest only if none was left out."""
-        last, inputs = LastRun.find(), self._inputs()
-        is_full = run.is_full or last is None or last.inputs.policy != inputs.policy
-        is_full = is_full or last is None or abs(self._now() - last.compared_at) >= FULL_EVERY
+        last, inputs = RunInputs.find_last(), self._inputs()
+        is_full = run.is_full or last is None or last[0].policy != inputs.policy
+        is_full = is_full or last is None or abs(self._now() - last[1]) >= FULL_EVERY
         is_full = is_full or (self._digest.is_empty() and not self._players.is_empty())  # the first players
         changes = self._digest.compare(is_full=is_full)
         run.report.scanned = changes.total
-        last_inputs = last.inputs if last is not None else None
+        last_inputs = last[0] if last is not None else None
         for may_go_on in self._reconcile_candidates(run, changes, last_inputs, inputs):
             if not may_go_on:
                 run.report.is_complete = False
@@ -131,28 +131,28 @@ class Sync:
 
     def _inputs(self) -> RunInputs:
         reconciler = self._reconciler
-        return RunInputs(fingerprint(reconciler.policy), reconciler.operators, count_users(self._database))
+        return RunInputs(fingerprint(reconciler.policy), reconciler.operators, *count_users(self._database))
 
-    def _store(self, run: RunState, changes: TableChanges, last: LastRun | None, inputs: RunInputs) -> None:
+    def _store(
+        self, run: RunState, changes: TableChanges, last: tuple[RunInputs, datetime] | None, inputs: RunInputs
+    ) -> None:
         names = run.unfinished()
-        unfinished = set(self._players.buckets_of(names).values())
         if names:
-            inputs = replace(inputs, users=UserTally(-1, 0, 0))  # a user deleted in SQL may be among them
-        has_new_inputs = last is None or inputs != last.inputs
-        if not (names or changes.changed or changes.is_full or has_new_inputs):
-            self._digest.store(changes, unfinished, run.report.started_at)
-            return
-        with self._database.atomic():
-            self._changed_rows.mark(names, self._now())
-            self._digest.store(changes, unfinished, run.report.started_at)
-            inputs.save(run.report.started_at if changes.is_full or last is None else last.compared_at)
+            inputs = replace(inputs, user_count=-1)  # a user deleted in SQL may be among them
+        if names or changes.changed or changes.is_full or last is None or inputs != last[0]:
+            with self._database.atomic():
+                self._changed_rows.mark(names, self._now())
+                self._digest.store(changes, names)
+                inputs.save(run.report.started_at if changes.is_full or last is None else last[1])
+        self._digest.keep(changes, names, run.report.started_at)
 
     def _reconcile_candidates(
         self, run: RunState, changes: TableChanges, last_inputs: RunInputs | None, inputs: RunInputs
     ) -> Iterator[bool]:
         """Yield after each page whether the run may go on."""
         marks = self._changed_rows.newest()  # before this run makes any
-        is_every_row = changes.is_full or len(changes.changed) > _MAX_BUCKETS
+        rows = changes.scan.changed if changes.scan is not None else ()
+        is_every_row = changes.is_full or len(changes.changed) + len(rows) > _MAX_BUCKETS
         if is_every_row:
             newest: int = User.select(User.id).order_by(User.id.desc()).limit(1).scalar() or 0
             yield from self._reconcile_all_rows(run, changes.total)
@@ -184,7 +184,7 @@ class Sync:
             self._reconcile_names(run, names)
             yield run.may_go_on()
 
-    def _reconcile_changed_rows(self, run: RunState, newest: NewestMarks) -> Iterator[bool]:
+    def _reconcile_changed_rows(self, run: RunState, newest: Sequence[datetime | None]) -> Iterator[bool]:
         """Reconcile the names that changed on our side, and clear the marks of those in sync."""
         for page in self._changed_rows.pages(newest):
             # what this run wrote stays marked: the next one looks again, since the digest stored now is from before
@@ -292,8 +292,8 @@ class Sync:
         if run.is_plan:
             for key, kind in run.waiting.items():
                 run.plan(key, kind)
-        if not allow_mass_changes and self._guard.is_exceeded(kinds, run.report, is_plan=run.is_plan):
-            run.report.held_back = self._guard.count_held_back(kinds)
+        if not allow_mass_changes and is_mass_change(kinds, self._max_changes, run.report, is_plan=run.is_plan):
+            run.report.held_back = count_held_back(kinds, self._max_changes)
             return True
         if run.is_plan:
             for key, kind in run.waiting.items():

@@ -1,4 +1,4 @@
-"""State of one sync run while it is in progress, and the guard against mass changes."""
+"""State of one sync run while it is in progress, and the limit on mass changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,42 +11,27 @@ from regsvc.sync import actions
 from regsvc.sync.pages import ReconcileResult
 from regsvc.sync.report import HeldBack, PlannedChanges, SyncReport
 
-_COUNTERS: Final[dict[type, str]] = {
-    actions.Adopt: "adopted",
-    actions.Provision: "provisioned",
-    actions.Merge: "updated",
-    actions.TakeEarlierPassword: "updated",
-    actions.Lock: "locked",
-    actions.EndPasswordlessLogin: "locked",
-    actions.RestorePassword: "restored",
-    actions.ReclaimRow: "restored",
-    actions.TakeRow: "restored",
-    actions.RemoveLock: "restored",
-    actions.MarkMissing: "removed",
-    actions.MarkUnverifiedMissing: "removed",
-    actions.Remove: "removed",
+_KINDS: Final[dict[type, tuple[str | None, str]]] = {
+    actions.Adopt: ("adopted", "adopted"),
+    actions.Provision: ("provisioned", "provisioned"),
+    actions.Merge: ("updated", "updated"),
+    actions.TakeEarlierPassword: ("updated", "passwords"),
+    actions.Lock: ("locked", "locked"),
+    actions.EndPasswordlessLogin: ("locked", "locked"),
+    actions.RestorePassword: ("restored", "restored"),
+    actions.ReclaimRow: ("restored", "restored"),
+    actions.TakeRow: ("restored", "restored"),
+    actions.RemoveLock: ("restored", "restored"),
+    actions.MarkMissing: ("removed", "missing"),
+    actions.MarkUnverifiedMissing: ("removed", "missing"),
+    actions.Remove: ("removed", "removed"),
+    actions.MarkDeleted: (None, "removed"),
+    actions.ApplySqlEdit: (None, "edited"),
+    actions.EndBan: (None, "unbanned"),
+    actions.RejectNameConflict: (None, "rejected"),
+    actions.RevertRename: (None, "renamed"),
 }
-_PLANNED: Final[dict[type, str]] = {
-    actions.Adopt: "adopted",
-    actions.Provision: "provisioned",
-    actions.Merge: "updated",
-    actions.TakeEarlierPassword: "passwords",
-    actions.Lock: "locked",
-    actions.EndPasswordlessLogin: "locked",
-    actions.RestorePassword: "restored",
-    actions.ReclaimRow: "restored",
-    actions.TakeRow: "restored",
-    actions.RemoveLock: "restored",
-    actions.MarkMissing: "missing",
-    actions.MarkUnverifiedMissing: "missing",
-    actions.Remove: "removed",
-    actions.MarkDeleted: "removed",
-    actions.ApplySqlEdit: "edited",
-    actions.EndBan: "unbanned",
-    actions.RejectNameConflict: "rejected",
-    actions.RevertRename: "renamed",
-}
-"""Kinds of planned changes, as `words.PLANNED` describes them."""
+"""The counter of the report, and the kind of planned changes, as `words.PLANNED` describes it."""
 
 
 @dataclass
@@ -87,13 +72,15 @@ class RunState:
 
     def count(self, kind: type[actions.SyncAction]) -> None:
         """Count an action of this kind in the report."""
-        counter = _COUNTERS.get(kind)
+        counter, _planned = _KINDS.get(kind, (None, None))
         if counter is not None:
             setattr(self.report, counter, getattr(self.report, counter) + 1)
 
     def plan(self, key: str, kind: type[actions.SyncAction]) -> None:
         """Report a change that a run would make, or that it would hold back."""
-        label = "returning" if issubclass(kind, actions.MarkMissing) and key in self.returning else _PLANNED.get(kind)
+        _counter, label = _KINDS.get(kind, (None, None))
+        if issubclass(kind, actions.MarkMissing) and key in self.returning:
+            label = "returning"
         if label is not None:
             changes = self.report.planned.setdefault(label, PlannedChanges())
             changes.count += 1
@@ -121,35 +108,32 @@ class RunState:
         return self.waiting.keys() | self.failed | self.collided
 
 
-class MassChangeGuard:
-    """Guard that compares the guarded actions of a run with the limit in the config. Blocking."""
+def is_mass_change(
+    kinds: list[type[actions.SyncAction]], limit: ChangeLimit, report: SyncReport, *, is_plan: bool
+) -> bool:
+    """Return whether guarded actions of these kinds, one for each name, are too many at once for `sync.max_changes`.
 
-    def __init__(self, limit: ChangeLimit) -> None:
-        self._limit = limit
+    Actions on rows are compared with the number of known rows, SQL edits with the number of all users. Rows that AuthMe
+    deletes by itself do not count, however many they are, unless the table is empty. Blocking.
+    """
+    counted = len(kinds) - kinds.count(actions.MarkUnverifiedMissing)
+    rows = counted - kinds.count(actions.ApplySqlEdit)
+    enough = limit.min_rows_for(counted)  # no need to count further
+    known = Player.select(Player.username_key).where(Player.presence == PRESENT).limit(enough).count()
+    if report.scanned == 0 and known > 0 and _count_missing(kinds):
+        return True
+    if is_plan:
+        known += report.adopted
+    users = Player.select(Player.username_key).where(Player.user_id.is_null(False)).limit(enough).count()
+    return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(counted, max(known, users))
 
-    def is_exceeded(self, kinds: list[type[actions.SyncAction]], report: SyncReport, *, is_plan: bool) -> bool:
-        """Return whether actions of these kinds, one for each name, are too many at once.
 
-        Actions on rows are compared with the number of known rows, SQL edits with the number of all users. Rows that
-        AuthMe deletes by itself do not count, however many they are, unless the table is empty.
-        """
-        counted = len(kinds) - kinds.count(actions.MarkUnverifiedMissing)
-        rows = counted - kinds.count(actions.ApplySqlEdit)
-        enough = self._limit.min_rows_for(counted)  # no need to count further
-        known = Player.select(Player.username_key).where(Player.presence == PRESENT).limit(enough).count()
-        if report.scanned == 0 and known > 0 and _count_missing(kinds):
-            return True
-        if is_plan:
-            known += report.adopted
-        users = Player.select(Player.username_key).where(Player.user_id.is_null(False)).limit(enough).count()
-        return self._limit.is_exceeded_by(rows, known) or self._limit.is_exceeded_by(counted, max(known, users))
-
-    def count_held_back(self, kinds: list[type[actions.SyncAction]]) -> HeldBack:
-        """Return the report's counts of actions of these kinds."""
-        locked, edited = kinds.count(actions.Lock), kinds.count(actions.ApplySqlEdit)
-        passwords, missing = kinds.count(actions.TakeEarlierPassword), _count_missing(kinds)
-        removed = len(kinds) - locked - edited - passwords
-        return HeldBack(removed, locked, edited, passwords, missing, str(self._limit))
+def count_held_back(kinds: list[type[actions.SyncAction]], limit: ChangeLimit) -> HeldBack:
+    """Return the report's counts of actions of these kinds."""
+    locked, edited = kinds.count(actions.Lock), kinds.count(actions.ApplySqlEdit)
+    passwords, missing = kinds.count(actions.TakeEarlierPassword), _count_missing(kinds)
+    removed = len(kinds) - locked - edited - passwords
+    return HeldBack(removed, locked, edited, passwords, missing, str(limit))
 
 
 def _count_missing(kinds: list[type[actions.SyncAction]]) -> int:

@@ -1,17 +1,20 @@
 """Cases, which steps are applied to, and the services that steps act on."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
-from peewee import Database
+from peewee import Database, Model
 
 from plugin_bridge.authme.players import PlayerRow, Players, RowWrite, WriteResult
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
+from regsvc.database.bulk import insert_rows, update_rows
+from regsvc.database.models import Player, Session, User
 from regsvc.notifications.rcon import RconQueue
 from regsvc.sync.actions import SyncAction
-from regsvc.sync.effects import NOTHING, Effects
+from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, columns_of_user
 from regsvc.sync.records import Account, UserRecord
 from regsvc.users.transitions import Transitions
 
@@ -21,7 +24,7 @@ _WRITTEN: Final = WriteResult(is_written=True)
 
 @dataclass(frozen=True)
 class StepContext:
-    """Everything a step reads and writes.
+    """Everything a step reads and writes. Blocking.
 
     `find_uuid` returns the game's UUID for a Java player of this name, or None if it is unknown. `console` kicks
     players and sends game commands.
@@ -34,6 +37,61 @@ class StepContext:
     now: Clock
     find_uuid: Callable[[str], str | None]
     console: RconQueue
+
+    def write(self, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
+        """Write the effects in the caller's transaction, and return the accounts as they are afterwards.
+
+        It takes one statement for each kind of change.
+        """
+        if not cases:
+            return []
+        moment = self.now()
+        changed = [apply_in_memory(account, effects, moment) for account, effects in cases]
+        new, columns_of_known = [], []
+        for (account, effects), now in zip(cases, changed, strict=True):
+            if not effects.sync_record or now.sync_record is None:
+                continue
+            if account.sync_record is None:
+                new.append(now.sync_record.columns() | {"changed_at": moment})
+                continue
+            columns = {name: getattr(now.sync_record, name) for name in effects.sync_record}
+            for name in ("plugin_since", "earlier_hashes"):
+                if getattr(now.sync_record, name) != getattr(account.sync_record, name):
+                    columns[name] = getattr(now.sync_record, name)
+            if now.sync_record == account.sync_record:
+                columns = {"changed_at": moment}  # the next run looks again: the row may be written back meanwhile
+            columns_of_known.append({"username_key": account.key, **columns})
+        insert_rows(self.database, Player, new)
+        self._update(Player, columns_of_known)
+        users = [(a.user, columns_of_user(a.user, e)) for a, e in cases if a.user is not None]
+        self._update(User, [{"id": user.id, **columns} for user, columns in users if columns])
+        self._end_sessions([a.user.id for a, e in cases if e.ends_sessions and a.user is not None])
+        self._record(cases)
+        return changed
+
+    def _update(self, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
+        by_columns: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
+        for row in rows:
+            by_columns[tuple(row)].append(row)
+        for group in by_columns.values():
+            update_rows(self.database, model, group)
+
+    def _end_sessions(self, user_ids: Sequence[int]) -> None:
+        if user_ids:
+            Session.delete().where(Session.user.in_(user_ids)).execute()
+
+    def _record(self, cases: Sequence[tuple[Account, Effects]]) -> None:
+        """Record the audit entries, and kick the players."""
+        notes = [
+            (action, account.user.username, detail)
+            for account, effects in cases
+            if account.user is not None
+            for action, detail in effects.audit
+        ]
+        self.audit.record_all("sync", notes)
+        kicks = [(a.user.username, a.user.id, e.kick) for a, e in cases if a.user is not None and e.kick is not None]
+        if kicks:
+            self.console.on_row_changes(kicks)
 
 
 @dataclass(slots=True)

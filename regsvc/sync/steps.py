@@ -16,7 +16,6 @@ from plugin_bridge.authme.players import (
     NewPlayer,
     PlayerRow,
     RowDelete,
-    RowInsert,
     RowUpdate,
     RowWrite,
     java_address,
@@ -63,18 +62,16 @@ def _may_insert(context: StepContext, case: Case[actions.Provision]) -> bool:
     return context.console.may_insert(case.user.username, case.user.id, _chosen_regdate(case))
 
 
-def _insert_row(context: StepContext, case: Case[actions.Provision]) -> RowInsert:
+def _insert_row(context: StepContext, case: Case[actions.Provision]) -> NewPlayer:
     user, password = case.user, case.action.password
-    return RowInsert(
-        NewPlayer(
-            realname=user.username,
-            hash=password.hash,
-            salt=password.salt,
-            email=user.owned_email,
-            regdate=_chosen_regdate(case),
-            regip=java_address(user.registration_ip),
-            uuid=context.find_uuid(user.username) if user.platform == "java" else None,
-        )
+    return NewPlayer(
+        realname=user.username,
+        hash=password.hash,
+        salt=password.salt,
+        email=user.owned_email,
+        regdate=_chosen_regdate(case),
+        regip=java_address(user.registration_ip),
+        uuid=context.find_uuid(user.username) if user.platform == "java" else None,
     )
 
 
@@ -83,7 +80,7 @@ def _confirm_insert(case: Case[actions.Provision]) -> Effects:
     changes = {**base_columns(case.row), **NO_LOCK, "conflict": "email" if is_refused else None}
     if not is_refused:
         return Effects({"plugin_state": "synced", **changes})
-    note = AuditNote("sync.conflict", {"field": "email", "kept": "both"})
+    note = ("sync.conflict", {"field": "email", "kept": "both"})
     return Effects({"plugin_state": "conflict", **changes}, audit=(note,))
 
 
@@ -172,7 +169,7 @@ def _lock_effects(account: Account, reason: str | None) -> Effects:
     A player who registered another user's name in the game may be, also where AuthMe has not marked them as online yet.
     """
     known, player = account.sync_record, account.player
-    audit = () if reason in (None, BANNED) else (AuditNote("sync.player_locked", {"reason": reason}),)
+    audit = () if reason in (None, BANNED) else (("sync.player_locked", {"reason": reason}),)
     is_foreign = known is not None and known.kept_origin == UNVERIFIED
     may_be_online = is_foreign or (player is not None and bool(player.is_logged))
     return Effects(audit=audit, kick=_lock_kick(reason) if may_be_online else None)
@@ -240,7 +237,7 @@ def _confirm_taken(case: Case[actions.TakeRow]) -> Effects:
     changes = {**base_columns(case.row), **NO_LOCK, "plugin_state": "synced", "conflict": None, "user_id": case.user.id}
     if not case.user.is_email_verified:
         changes["base_email"] = None  # so that the row's address, too, is taken over
-    note = AuditNote("user.password_changed", {"where": "in the game"})
+    note = ("user.password_changed", {"where": "in the game"})
     return Effects(changes, NO_PASSWORD, ends_sessions=True, audit=(note,))
 
 
@@ -265,15 +262,15 @@ def _confirm_merge(case: Case[actions.Merge], email: Any, given_up: Collection[s
         conflicts.append(actions.Conflict("email", "both"))
     if action.takes_password:
         user |= NO_PASSWORD
-        audit.append(AuditNote("user.password_changed", {"where": "in the game"}))
+        audit.append(("user.password_changed", {"where": "in the game"}))
     if action.takes_realname is not None:
         user["username"] = action.takes_realname
     if email is not None:
         user |= {"email": email.display, "email_key": email.key, "is_email_verified": False}
-        audit.append(AuditNote("user.email_changed", {"where": "in the game"}))
+        audit.append(("user.email_changed", {"where": "in the game"}))
     elif action.takes_email is not None and not is_handed_over:
         conflicts.append(actions.Conflict("email", "both"))
-    audit += [AuditNote("sync.conflict", {"field": one.field, "kept": one.kept}) for one in conflicts]
+    audit += [("sync.conflict", {"field": one.field, "kept": one.kept}) for one in conflicts]
     standing: set[str] = {conflict.field for conflict in conflicts if conflict.kept == "both"}
     if known is not None and known.conflict:
         standing |= set(known.conflict.split(","))
@@ -293,7 +290,7 @@ def _confirm_missing(case: Case[actions.MarkMissing]) -> Effects:
     changes: dict[str, Any] = {"presence": GONE, "plugin_state": "absent", **NO_LOCK}
     if known is None or known.intent not in (PROVISION, PASSWORD):
         changes |= NO_INTENT  # else the row was requested again before we noticed that it was gone
-    return Effects(changes, audit=(AuditNote("sync.player_removed"),))
+    return Effects(changes, audit=(("sync.player_removed", None),))
 
 
 def _confirm_state(case: Case[actions.UpdateState]) -> Effects:

@@ -13,7 +13,7 @@ from typing import Any
 import peewee
 import pytest
 
-from plugin_bridge.hashers import HASHERS
+from plugin_bridge.hashers import Hasher
 from regsvc.core.errors import BadCredentials
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.services import CALLER, MakeServices, ServiceHarness
@@ -50,9 +50,8 @@ def services(make_services: MakeServices) -> ServiceHarness:
 def counted() -> Iterator[Work]:
     """Count what happens inside, on every thread; but for what a thread's new connection to SQLite asks first."""
     work = Work()
-    hasher = type(HASHERS["SHA256"])
     execute_sql: Any = peewee.Database.execute_sql
-    matches = hasher._matches
+    verify = Hasher.verify
 
     def execute(database: peewee.Database, sql: str, *args: Any, **kwargs: Any) -> Any:
         if not sql.startswith("PRAGMA"):
@@ -61,11 +60,11 @@ def counted() -> Iterator[Work]:
 
     def match(*args: Any) -> bool:
         work.hashes += 1
-        return matches(*args)
+        return verify(*args)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(peewee.Database, "execute_sql", execute)
-        patched.setattr(hasher, "_matches", match)
+        patched.setattr(Hasher, "verify", match)
         yield work
 
 

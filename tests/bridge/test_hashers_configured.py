@@ -10,7 +10,7 @@ from plugin_bridge.hashers import (
     UnusableAlgorithm,
     make_password_hasher,
 )
-from plugin_bridge.hashers.bcrypts import Bcrypt
+from plugin_bridge.hashers.bcrypts import bcrypt_hasher
 from tests.bridge.hash_formulas import FORMULAS
 from tests.bridge.known_hashes import NAME, of
 
@@ -33,7 +33,7 @@ class TestPasswordHasher:
         assert hasher.rehash(PASSWORD, verdict, NAME) is None
 
     def test_another_cost_is_no_reason_to_rehash(self) -> None:
-        verdict = PasswordHasher(Bcrypt(cost=5)).verify(" two  spaces ", of("BCRYPT")[1].stored, NAME)
+        verdict = PasswordHasher(bcrypt_hasher("BCRYPT", 5)).verify(" two  spaces ", of("BCRYPT")[1].stored, NAME)
         assert verdict
         assert not verdict.needs_rehash
 

@@ -11,9 +11,7 @@ import pytest
 from plugin_bridge.server.rcon import (
     MAX_COMMAND_BYTES,
     RconAddress,
-    RconPasswordWrong,
-    RconProtocolError,
-    RconUnreachable,
+    RconError,
     open_rcon,
 )
 from tests.support.peers.rcon_server import HOST, PASSWORD, RconServer, packed, rcon_server
@@ -86,7 +84,7 @@ def test_answers_may_come_byte_by_byte(server: RconServer) -> None:
 
 
 def test_a_wrong_password_is_told_without_repeating_it(server: RconServer) -> None:
-    with pytest.raises(RconPasswordWrong) as refused:
+    with pytest.raises(RconError, match="password") as refused:
         ask(server, "list", password="wrong-secret")
     assert "wrong-secret" not in str(refused.value)
     assert "wrong-secret" not in repr(address_of(server, "wrong-secret"))
@@ -101,7 +99,7 @@ def test_a_server_may_answer_a_login_twice(server: RconServer) -> None:
 
 def test_nobody_listens(server: RconServer) -> None:
     server.stop()
-    with pytest.raises(RconUnreachable, match="cannot be reached"):
+    with pytest.raises(RconError, match="cannot be reached"):
         ask(server, "list")
 
 
@@ -110,14 +108,14 @@ def test_a_name_that_no_resolver_knows() -> None:
         async with open_rcon(RconAddress("no-such-host.invalid", 25575, PASSWORD)):
             pass
 
-    with pytest.raises(RconUnreachable):
+    with pytest.raises(RconError, match="cannot be reached"):
         asyncio.run(talk())
 
 
 def test_a_server_that_says_nothing_is_left_in_time(server: RconServer) -> None:
     server.is_slow = True
     began = time.monotonic()
-    with pytest.raises(RconUnreachable, match="in time"):
+    with pytest.raises(RconError, match="in time"):
         ask(server, "list", timeout=0.3)
     assert time.monotonic() - began < 30
 
@@ -125,7 +123,7 @@ def test_a_server_that_says_nothing_is_left_in_time(server: RconServer) -> None:
 def test_a_server_that_dribbles_is_left_in_time(server: RconServer) -> None:
     """Each byte arrives in time; the whole does not."""
     server.raw = packed(2, 0, "half")[:-1]
-    with pytest.raises(RconUnreachable, match="in time"):
+    with pytest.raises(RconError, match="in time"):
         ask(server, "list", timeout=0.3)
 
 
@@ -142,22 +140,22 @@ GARBAGE = {
 @pytest.mark.parametrize("what", GARBAGE)
 def test_what_is_no_console_is_left_at_once(server: RconServer, what: str) -> None:
     server.raw = GARBAGE[what]
-    with pytest.raises(RconProtocolError):
+    with pytest.raises(RconError, match="the peer"):
         ask(server, "list")
     server.login_raw = GARBAGE[what]
-    with pytest.raises(RconProtocolError):
+    with pytest.raises(RconError, match="the peer"):
         ask(server)
 
 
 def test_an_answer_without_end_is_left(server: RconServer) -> None:
     server.answers["help"] = "a" * 300_000
-    with pytest.raises(RconProtocolError, match="too long"):
+    with pytest.raises(RconError, match="too long"):
         ask(server, "help")
 
 
 def test_a_connection_that_closes_is_told(server: RconServer) -> None:
     server.before = lambda command: server.hang_up()
-    with pytest.raises(RconUnreachable, match="closed before the answer"):
+    with pytest.raises(RconError, match="closed before the answer"):
         ask(server, "list")
 
 

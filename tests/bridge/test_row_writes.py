@@ -15,7 +15,6 @@ from plugin_bridge.authme.players import (
     PlayerRow,
     PlayersUnavailable,
     RowDelete,
-    RowInsert,
     RowUpdate,
     RowWrite,
     WriteResult,
@@ -39,7 +38,7 @@ on_sqlite = pytest.mark.parametrize("database_kind", ["sqlite"])
 def add_players(table: AuthMeTable, players: AuthMePlayers, count: int) -> list[PlayerRow]:
     """Add players to the game: player000, player001, …"""
     new = [replace(ALICE, realname=f"Player{n:03}", email=f"p{n}@example.org", regdate=n + 1) for n in range(count)]
-    assert write(players, [RowInsert(player) for player in new]) == [DONE] * count
+    assert write(players, list(new)) == [DONE] * count
     rows = players.find_many([player.username for player in new])
     return [rows[player.username] for player in new]
 
@@ -93,8 +92,8 @@ def test_each_write_of_a_page_has_the_result_it_would_have_alone(
             RowDelete(rows[3]),
             RowDelete(rows[4]),
             RowUpdate(rows[5], {"hash": HASH}),  # changes nothing
-            RowInsert(bob),
-            RowInsert(replace(ALICE, realname="Player006")),
+            bob,
+            replace(ALICE, realname="Player006"),
             RowUpdate(rows[7], {"hash": "new"}),
             RowUpdate(rows[8], {"hash": "newer", "realname": "Eight"}),
             locked(rows[9]),
@@ -125,7 +124,7 @@ def test_writes_of_one_name_happen_in_their_order(players: AuthMePlayers) -> Non
         RowUpdate(row, {"hash": "new"}),
         RowDelete(row),
         RowDelete(replace(row, hash="new")),
-        RowInsert(replace(ALICE, hash="newer")),
+        replace(ALICE, hash="newer"),
     ]
     assert write(players, writes) == [DONE, LOST, DONE, DONE]
     assert seen(players).hash == "newer"
@@ -158,7 +157,7 @@ def test_a_column_that_the_table_lacks_is_left_out_but_no_salt_is_lost(players: 
         [
             RowUpdate(alice, {"hash": "new", "uuid": "069a79f4-44e9-4726-a5be-fca90e38aaf5"}),
             RowUpdate(bob, {"hash": "new", "salt": "the-salt"}),
-            RowInsert(replace(ALICE, realname="Carol", salt="the-salt")),
+            replace(ALICE, realname="Carol", salt="the-salt"),
         ],
     )
     assert results[0] == DONE
@@ -180,7 +179,7 @@ def test_without_authme_nothing_is_written() -> None:
     nobody, row = NoPlayers(), PlayerRow("alice", "Alice", "x")
     assert nobody.write_many([RowUpdate(row, {"hash": "y"}), RowDelete(row)]) == [LOST, LOST]
     with pytest.raises(PlayersUnavailable):
-        nobody.write_many([RowInsert(ALICE)])
+        nobody.write_many([ALICE])
 
 
 # --- MariaDB: charsets, collations and engines ---
@@ -199,9 +198,9 @@ def test_one_row_that_a_page_cannot_write_keeps_no_other_from_it(
     writes[5] = RowUpdate(rows[5], {"email": "long@example.org" * 20, "realname": "Five"})
     writes[6] = RowUpdate(rows[6], {"realname": None})
     writes += [
-        RowInsert(replace(ALICE, realname="Zoe", email="ж@example.org")),
-        RowInsert(replace(ALICE, realname="Zack", email="zack@example.org")),
-        RowInsert(replace(ALICE, realname="Zebra", hash="x" * 300)),
+        replace(ALICE, realname="Zoe", email="ж@example.org"),
+        replace(ALICE, realname="Zack", email="zack@example.org"),
+        replace(ALICE, realname="Zebra", hash="x" * 300),
     ]
     results = write(players, writes)
     has_emoji, has_cyrillic = charset == "utf8mb4", charset != "latin1"
@@ -249,7 +248,7 @@ def test_names_that_the_collation_equates_are_different_rows(
     writes: list[RowWrite] = [RowUpdate(twin, {"hash": "new"}), RowUpdate(bob, {"hash": "new"})]
     assert write(players, writes) == [LOST, DONE]
     if is_unique:
-        inserted = write(players, [RowInsert(replace(ALICE, realname=name)) for name in ("Alice", "Carol", "Cárol")])
+        inserted = write(players, [replace(ALICE, realname=name) for name in ("Alice", "Carol", "Cárol")])
         assert inserted == [LOST, DONE, LOST]
     assert seen(players, "álice").hash == HASH
 
@@ -286,7 +285,7 @@ def test_an_email_that_the_server_changed_silently_is_told(
         ]
         assert write(players, writes) == expected
     assert write(players, [RowUpdate(seen(players), {"email": "ж@example.org"})]) == [WITHOUT_EMAIL]
-    assert write(players, [RowInsert(replace(ALICE, realname="Dave", email="ж@example.org"))]) == [WITHOUT_EMAIL]
+    assert write(players, [replace(ALICE, realname="Dave", email="ж@example.org")]) == [WITHOUT_EMAIL]
 
 
 @on_mariadb
@@ -345,7 +344,7 @@ def handler_reads(players: AuthMePlayers) -> dict[str, int]:
 @on_mariadb
 def test_one_write_is_one_statement(players: AuthMePlayers, monkeypatch: pytest.MonkeyPatch) -> None:
     with recorded_sql(players, monkeypatch) as statements:
-        assert players.write_many([RowInsert(ALICE)]) == [DONE]
+        assert players.write_many([ALICE]) == [DONE]
     assert ["INSERT" in statements[-2], statements[-1].split()[0]] == [True, "SELECT"]  # which tells whose row it is
     row = seen(players)
     for changes in (locked(row), RowUpdate(replace(row, hash=lock_text(HASH)), {"email": "new@example.org"})):
@@ -392,7 +391,7 @@ def test_a_name_in_another_case_keeps_a_page_of_new_ones_out(
     players: AuthMePlayers, authme_table: AuthMeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert_player(authme_table, username="Alice", realname="Alice", password="x")
-    new: list[RowWrite] = [RowInsert(replace(ALICE, realname=name)) for name in ("Alice", "Bob", "bob")]
+    new: list[RowWrite] = [replace(ALICE, realname=name) for name in ("Alice", "Bob", "bob")]
     assert players.write_many(new) == [LOST, DONE, LOST]
     # AuthMe adds a player after the look at the names and before the transaction
     find_taken = sqlite_writes.SqliteWriter._find_taken
@@ -403,7 +402,7 @@ def test_a_name_in_another_case_keeps_a_page_of_new_ones_out(
         return found
 
     monkeypatch.setattr(sqlite_writes.SqliteWriter, "_find_taken", find_then_register)
-    new = [RowInsert(replace(ALICE, realname=name)) for name in ("Carol", "Dave")]
+    new = [replace(ALICE, realname=name) for name in ("Carol", "Dave")]
     assert players.write_many(new) == [DONE, LOST]
 
 

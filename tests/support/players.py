@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from plugin_bridge.authme.players import NewPlayer, PlayerRow, Players, RowDelete, RowInsert, RowWrite
+from plugin_bridge.authme.players import NewPlayer, PlayerRow, Players, RowDelete, RowWrite
 from plugin_bridge.authme.table import AuthMePlayers
 from tests.support.authme.authme_tables import AuthMeTable, TableShape
 
@@ -20,7 +20,7 @@ every_shape = pytest.mark.parametrize("authme_shape", list(TableShape), ids=lamb
 
 def add_row(players: Players, new: NewPlayer) -> bool:
     """Insert the row. Returns False if the name has one; raises the refusal of a value."""
-    return _write(players, RowInsert(new))
+    return _write(players, new)
 
 
 def delete_row(players: Players, row: PlayerRow) -> bool:

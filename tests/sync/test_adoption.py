@@ -11,6 +11,7 @@ from regsvc.accounts.access import Principal
 from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
+from regsvc.sync.reconciler import unlock_all
 from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
@@ -266,7 +267,7 @@ def test_sqlite_lets_a_column_hold_anything(make_services: MakeServices, authme_
     for name in ("alice", "bob"):
         assert services.decide("ban", name).warnings == ()
         assert services.is_locked(name)
-    assert services.app.unlock_all.run() == (2, [])
+    assert unlock_all(services.app.context.location.players) == (2, [])
     assert services.row("bob")["password"] == "y"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from regsvc.database.models import DigestBucket, User
-from regsvc.sync.changes.candidates import SharedRows
+from regsvc.sync.changes.candidates import Candidates
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, insert_player
 from tests.support.manual_clock import ManualClock
@@ -121,7 +121,7 @@ def test_no_statement_grows_with_what_it_asks_for(
 
     monkeypatch.setattr(type(database), "execute_sql", executing)
     assert len(players.buckets_of([f"player{number:04}" for number in range(5_000)])) == MANY
-    assert len(SharedRows(database, table).changed_in_buckets(range(5_000))) < MANY
+    assert len(Candidates(database, players).changed_in_buckets(table, range(5_000))) < MANY
     assert max(sizes) <= 500
 
 

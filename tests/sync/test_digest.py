@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from plugin_bridge.authme.table_checksums import bucket_of
+from plugin_bridge.authme import sqlite_checksums
+from plugin_bridge.authme.table_checksums import SharedTable
 from regsvc.database.models import Player, SyncState, User
-from regsvc.sync.changes.candidates import SharedRows
+from regsvc.sync.changes.candidates import Candidates
 from regsvc.sync.reconciler import Reconciler
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, insert_player
@@ -54,7 +55,7 @@ def test_a_file_that_nobody_wrote_into_is_not_read(
 ) -> None:
     players = adopted_players.app.context.location.players
     with monkeypatch.context() as patched:
-        patched.setattr(players, "changed_buckets", None)
+        patched.setattr(players, "scan", None)
         assert adopted_players.sync().scanned == MANY
     change(adopted_players, "player0001", "email", "new@example.org")
     assert adopted_players.sync().updated == 1
@@ -79,16 +80,55 @@ def failing(*_given: object) -> None:
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_of_a_file_with_the_same_players_nothing_is_taken_apart(
+def test_of_a_file_only_pages_that_changed_are_taken_apart(
     adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("plugin_bridge.authme.sqlite_checksums._buckets", None)
-        for moment in (1, 2):
-            change(adopted_players, "player0001", "lastlogin", moment)
-            assert adopted_players.sync().counts() == {"scanned": MANY}
+    monkeypatch.setattr(sqlite_checksums, "_PAGE", 10)
+    adopted_players.restart()
+    reconcile(adopted_players)
+    hashed = list[str]()
+
+    def hashing(name: str) -> int:
+        hashed.append(name)
+        return hash(name)
+
+    monkeypatch.setattr(sqlite_checksums, "name_hash", hashing)
+    for moment in (1, 2):
+        change(adopted_players, "player0001", "lastlogin", moment)
+        assert adopted_players.sync().counts() == {"scanned": MANY}
+    assert hashed == []
     change(adopted_players, "player0001", "email", "new@example.org")
-    assert adopted_players.sync().updated == 1
+    with watched(adopted_players) as names:
+        assert adopted_players.sync().updated == 1
+    assert names == {"player0001"}
+    assert 0 < len(set(hashed)) <= 10
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_rows_that_come_go_and_move_are_told_from_those_that_stay(
+    adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_checksums, "_PAGE", 7)
+    adopted_players.restart()
+    reconcile(adopted_players)
+    table = adopted_players.table
+    change(adopted_players, "player0111", "rowid", 1_000_000)
+    change(adopted_players, "player0222", "rowid", -5)
+    with watched(adopted_players) as names:
+        assert adopted_players.sync().counts() == {"scanned": MANY}
+    assert names == set()
+    adopted_players.authme.unregister_from_console("Player0001")
+    table.database.execute(f"UPDATE {table.name} SET rowid = 2 WHERE username = 'player0150'")
+    insert_player(table, username="dave", realname="Dave", password="x", regdate=REGISTERED_LONG_AGO)
+    with watched(adopted_players) as names:
+        report = adopted_players.sync()
+    assert (report.removed, report.adopted, report.updated) == (1, 1, 0)
+    assert names == {"dave"}, "the other one has no row to look at"
+    adopted_players.sync()
+    table.database.execute("VACUUM")
+    with watched(adopted_players) as names:
+        assert not adopted_players.sync().has_effects
+    assert names == set()
 
 
 # --- changes in the game ---
@@ -110,14 +150,14 @@ def test_lost_rows_are_not_searched_while_every_row_is_accounted_for(
     adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
-    lost_rows = SharedRows.lost_rows
+    lost_rows = Candidates.lost_rows
 
-    def asking(rows: SharedRows) -> Iterator[list[str]]:
+    def asking(candidates: Candidates, table: SharedTable) -> Iterator[list[str]]:
         nonlocal asked
         asked += 1
-        return lost_rows(rows)
+        return lost_rows(candidates, table)
 
-    monkeypatch.setattr(SharedRows, "lost_rows", asking)
+    monkeypatch.setattr(Candidates, "lost_rows", asking)
     adopted_players.authme.set_password("Player0007", "changed-in-game")
     assert adopted_players.sync().updated == 1
     insert_player(
@@ -132,9 +172,6 @@ def test_lost_rows_are_not_searched_while_every_row_is_accounted_for(
 
 def test_a_row_lost_while_another_comes_into_its_bucket_is_found(adopted_players: ServiceHarness) -> None:
     newcomer = "newcomer"
-    if adopted_players.table.database.kind == "sqlite":
-        mates = (f"mate{number}" for number in range(1_000_000))
-        newcomer = next(name for name in mates if bucket_of(name) == bucket_of("player0007"))
     adopted_players.authme.unregister_from_console("Player0007")
     insert_player(
         adopted_players.table, username=newcomer, realname=newcomer, password="x", regdate=REGISTERED_LONG_AGO

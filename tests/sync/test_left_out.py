@@ -19,10 +19,11 @@ from peewee import IntegrityError
 from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersUnavailable, RowWrite, WriteResult, lock_text
 from regsvc.core.errors import Refusal
 from regsvc.database.models import Player, User
-from regsvc.sync.effects import Effects, EffectWriter
-from regsvc.sync.pages import Pages, ReconcileResult
+from regsvc.sync.effects import Effects
+from regsvc.sync.pages import Page, ReconcileResult
 from regsvc.sync.plan import decide
 from regsvc.sync.records import Account
+from regsvc.sync.step_context import StepContext
 from tests.support.authme.authme_tables import insert_player
 from tests.support.services import MakeServices, ServiceHarness
 
@@ -85,23 +86,23 @@ def looked_at(services: ServiceHarness) -> Iterator[set[str]]:
 @contextmanager
 def compared_with_the_database(services: ServiceHarness) -> Iterator[None]:
     """Compare every account that a page returns with the rows in the database."""
-    reconcile, load = Pages.reconcile, services.app.reconciler.load
+    reconcile, load = Page.reconcile, services.app.reconciler.load
 
-    def reconciling(pages: Pages, *given: Any) -> dict[str, ReconcileResult]:
-        results = reconcile(pages, *given)
+    def reconciling(page: Page, accounts: Sequence[Account]) -> dict[str, ReconcileResult]:
+        results = reconcile(page, accounts)
         for key, result in results.items():
             if result.account is not None and result.account.is_player_known and result.refused is None:
                 assert result.account == replace(load(key), now=result.account.now)
         return results
 
-    with mock.patch.object(Pages, "reconcile", reconciling):
+    with mock.patch.object(Page, "reconcile", reconciling):
         yield
 
 
 @contextmanager
 def faulty(services: ServiceHarness, fault: str, name: str, number: int) -> Iterator[Callable[[], bool]]:
     """Disturb the run. Yields its `may_go_on`."""
-    players, write, left = services.app.context.location.players, EffectWriter.write, iter(range(number, -1_000, -1))
+    players, write, left = services.app.context.location.players, StepContext.write, iter(range(number, -1_000, -1))
     write_many, find_many = players.write_many, players.find_many
 
     def refusing(writes: Sequence[RowWrite]) -> list[WriteResult]:
@@ -110,10 +111,10 @@ def faulty(services: ServiceHarness, fault: str, name: str, number: int) -> Iter
         refused = WriteResult(is_written=False, refused=PlayerRefused("no"))
         return [refused if name_of(one) == name else next(results) for one in writes]
 
-    def failing(writer: EffectWriter, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
+    def failing(context: StepContext, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
         if any(account.key == name for account, _effects in cases):
             raise IntegrityError
-        return write(writer, cases)
+        return write(context, cases)
 
     def going_away(keys: Collection[str]) -> dict[str, PlayerRow]:
         if next(left) <= 0:
@@ -124,14 +125,14 @@ def faulty(services: ServiceHarness, fault: str, name: str, number: int) -> Iter
         if fault == "refused":
             stack.enter_context(mock.patch.object(players, "write_many", refusing))
         elif fault == "failing":
-            stack.enter_context(mock.patch.object(EffectWriter, "write", failing))
+            stack.enter_context(mock.patch.object(StepContext, "write", failing))
         elif fault == "away":
             stack.enter_context(mock.patch.object(players, "find_many", going_away))
         yield lambda: fault != "stopped" or next(left) > 0
 
 
 def name_of(write: Any) -> str:
-    return str(write.new.username if hasattr(write, "new") else write.seen.username)
+    return str(write.seen.username if hasattr(write, "seen") else write.username)
 
 
 def edit(services: ServiceHarness, name: str, what: tuple[str, str] | str, choice: int) -> None:

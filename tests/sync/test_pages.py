@@ -16,9 +16,10 @@ from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Player, Re
 from regsvc.sync import plan
 from regsvc.sync.accounts_loader import AccountsLoader
 from regsvc.sync.actions import SyncAction
-from regsvc.sync.effects import Effects, EffectWriter
-from regsvc.sync.pages import Pages, ReconcileResult, Scope
+from regsvc.sync.effects import Effects
+from regsvc.sync.pages import Page, ReconcileResult
 from regsvc.sync.records import Account, Policy
+from regsvc.sync.step_context import StepContext
 from regsvc.users.transitions import Transitions
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import find_player, insert_player
@@ -133,7 +134,7 @@ def test_a_page_has_the_effects_of_its_accounts_one_by_one(
     before = newest_entry()
     change_group(services, "elm")
     together = read_group(services, "elm", before)
-    monkeypatch.setattr(Pages, "reconcile", one_by_one(Pages.reconcile))
+    monkeypatch.setattr(Page, "reconcile", one_by_one(Page.reconcile))
     before = newest_entry()
     change_group(services, "oak")
     assert together == read_group(services, "oak", before)
@@ -148,13 +149,10 @@ def test_a_page_has_the_effects_of_its_accounts_one_by_one(
 
 
 def one_by_one(reconcile: Callable[..., dict[str, ReconcileResult]]) -> Callable[..., dict[str, ReconcileResult]]:
-    def reconciling(
-        pages: Pages, accounts: Sequence[Account], policy: Policy, scope: Scope
-    ) -> dict[str, ReconcileResult]:
-        results: dict[str, ReconcileResult] = {}
+    def reconciling(page: Page, accounts: Sequence[Account]) -> dict[str, ReconcileResult]:
         for account in accounts:
-            results |= reconcile(pages, [account], policy, scope)
-        return results
+            reconcile(page, [account])
+        return page.results
 
     return reconciling
 
@@ -288,7 +286,7 @@ def test_what_fails_for_one_name_is_reported_for_that_name_alone(
     adopt_group(services, "elm", 50)
     change_rows(services, "password = '$SHA$y$new'", names("elm", *range(50)))
     with monkeypatch.context() as patched:
-        patched.setattr(EffectWriter, "write", failing_for("elm023", EffectWriter.write, error("approved")))
+        patched.setattr(StepContext, "write", failing_for("elm023", StepContext.write, error("approved")))
         report = services.sync()
     assert report.errors == [{"username": "elm023", "error": error.__name__}]
     assert len(services.audits("user.password_changed")) == 49
@@ -297,10 +295,10 @@ def test_what_fails_for_one_name_is_reported_for_that_name_alone(
 
 
 def failing_for(key: str, write: Callable[..., list[Account]], error: Exception) -> Callable[..., list[Account]]:
-    def writing(writer: EffectWriter, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
+    def writing(context: StepContext, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
         if key in {account.key for account, _effects in cases}:
             raise error
-        return write(writer, cases)
+        return write(context, cases)
 
     return writing
 
@@ -313,7 +311,7 @@ def test_a_row_that_another_transaction_holds_delays_no_other(
     monkeypatch.setattr("regsvc.sync.run._TRIES", 1)
     adopt_group(services, "elm", 30)
     change_users(services, "status = 'banned'", names("elm", *range(30)))
-    waits = count_calls(monkeypatch, Pages, "reconcile", is_counted=lambda accounts, *_: "elm011" in keys_of(accounts))
+    waits = count_calls(monkeypatch, Page, "reconcile", is_counted=lambda accounts, *_: "elm011" in keys_of(accounts))
     schema = services.ours
     assert isinstance(schema, MariaDBSchema)
     with closing(schema.database.connect()) as shell:

@@ -10,6 +10,7 @@ from regsvc.accounts.access import PLAYER_PENDING
 from regsvc.core import errors
 from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
+from regsvc.sync.reconciler import unlock_all
 from tests.support.authme.authme_tables import dump_table, find_player, insert_player
 from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, Away, ServiceHarness
@@ -457,6 +458,6 @@ def test_unlock_all_unlocks_everything_we_locked(services: ServiceHarness) -> No
     services.decide("ban", "Dave")
     services.sync()
     assert [services.is_locked(name) for name in ("alice", "carol", "dave", "eve")] == [True] * 4
-    assert services.app.unlock_all.run() == (3, ["eve"])
+    assert unlock_all(services.app.context.location.players) == (3, ["eve"])
     assert dump_table(services.table) == before
     assert services.player("Dave").kept_hash is None

@@ -76,7 +76,7 @@ class UserWriter:
         self._reconciler.record_registrations(ids)
         playing = [user.key for user in users if user.row.status == APPROVED and user.stored is not None]
         accounts = self._reconciler.accounts.lock(playing) if playing else []
-        self._reconciler.record_each([(account, self._reconciler.request_row(account)) for account in accounts])
+        self._reconciler.record([(account, self._reconciler.request_row(account)) for account in accounts])
         self._record(users, by)
         self._attach({user.key: User(id=ids[user.key], username=user.row.username) for user in users}, users, by)
 

@@ -8,83 +8,17 @@ from typing import Any, Final, NamedTuple
 from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
 
 from plugin_bridge.authme.players import Players
-from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, SharedTable, bucket_of
+from plugin_bridge.authme.sqlite_checksums import name_hash
+from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, SharedTable
 from regsvc.database.bulk import select_rows
 from regsvc.database.dates import is_readable
 from regsvc.database.models import BANNED, PRESENT, Player, User
 from regsvc.sync.accounts_loader import PAGE, pages_of, rows_in_order
-from regsvc.sync.changes.run_inputs import RunInputs, UserTally
+from regsvc.sync.changes.run_inputs import RunInputs
 from regsvc.sync.changes.table_digest import TableChanges
 
 _BATCH: Final = 10_000
 """Names selected by one statement."""
-
-
-class SharedRows:
-    """Selection of names by comparing AuthMe's rows with our sync records. Blocking."""
-
-    def __init__(self, database: Database, table: SharedTable) -> None:
-        self._database = database
-        self._table = table
-
-    def changed_in_buckets(self, buckets: Collection[int], since: datetime | None = None) -> list[str]:
-        """Return the names in the buckets whose row is not as last synced, and those whose state changed since."""
-        name = self._table.text("username")
-        is_older = "" if since is None else " AND p.plugin_since < %s"
-        values = () if since is None else (Player.plugin_since.db_value(since),)
-        found: list[str] = []
-        for rows, condition in self._table.rows_of_buckets(buckets):
-            sql = (
-                f"SELECT {name} FROM {rows} "  # noqa: S608
-                f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
-                f"WHERE {condition} AND NOT COALESCE({self._is_as_synced}{is_older}, 0)"
-            )
-            found += [row[0] for row in self._execute(sql, values)]
-        return found
-
-    def lost_rows(self) -> Iterator[list[str]]:
-        """Yield the names of players without a row that had one when last synced, or one that was reported."""
-        is_reported = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
-        yield from self._without_row("regsvc_player", f"(o.presence = '{PRESENT}' OR {is_reported})")
-
-    def users_without_row(self, newest_id: int) -> Iterator[list[str]]:
-        """Yield the names of users up to this id that have no row."""
-        yield from self._without_row("regsvc_user", f"o.id <= {newest_id:d}")
-
-    def _without_row(self, ours: str, condition: str) -> Iterator[list[str]]:
-        """Look up every name in this table of ours by AuthMe's index of names, `_BATCH` at a time to bound memory."""
-        username, text, after = self._table.raw("username"), self._table.text("username"), ""
-        sql = (
-            f"SELECT o.username_key FROM {ours} o LEFT JOIN {self._table.by_name} "  # noqa: S608
-            f"ON {username} = {self._table.as_username('o.username_key')} "
-            f"AND {text} COLLATE utf8mb4_bin = o.username_key WHERE o.username_key > %s AND {condition} "
-            f"AND {username} IS NULL ORDER BY o.username_key LIMIT {_BATCH}"
-        )
-        while True:
-            names = [row[0] for row in self._execute(sql, (after,))]
-            if names:
-                yield names
-            if len(names) < _BATCH:
-                return
-            after = names[-1]
-
-    @property
-    def _is_as_synced(self) -> str:
-        """SQL on the rows `a` and `p` of one name: AuthMe's row is byte for byte the last synced one, and may be open.
-
-        The last synced row is also what a restored backup brings back in place of one that we have locked since.
-        """
-        same = " AND ".join(
-            f"p.base_{name} <=> {self._table.raw_or_null(name)}"
-            if name == "regdate"
-            else f"CAST(p.base_{name} AS BINARY) <=> CAST({self._table.text(name)} AS BINARY)"
-            for name in COMPARED_FIELDS
-        )
-        is_open = "p.locked_at IS NULL AND p.plugin_state IN ('synced', 'conflict')"
-        return f"(p.user_id IS NOT NULL AND p.presence = '{PRESENT}' AND {is_open} AND {same})"
-
-    def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        return list(self._database.execute_sql(sql, values).fetchall())
 
 
 _NAMES: Final = 2_000
@@ -103,29 +37,24 @@ class Candidates:
         self._has_ban_end = is_readable(database, User.ban_expires_at.column_name)
 
     def in_changed_buckets(self, changes: TableChanges) -> Pages:
-        """Yield the names in changed buckets whose row changed, and of users whose row may have gone."""
-        if not changes.changed:
-            return
-        table = self._players.shared_table()
+        """Yield the names of changed rows, or of those in changed buckets, and of users whose row may have gone."""
+        if changes.scan is not None:
+            yield from pages_of(changes.scan.changed)
+            if changes.scan.gone:
+                yield from self._without_player(self._users_hashed(changes.scan.gone))
+        table = self._players.shared_table() if changes.changed else None
         if table is None:
-            found: Pages = self._players.names_in(changes.changed)
-        else:
-            found = iter([SharedRows(self._database, table).changed_in_buckets(changes.changed, changes.since)])
-        new_rows: Counter[int] = Counter()
-        for names in found:
-            new_rows.update(self._players.buckets_of(self._new_names(names, changes.since)).values())
-            yield from pages_of(names)
+            return
+        names = self.changed_in_buckets(table, changes.changed, changes.since)
+        new_rows = Counter(self._players.buckets_of(self._new_names(names, changes.since)).values())
+        yield from pages_of(names)
         before = changes.row_counts_before
-        buckets_missing_rows = {
-            n
+        if any(
+            changes.since is None or n not in before or before[n] + new_rows[n] != now.row_count
             for n, now in changes.changed.items()
-            if changes.since is None or n not in before or before[n] + new_rows[n] != now.row_count
-        }
-        if buckets_missing_rows and table is not None:
-            for names in SharedRows(self._database, table).lost_rows():
-                yield from pages_of(names)
-        elif buckets_missing_rows:
-            yield from self._without_player(self._users_in(buckets_missing_rows))
+        ):
+            for lost in self.lost_rows(table):
+                yield from pages_of(lost)
 
     def of_users_without_player(self, newest_id: int) -> Pages:
         """Yield the names of users up to this id that AuthMe has no row for."""
@@ -134,7 +63,7 @@ class Candidates:
             users = User.select(User.username_key).where(User.id <= newest_id)
             yield from self._without_player(_names_by(users, User.username_key))
             return
-        for names in SharedRows(self._database, table).users_without_row(newest_id):
+        for names in self._without_row(table, "regsvc_user", f"o.id <= {newest_id:d}"):
             yield from pages_of(names)
 
     def expired_bans(self, moment: datetime) -> Pages:
@@ -156,7 +85,7 @@ class Candidates:
         """
         if self._is_sqlite:
             return
-        is_same = last is not None and last.users == now.users
+        is_same = last is not None and last.has_same_users(now)
         if not is_full and (is_same or _tally(Player.user_id) == _tally(User.id)):
             return
         orphans = (
@@ -165,6 +94,48 @@ class Candidates:
             .where(Player.user_id.is_null(False), User.id.is_null())
         )
         yield from _names_by(orphans, Player.username_key, PAGE)
+
+    def changed_in_buckets(
+        self, table: SharedTable, buckets: Collection[int], since: datetime | None = None
+    ) -> list[str]:
+        """Return the names in the buckets whose row is not as last synced, and those whose state changed since."""
+        name = table.text("username")
+        is_older = "" if since is None else " AND p.plugin_since < %s"
+        values = () if since is None else (Player.plugin_since.db_value(since),)
+        found: list[str] = []
+        for rows, condition in table.rows_of_buckets(buckets):
+            sql = (
+                f"SELECT {name} FROM {rows} "  # noqa: S608
+                f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
+                f"WHERE {condition} AND NOT COALESCE({_is_as_synced(table)}{is_older}, 0)"
+            )
+            found += [row[0] for row in self._execute(sql, values)]
+        return found
+
+    def lost_rows(self, table: SharedTable) -> Iterator[list[str]]:
+        """Yield the names of players without a row that had one when last synced, or one that was reported."""
+        is_reported = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
+        yield from self._without_row(table, "regsvc_player", f"(o.presence = '{PRESENT}' OR {is_reported})")
+
+    def _without_row(self, table: SharedTable, ours: str, condition: str) -> Iterator[list[str]]:
+        """Look up every name in this table of ours by AuthMe's index of names, `_BATCH` at a time to bound memory."""
+        username, text, after = table.raw("username"), table.text("username"), ""
+        sql = (
+            f"SELECT o.username_key FROM {ours} o LEFT JOIN {table.by_name} "  # noqa: S608
+            f"ON {username} = {table.as_username('o.username_key')} "
+            f"AND {text} COLLATE utf8mb4_bin = o.username_key WHERE o.username_key > %s AND {condition} "
+            f"AND {username} IS NULL ORDER BY o.username_key LIMIT {_BATCH}"
+        )
+        while True:
+            names = [row[0] for row in self._execute(sql, (after,))]
+            if names:
+                yield names
+            if len(names) < _BATCH:
+                return
+            after = names[-1]
+
+    def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return list(self._database.execute_sql(sql, values).fetchall())
 
     def _new_names(self, names: Sequence[str], since: datetime | None) -> set[str]:
         """Return the names whose rows may have appeared since `since`.
@@ -181,9 +152,9 @@ class Candidates:
             new -= {row[0] for row in rows}
         return new
 
-    def _users_in(self, buckets: Collection[int]) -> Pages:
+    def _users_hashed(self, hashes: Collection[int]) -> Pages:
         for names in _names_by(User.select(User.username_key), User.username_key):
-            yield [name for name in names if bucket_of(name) in buckets]
+            yield [name for name in names if name_hash(name) in hashes]
 
     def _without_player(self, names: Pages) -> Pages:
         for found in names:
@@ -192,12 +163,27 @@ class Candidates:
                 yield from pages_of([name for name in page if name not in existing])
 
 
-def count_users(database: Database) -> UserTally:
-    """Return the tally that changes when a user is deleted in SQL."""
+def _is_as_synced(table: SharedTable) -> str:
+    """SQL on the rows `a` and `p` of one name: AuthMe's row is byte for byte the last synced one, and may be open.
+
+    The last synced row is also what a restored backup brings back in place of one that we have locked since.
+    """
+    same = " AND ".join(
+        f"p.base_{name} <=> {table.raw_or_null(name)}"
+        if name == "regdate"
+        else f"CAST(p.base_{name} AS BINARY) <=> CAST({table.text(name)} AS BINARY)"
+        for name in COMPARED_FIELDS
+    )
+    is_open = "p.locked_at IS NULL AND p.plugin_state IN ('synced', 'conflict')"
+    return f"(p.user_id IS NOT NULL AND p.presence = '{PRESENT}' AND {is_open} AND {same})"
+
+
+def count_users(database: Database) -> tuple[int, int, int]:
+    """Return the number of users, the sum of their ids and the newest user with a player, for `RunInputs`."""
     if isinstance(database, SqliteDatabase):
-        return UserTally(0, 0, 0)
+        return 0, 0, 0
     newest = Player.select(fn.MAX(Player.user_id)).scalar()
-    return UserTally(*_tally(User.id), newest or 0)
+    return *_tally(User.id), newest or 0
 
 
 def _tally(ids: Any) -> tuple[int, int]:
@@ -227,13 +213,6 @@ class ChangeMark(NamedTuple):
     changed_at: datetime
 
 
-class NewestMarks(NamedTuple):
-    """The newest change marks at one moment."""
-
-    user: datetime | None
-    player: datetime | None
-
-
 class ChangedRows:
     """Change marks of our rows: read and cleared here. Blocking.
 
@@ -244,17 +223,18 @@ class ChangedRows:
         self._database = database
         self._param = "?" if isinstance(database, SqliteDatabase) else "%s"
 
-    def newest(self) -> NewestMarks:
-        """Return the newest mark of users and of players, None where there is none."""
+    def newest(self) -> list[datetime | None]:
+        """Return the newest mark of users and that of players, None where there is none."""
         found = []
         for table in (User, Player):
             marked = table.select(table.changed_at).where(table.changed_at.is_null(False))
             found.append(marked.order_by(table.changed_at.desc()).limit(1).scalar())
-        return NewestMarks(*found)
+        return found
 
-    def pages(self, newest: NewestMarks) -> Iterator[list[ChangeMark]]:
+    def pages(self, newest: Sequence[datetime | None]) -> Iterator[list[ChangeMark]]:
         """Yield the marks up to these, oldest first in each table, without those that a run makes meanwhile."""
-        for table, key, until in ((User, User.id, newest.user), (Player, Player.username_key, newest.player)):
+        user, player = newest
+        for table, key, until in ((User, User.id, user), (Player, Player.username_key, player)):
             if until is None:
                 continue
             marked: Any = table.select(table.changed_at, key, table.username_key).where(table.changed_at <= until)

@@ -1,4 +1,4 @@
-"""Audit entry and log lines of a sync run."""
+"""Audit entries and log lines of a sync run, also about dates in our tables that cannot be read."""
 
 import logging
 from typing import Final
@@ -12,6 +12,12 @@ from regsvc.sync.reporting.words import advise_on_held_back, describe_conflicts,
 
 log = logging.getLogger("regsvc.sync.run")
 
+_MAX_NAMED: Final = 20
+"""More dates at once than this share one log line and one audit entry."""
+_MAX_REMEMBERED: Final = 10_000
+_IS_CHANGED: Final = "changed_at IS NOT NULL"
+_IS_ANY: Final = "1 = 1"
+
 
 class RunLog:
     """Audit entries and log lines of runs, repeating a warning only when its subject has changed."""
@@ -22,6 +28,7 @@ class RunLog:
         self._held_back: HeldBack | None = None
         self._unavailable: str | None = None
         self._missing_column: str | None = None
+        self._recorded_dates: set[UnreadableDate] = set()
 
     def record(self, report: SyncReport) -> None:
         """Audit and log a finished run. Call it outside every transaction."""
@@ -65,32 +72,19 @@ class RunLog:
             log.info("the sync continues: AuthMe's table is available again")
         self._unavailable = unavailable
 
+    def report_dates(self, report: SyncReport, *, is_plan: bool, is_full: bool) -> None:
+        """Add the unreadable dates of the users that changed since the last run, or of all users, to the report.
 
-_MAX_NAMED: Final = 20
-"""More dates at once than this share one log line and one audit entry."""
-_MAX_REMEMBERED: Final = 10_000
-_IS_CHANGED: Final = "changed_at IS NOT NULL"
-_IS_ANY: Final = "1 = 1"
-
-
-class DateReports:
-    """Reports of unreadable dates: in the run's report, and once for each in the log and the audit log."""
-
-    def __init__(self, database: Database, audit: Audit) -> None:
-        self._database = database
-        self._audit = audit
-        self._recorded: set[UnreadableDate] = set()
-
-    def add_to(self, report: SyncReport, *, is_plan: bool, is_full: bool) -> None:
-        """Report the dates of the users that changed since the last run, or of all users; a plan records nothing."""
+        Each is logged and audited once; a plan records nothing.
+        """
         found = list_unreadable_dates(self._database, _IS_ANY if is_full or is_plan else _IS_CHANGED)
         for date in found:
             report.add_error(date.username.lower(), f"{date.column} is '{date.value}', which is no date")
-        new = [date for date in found if date not in self._recorded]
+        new = [date for date in found if date not in self._recorded_dates]
         if is_plan or not new:
             return
         with self._database.atomic():
-            self._record(new)
+            self._record_dates(new)
         for date in new[:_MAX_NAMED]:
             log.warning(
                 "%s, which is no date: it counts as empty until it is corrected in SQL, such as '2031-06-01 18:30:00'",
@@ -98,11 +92,11 @@ class DateReports:
             )
         if len(new) > _MAX_NAMED:
             log.warning("%d more dates in regsvc_user cannot be read (companion doctor)", len(new) - _MAX_NAMED)
-        if len(self._recorded) + len(new) > _MAX_REMEMBERED:
-            self._recorded.clear()
-        self._recorded.update(new)
+        if len(self._recorded_dates) + len(new) > _MAX_REMEMBERED:
+            self._recorded_dates.clear()
+        self._recorded_dates.update(new)
 
-    def _record(self, dates: list[UnreadableDate]) -> None:
+    def _record_dates(self, dates: list[UnreadableDate]) -> None:
         named, others = dates[:_MAX_NAMED], dates[_MAX_NAMED:]
         details = [("sync.edit_refused", date.username, {"column": date.column, "value": date.value}) for date in named]
         self._audit.record_all(SQL.name, details)
