@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help venv run test torture fuzz cluster lint format sample modules bench bench-sync pictures dist dist-test lock
+.PHONY: help venv run test test-all torture fuzz cluster lint format sample modules bench bench-sync pictures dist dist-test lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -29,6 +29,9 @@ run: $(STAMP)  ## prepares a demo game server in var/ and serves it
 test: $(STAMP)  ## installs what the tests need and runs them (PYTEST_ARGS="-k name" for some)
 	@sh tests/install_system_packages.sh
 	TMPDIR=$(TEST_TMPDIR) $(PY) -m pytest $(PYTEST_ARGS)
+
+test-all: export COMPANION_TEST_ALL_DATABASES = 1
+test-all: test  ## runs every test on both databases, also those whose subject does not depend on the database
 
 # Hundreds of kills on each kind of database, at moments that are others each time; the seed makes them the same again.
 SEED := $(shell date +%s)
@@ -50,11 +53,11 @@ cluster: $(STAMP)  ## fails nodes of a Galera cluster under three companions (ST
 	@sh tests/cluster/install.sh
 	TMPDIR=$(TEST_TMPDIR) $(PY) -m pytest $(STORIES)
 
-lint: $(STAMP) $(JS_STAMP)  ## ruff and mypy; layers, sizes and words; biome and tsc for the pages' scripts
+lint: $(STAMP) $(JS_STAMP)  ## ruff and mypy; layers, circles and English; biome and tsc for the pages' scripts
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest -q tests/house_rules/test_english.py tests/house_rules/test_house_rules.py tests/house_rules/test_names.py
+	$(PY) -m pytest -q tests/house_rules/test_english.py tests/house_rules/test_house_rules.py
 	npm --prefix tests/js run --silent lint
 
 format: $(STAMP) $(JS_STAMP)  ## formats everything with ruff and biome

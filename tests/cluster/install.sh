@@ -4,7 +4,8 @@
 # not every Debian has. Needs apt-get, but not root once its lists are there.
 set -eu
 target="${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}/.cache}/companion-tests/cluster"
-[ ! -e "$target/complete" ] || exit 0
+copying="wsrep_sst_rsync_for_tests"  # a name that no package has: the server looks into /usr/bin first
+[ ! -e "$target/usr/bin/$copying" ] || exit 0
 
 packages="galera-4 mariadb-server mariadb-client-core rsync libpopt0 lsof
     haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1"
@@ -26,11 +27,11 @@ for package in ./*.deb; do
     dpkg-deb --extract "$package" files
 done
 # started by root, rsync would write as nobody
-sed -i 's/^use chroot = no$/&\nuid = 0\ngid = 0/' files/usr/bin/wsrep_sst_rsync
+sed 's/^use chroot = no$/&\nuid = 0\ngid = 0/' files/usr/bin/wsrep_sst_rsync > "files/usr/bin/$copying"
+chmod 755 "files/usr/bin/$copying"
 mkdir -p "$(dirname "$target")"
 rm -rf "$target"
 mkdir -p "$target/usr"
-for each in bin sbin lib; do
+for each in lib sbin bin; do  # bin last: its script says that all is there
     mv "files/usr/$each" "$target/usr/"
 done
-touch "$target/complete"

@@ -7,7 +7,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = [ROOT / "companion.py", *sorted(ROOT.glob("regsvc/**/*.py")), *sorted(ROOT.glob("plugin_bridge/**/*.py"))]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-SCRIPTS = sorted((ROOT / "regsvc" / "web" / "static").rglob("*.js"))
 
 
 def name_of(file: Path) -> str:

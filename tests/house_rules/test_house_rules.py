@@ -4,13 +4,14 @@ import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.house_rules.sources import PRODUCT, ROOT, TESTS, name_of, nodes_of, text_of
+from tests.house_rules.sources import PRODUCT, ROOT, TESTS, name_of, nodes_of, text_of, tree_of
 
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 600  # a reader opens few files
@@ -41,7 +42,6 @@ FORBIDDEN = [
     ("regsvc/api", {"peewee", "playhouse", "pymysql", "regsvc.database.models", "regsvc.database.engine"}),
     ("regsvc/web", {"peewee", "playhouse", "pymysql", "regsvc.database.models", "regsvc.database.engine"}),
 ]
-LARGEST_FOLDER = 30
 
 
 def imports_of(file: Path) -> Iterator[str]:
@@ -121,20 +121,6 @@ def test_no_import_circles_between_modules() -> None:
     assert not circles
 
 
-def test_no_folder_is_crowded() -> None:
-    folders = {file.parent for file in PRODUCT}
-    crowded = {
-        name_of(folder): count for folder in folders if (count := len(list(folder.glob("*.py")))) > LARGEST_FOLDER + 1
-    }
-    assert not crowded
-
-
-def test_no_file_is_named_for_leftovers() -> None:
-    """A file of leftovers has no purpose of its own."""
-    leftovers = {"helpers", "helper", "utils", "util", "misc", "common", "tools"}
-    assert not [name_of(file) for file in [*PRODUCT, *TESTS] if file.stem in leftovers]
-
-
 def test_nothing_is_marked_for_later() -> None:
     mark = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "NotImplemented" + "Error")))
     marked = [
@@ -160,16 +146,13 @@ def test_files_and_functions_are_short() -> None:
     assert not too_large
 
 
-def test_no_tuple_is_unpacked_into_underscores() -> None:
-    """Two values thrown away at once: the function should have given back something with names."""
-    careless = [
-        f"{name_of(file)}:{node.lineno}"
-        for file in [*PRODUCT, *TESTS]
-        for node in nodes_of(file)
-        if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store)
-        if sum(isinstance(item, ast.Name) and item.id == "_" for item in node.elts) > 1
-    ]
-    assert not careless
+def test_no_class_name_is_used_twice() -> None:
+    places = defaultdict(list)
+    for file in PRODUCT:
+        for node in tree_of(file).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{name_of(file)}:{node.lineno}")
+    assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
 def test_the_sample_config_is_current() -> None:

@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MakeDaemon
+from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.command_line import companion
 from tests.support.daemon import Daemon
 from tests.support.watching import ask_until
 
-pytestmark = pytest.mark.one_database("sqlite")
+
+@pytest.fixture
+def database_kind() -> DatabaseKind:
+    """On MariaDB there is no file of ours that could be removed."""
+    return "sqlite"
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from tests.support.authme.authme_like import Algorithm, AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, create_table
 from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.daemon import Daemon, Reply
+from tests.support.migrated import fill_file, fill_schema
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.smtp import Letter, MailServer
 
@@ -111,6 +112,8 @@ class Stack:
             self.daemon = Daemon(
                 self._directory / "daemon", self._sections(), self._environment, is_quick=self._is_quick
             )
+            if self._is_quick and "database" not in self._config:
+                self._make_tables()
             self.daemon.start()
             stack.callback(lambda: self.daemon.stop() if self.daemon.is_running else None)
             self._open = stack.pop_all()
@@ -249,6 +252,13 @@ class Stack:
             return SqliteFile(self.game.authme_directory / "authme.db")
         assert self._mariadb is not None
         return MariaDBSchema(stack.enter_context(self._mariadb.fresh_database()))
+
+    def _make_tables(self) -> None:
+        """Create our tables as the migrator would, which then only checks them."""
+        if isinstance(self.table.database, MariaDBSchema):
+            fill_schema(self.table.database.database)
+        else:
+            fill_file(self.daemon.state_dir / "companion.db")
 
     def _algorithm(self) -> Algorithm:
         """Return the algorithm of AuthMe's config, as far as the stand-in knows it."""

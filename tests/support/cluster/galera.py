@@ -129,7 +129,7 @@ class GaleraNode(MariaDBServer):
             f"--wsrep-node-name={self.name}",
             f"--wsrep-node-address={self.address}",
             f"--wsrep-sst-receive-address={HOST}:{free_port()}",
-            "--wsrep-sst-method=rsync",
+            "--wsrep-sst-method=rsync_for_tests",  # the script from tests/cluster/install.sh
             "--innodb-autoinc-lock-mode=2",
         ]
         if self._has_data:
