@@ -192,9 +192,3 @@ def test_pages_begin_with_the_newest_mail(stack: Stack) -> None:
 def test_it_names_the_parameter_that_is_wrong(stack: Stack, query: dict[str, str], field: str) -> None:
     reply = stack.get("/api/admin/mails", query, token=stack.olivia())
     assert_refused(reply, 422, "invalid_field", field=field)
-
-
-def test_it_is_for_admins(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    assert_refused(stack.get("/api/admin/mails"), 401, "unauthorized")
-    assert_refused(stack.get("/api/admin/mails", token=stack.user_token(bob)), 403, "forbidden")

@@ -240,11 +240,3 @@ def test_two_admins_at_once_send_one_mail(stack: Stack) -> None:
     assert len(stack.audits(alice, "mail.resent")) == 1
     newest(stack, alice, "sent")
     assert len(stack.smtp.letters_to(alice.email)) == 2
-
-
-def test_it_is_for_admins(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    body = {"id": newest(stack, bob)["id"]}
-    assert_refused(stack.post("/api/admin/mails/resend", body), 401, "unauthorized")
-    reply = stack.post("/api/admin/mails/resend", body, token=stack.user_token(bob))
-    assert_refused(reply, 403, "forbidden")

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.support.daemon import Reply
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Stack
 from tests.support.together import at_once
 
@@ -127,13 +127,6 @@ def test_who_guesses_has_to_wait(make_stack: MakeStack) -> None:
 
     assert [guess().code for _guess in range(2)] == ["invalid_captcha"] * 2
     assert_refused(guess(), 429, "rate_limited")
-
-
-def test_front_ends_of_the_old_kind_get_200(make_stack: MakeStack) -> None:
-    stack = make_stack(config={**STRICT, "http": {"legacy_status": True}})
-    for path, body in BODIES.items():
-        assert_refused_as_200(stack.post(path, body), "captcha_required")
-    assert stack.get(PATH).json["success"] is True
 
 
 def test_where_none_is_asked_for_what_is_sent_is_ignored(stack: Stack) -> None:

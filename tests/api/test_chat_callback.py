@@ -9,7 +9,7 @@ from tests.support.chat_browser import BROWSERS_ACCEPT, Browser, query_of
 from tests.support.chat_stack import CALLBACK_PATH, ChatStack, make_chat_stack
 from tests.support.our_tables import everything_stored
 from tests.support.peers.oauth_server import OAuthServer
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
@@ -377,18 +377,3 @@ def test_our_page_may_lie_below_a_path(make_stack: MakeStack, provider: OAuthSer
     below = make_chat_stack(make_stack, provider, config=config)
     reply = below.stack.get(CALLBACK_PATH, headers={"Accept": BROWSERS_ACCEPT})
     assert reply.headers["Location"] == "/companion/chat-linked?outcome=invalid_state"
-
-
-# --- Switched off, and front ends of old ---
-
-
-def test_it_refuses_where_no_platform_is_set(stack: Stack) -> None:
-    assert_refused(stack.get(CALLBACK_PATH, {"state": "a", "code": "b"}), 409, "not_enabled")
-
-
-def test_legacy_front_ends_get_every_refusal_as_200(make_stack: MakeStack, provider: OAuthServer) -> None:
-    legacy = make_chat_stack(make_stack, provider, config={"http": {"legacy_status": True}})
-    alice = legacy.browser()
-    assert_refused_as_200(alice.get(CALLBACK_PATH, {"state": "a", "code": "b"}), "invalid_state")
-    stubborn = legacy.refusing_browser()
-    assert_refused_as_200(stubborn.open_callback(stubborn.consent(stubborn.begin().auth_url)), "chat_denied")

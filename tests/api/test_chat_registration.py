@@ -7,7 +7,7 @@ import pytest
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.our_tables import tries_of
 from tests.support.peers.oauth_server import OAuthServer
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
@@ -223,10 +223,3 @@ def test_a_cookie_that_is_dead_bothers_nobody(chat_stack: ChatStack) -> None:
 
 def test_where_no_platform_is_set_a_token_means_nothing(stack: Stack) -> None:
     assert stack.register(stack.newcomer("alice"), linkToken="A" * 43).status == 201
-
-
-def test_legacy_front_ends_know_what_is_asked_for(make_stack: MakeStack, provider: OAuthServer) -> None:
-    config = {"http": {"legacy_status": True}}
-    legacy = make_chat_stack(make_stack, provider, chat={"required": True}, config=config)
-    reply = legacy.stack.register(legacy.stack.newcomer("alice"))
-    assert assert_refused_as_200(reply, "chat_link_required")["discordRequired"] is True

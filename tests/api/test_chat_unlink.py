@@ -1,6 +1,5 @@
 """POST /api/chat/unlink: by a token, the password, a mailed code, or before anybody has claimed the link."""
 
-import json
 from functools import partial
 
 import pytest
@@ -11,7 +10,7 @@ from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
 from tests.support.our_tables import ago, our_database
 from tests.support.peers.oauth_server import OAuthServer
-from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_code, has_code
 from tests.support.together import at_once
 
@@ -305,35 +304,3 @@ def test_nor_does_what_is_left_of_the_mails_in_total(make_stack: MakeStack, prov
     assert [ask("192.0.2.1") for _mail in range(4)] + [ask("192.0.2.2")] == [200] * 5
     assert ask("192.0.2.2", "unlink") == 200
     assert ask("192.0.2.2") == 429, "as if the address had something to unlink"
-
-
-# --- Front ends of old, and a host without chat ---
-
-
-def test_it_refuses_where_no_platform_is_set(stack: Stack) -> None:
-    assert_refused(stack.post(PATH, {"username": "Alice"}), 409, "not_enabled")
-    body = {"email": "alice@example.org", "purpose": "unlink"}
-    assert_refused(stack.post("/api/verify/send", body), 409, "not_enabled")
-
-
-def test_legacy_front_ends_are_not_logged_out(make_stack: MakeStack, provider: OAuthServer) -> None:
-    legacy = make_chat_stack(make_stack, provider, config={"http": {"legacy_status": True}})
-    stack = legacy.stack
-    person, _browser = linked_person(legacy, "approved")
-    nobody = stack.newcomer("nobody")
-    assert_refused_as_200(unlink(stack, person), "proof_required")
-    assert_refused_as_200(unlink(stack, person, password="wrong"), "bad_credentials")
-    assert_refused_as_200(unlink(stack, person, code="1"), "invalid_code")
-    assert_refused_as_200(unlink(stack, person, linkToken="1"), "invalid_link_token")
-    assert_refused_as_200(unlink(stack, nobody, stack.olivia()), "user_not_found")
-    stack.decides("ban", person)
-    assert_refused_as_200(unlink(stack, person, password=person.password), "banned")
-    assert_refused_as_200(
-        unlink(stack, person, "garbage"), "proof_required"
-    )  # on public routes, a bad token counts as none
-
-
-@pytest.mark.parametrize("field", ["password", "code", "linkToken", "totp"])
-def test_a_proof_of_the_wrong_type(chat_stack: ChatStack, field: str) -> None:
-    reply = chat_stack.stack.post(PATH, json.loads(f'{{"username": "Alice", "{field}": 1}}'))
-    assert_refused(reply, 422, "invalid_field", field=field)

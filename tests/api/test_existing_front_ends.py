@@ -95,17 +95,6 @@ def test_only_a_missing_right_has_a_status_that_logs_out() -> None:
     assert missing_rights == {"unauthorized", "forbidden"}
 
 
-@pytest.mark.parametrize("route", routes(Access.ADMIN, Access.USER))
-def test_a_protected_route_without_a_valid_token_does(stack: Stack, route: Route) -> None:
-    assert_refused(call(stack, route, None, {}), 401, "unauthorized")
-    assert_refused(call(stack, route, "no token", {}), 401, "unauthorized")
-
-
-def test_a_users_token_does_where_only_admins_may(plain: Stack) -> None:
-    token = plain.user_token(plain.approved("bob"))
-    assert_refused(plain.get("/api/admin/users", token=token), 403, "forbidden")
-
-
 def test_a_wrong_password_is_no_reason_to_be_logged_out(plain: Stack) -> None:
     bob, banned = plain.approved("bob"), plain.approved("ben")
     plain.decides("ban", banned, reason="griefing")

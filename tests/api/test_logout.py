@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.refusals import TRANSLATIONS, assert_refused
-from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Stack
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Stack
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -63,29 +63,7 @@ def test_a_name_registered_anew_does_not_inherit_a_session(stack: Stack) -> None
     assert_refused(stack.post("/api/logout", {}, token=token), 401, "unauthorized")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_who_shows_no_token(stack: Stack, language: str) -> None:
-    reply = stack.post("/api/logout", {"language": language})
-    assert_refused(reply, 401, "unauthorized", language=language)
-
-
-@pytest.mark.parametrize("place", ["?token=", "?access_token=", "?Authorization=Bearer%20"])
-def test_a_token_in_the_query_is_no_token(stack: Stack, place: str) -> None:
-    token = stack.user_token(stack.pending("alice"))
-    assert_refused(stack.post(f"/api/logout{place}{token}", {"token": token}), 401, "unauthorized")
-    in_cookie = stack.post("/api/logout", {}, headers={"Cookie": f"token={token}; Authorization=Bearer {token}"})
-    assert_refused(in_cookie, 401, "unauthorized")
-    assert token not in "\n".join(stack.daemon.log)
-    assert stack.post("/api/logout", {}, token=token).status == 200
-
-
 def test_the_answer_is_in_the_owners_language(stack: Stack) -> None:
     alice = stack.pending("alice", language="zh")
     reply = stack.post("/api/logout", {}, token=stack.user_token(alice))
     assert reply.json["message"] == TRANSLATIONS.text("message.logged_out", "zh")
-
-
-def test_a_missing_token_keeps_its_status_under_legacy_status(make_stack: MakeStack) -> None:
-    softened = make_stack(config={"http": {"legacy_status": True}})
-    reply = softened.post("/api/logout", {})
-    assert assert_refused(reply, 401, "unauthorized")["msg"] == reply.json["message"]

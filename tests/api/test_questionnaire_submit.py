@@ -14,7 +14,7 @@ from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored, our_database
 from tests.support.peers.scorer import KEY, ScoringReply, ScoringService, score_reply
 from tests.support.questions import BUILD, FIGHT, PASSING, SUBMIT, TALK, WORDS, asking, proof_for, submit
-from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
@@ -224,17 +224,6 @@ def test_nobody_fills_the_table(make_stack: MakeStack, tmp_path_factory: pytest.
     statuses = [submit(stack, PASSING, f"192.0.2.{client}").status for client in (1, 1, 2, 3, 4)]
     assert statuses == [200, 429, 200, 200, 429], "what is left is for those who submitted nothing"
     assert kept(stack) == 6
-
-
-def test_refusals_are_answers_to_old_front_ends(
-    make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    config = asking(tmp_path_factory.mktemp("questions")) | {"http": {"legacy_status": True}}
-    stack = make_stack(config=config)
-    assert_refused_as_200(submit(stack, {}), "invalid_answer")
-    payload = submit(stack, FIGHT).json
-    assert (payload["passed"], payload["msg"]) == (False, payload["message"])
-    assert_refused_as_200(submit(stack, PASSING), "rate_limited")
 
 
 def test_where_it_is_off_that_is_said(stack: Stack) -> None:

@@ -37,13 +37,12 @@ def authme_away(stack: Stack) -> Iterator[None]:
         stack.table.database.execute("RENAME TABLE authme_away TO authme")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_nobody_is_told_that_a_name_is_free_while_authme_is_away(stack: Stack, language: str) -> None:
+def test_nobody_is_told_that_a_name_is_free_while_authme_is_away(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     code = stack.code_for(alice.email)
     with authme_away(stack):
-        reply = stack.register(alice, code=code, language=language)
-    assert_refused(reply, 503, "players_away", language=language)
+        reply = stack.register(alice, code=code, language="zh")
+    assert_refused(reply, 503, "players_away", language="zh")
     assert stack.status(alice) is None
     assert tries_of(stack, alice.email) == 0
     assert stack.register(alice, code=code).status == 201
@@ -149,7 +148,6 @@ def strict(make_stack: MakeStack) -> Stack:
     return make_stack(config={"registration": registration, "bedrock": {"enabled": True}}, authme=authme)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize(
     ("fields", "code", "field", "fault"),
     [
@@ -168,12 +166,10 @@ def strict(make_stack: MakeStack) -> Stack:
         ({"username": "a*b", "platform": "bedrock"}, "invalid_username", "username", "forbidden_characters"),
     ],
 )
-def test_the_hosts_rules_hold(
-    strict: Stack, fields: dict[str, Any], code: str, field: str, fault: str | None, language: str
-) -> None:
+def test_the_hosts_rules_hold(strict: Stack, fields: dict[str, Any], code: str, field: str, fault: str | None) -> None:
     person = strict.newcomer("alice")
-    reply = strict.register(person, **{"code": ANY_CODE, "password": "horse 123", "language": language, **fields})
-    payload = assert_refused(reply, 422, code, field=field, language=language)
+    reply = strict.register(person, **{"code": ANY_CODE, "password": "horse 123", "language": "zh", **fields})
+    payload = assert_refused(reply, 422, code, field=field, language="zh")
     assert payload.get("fault") == fault
 
 
@@ -197,22 +193,6 @@ def test_bedrock_players_keep_their_prefix(strict: Stack) -> None:
 def softened(make_stack: MakeStack) -> Stack:
     """For a front end that wants 200 for a refusal; its AuthMe table is an old one."""
     return make_stack("mariadb", config={"http": {"legacy_status": True}}, shape=TableShape.OLD)
-
-
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        ({"username": "al"}, "invalid_username"),
-        ({"username": "Olivia"}, "reserved_username"),
-        ({"email": "nobody"}, "invalid_email"),
-        ({"password": "1"}, "invalid_password"),
-        ({}, "invalid_code"),
-        ({"code": 123}, "invalid_field"),
-    ],
-)
-def test_a_refusal_may_be_sent_as_200(softened: Stack, fields: dict[str, Any], code: str) -> None:
-    reply = softened.register(softened.newcomer("alice"), **{"code": ANY_CODE, **fields, "language": "zh"})
-    assert_refused_as_200(reply, code, "zh")
 
 
 def test_a_taken_name_is_a_200_too_and_a_success_stays_201(softened: Stack) -> None:

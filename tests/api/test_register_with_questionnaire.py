@@ -167,13 +167,6 @@ def test_no_token_is_kept_or_logged(asking_stack: Stack) -> None:
     assert not [token for token in tokens if token.partition(".")[2] in seen]
 
 
-def test_a_token_in_the_query_is_not_looked_at(asking_stack: Stack) -> None:
-    alice = asking_stack.newcomer("alice")
-    path = f"/api/register?questionnaire={token_for(asking_stack)}"
-    body = {"username": alice.name, "email": alice.email, "code": asking_stack.code_for(alice.email)}
-    assert asking_stack.post(path, body).code == "questionnaire_required"
-
-
 def test_where_it_is_off_a_token_is_ignored(stack: Stack) -> None:
     assert applies(stack, stack.newcomer("alice"), "1.whatever").status == 201
     assert submit(stack, PASSING).code == "not_enabled"

@@ -257,14 +257,6 @@ def test_a_long_story_is_cut_and_says_so(stack: Stack) -> None:
 # --- Who may not ---
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_who_shows_no_token(stack: Stack, language: str) -> None:
-    token = stack.user_token(stack.pending("alice"))
-    assert_refused(stack.get(PATH, {"language": language}), 401, "unauthorized", language=language)
-    assert_refused(stack.get(PATH, token="rubbish"), 401, "unauthorized")
-    assert_refused(stack.get(PATH, {"token": token}), 401, "unauthorized")
-
-
 def test_it_is_over_with_the_session(stack: Stack) -> None:
     alice = stack.approved("alice")
     token = stack.user_token(alice)

@@ -129,10 +129,9 @@ def test_a_bad_token_is_refused_even_here(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("query", [{}, {"username": ""}, {"name": "alice"}])
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_question_about_nobody(stack: Stack, query: dict[str, str], language: str) -> None:
-    reply = stack.get("/api/user/status", {**query, "language": language})
-    assert_refused(reply, 422, "invalid_field", field="username", language=language)
+def test_it_refuses_a_question_about_nobody(stack: Stack, query: dict[str, str]) -> None:
+    reply = stack.get("/api/user/status", {**query, "language": "zh"})
+    assert_refused(reply, 422, "invalid_field", field="username", language="zh")
 
 
 def test_it_refuses_two_names_at_once(stack: Stack) -> None:
