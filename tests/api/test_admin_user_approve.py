@@ -198,15 +198,6 @@ def test_a_row_registered_anew_is_given_back_with_the_password_that_olivia_choos
     assert stack.audits(carol, "user.approved")[0]["detail"] == {"statusBefore": "approved", "returned": "take"}
 
 
-def test_a_row_registered_anew_stays_locked_until_the_link_is_used(stack: Stack) -> None:
-    bob = registered_anew(stack)
-    assert stack.decides("approve", bob, passwordChoice="link", silent=True).json["warnings"] == ["player_locked"]
-    token = find_link_token(stack.smtp.wait_for(bob.email, 3).text)
-    assert not stack.authme.login(bob.name, NEW)
-    assert stack.post("/api/password/reset", {"token": token, "newPassword": "by-the-link"}).status == 200
-    assert stack.authme.login(bob.name, "by-the-link")
-
-
 def test_among_many_each_row_registered_anew_is_asked_about(stack: Stack) -> None:
     alice, bob = stack.pending("alice"), registered_anew(stack)
     approved, refused = decide_on_many(stack, "approve", [alice.name, bob.name])

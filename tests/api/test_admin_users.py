@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.each import assert_each
 from tests.support.operators import create_olivia
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
@@ -191,36 +192,6 @@ def test_a_newcomer_between_two_pages_moves_nothing(stack: Stack, crowd: list[Pe
     assert left is None
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"page": "0"}, "page"),
-        ({"page": "-1"}, "page"),
-        ({"page": "one"}, "page"),
-        ({"page": "1.5"}, "page"),
-        ({"page": "9" * 30}, "page"),
-        ({"size": "0"}, "size"),
-        ({"size": "101"}, "size"),
-        ({"size": "-20"}, "size"),
-        ({"size": "many"}, "size"),
-        ({"status": "deleted"}, "status"),
-        ({"status": "Pending"}, "status"),
-        ({"plugin": "on"}, "plugin"),
-        ({"sort": "random"}, "sort"),
-        ({"sort": "id; DROP TABLE regsvc_user"}, "sort"),
-        ({"after": "garbage"}, "after"),
-        ({"after": "bmV3ZXN0OmFiYw"}, "after"),
-        ({"after": "bmFtZTphbGljZQ"}, "after"),
-    ],
-    ids=str,
-)
-def test_it_names_the_parameter_that_is_wrong(stack: Stack, query: dict[str, str], field: str) -> None:
-    token = stack.olivia()
-    assert_refused(stack.get("/api/admin/users", query, token=token), 422, "invalid_field", field=field)
-    reply = stack.get("/api/admin/users", query | {"language": "zh"}, token=token)
-    assert_refused(reply, 422, "invalid_field", field=field, language="zh")
-
-
 def test_a_cursor_and_a_number_exclude_each_other(stack: Stack, crowd: list[Person]) -> None:
     cursor = ask(stack, size=2)["nextCursor"]
     reply = stack.get("/api/admin/users", {"after": cursor, "page": "1"}, token=stack.olivia())
@@ -325,3 +296,30 @@ def test_without_authme_every_player_is_off(make_stack: MakeStack) -> None:
     assert (user["status"], user["plugin"], user["pluginSince"]) == ("approved", "off", None)
     assert set(names(ask(stack, plugin="off"))) == {alice.name, OPERATOR}
     assert ask(stack, plugin="synced")["users"] == []
+
+
+# --- Wrong parameters, also of the other lists ---
+
+PAGES = [("page", text) for text in ("0", "-1", "one", "1.5", "9" * 30)] + [("size", text) for text in ("0", "101")]
+WRONG_PARAMETERS: dict[str, list[tuple[str, str]]] = {
+    "/api/admin/users": [
+        *PAGES,
+        ("status", "deleted"),
+        ("status", "Pending"),
+        ("plugin", "on"),
+        ("sort", "id; DROP TABLE regsvc_user"),
+        *(("after", cursor) for cursor in ("garbage", "bmV3ZXN0OmFiYw", "bmFtZTphbGljZQ")),
+    ],
+    "/api/admin/audits": [*PAGES, ("from", "yesterday"), ("from", "-1"), ("to", "253402300800000")],
+    "/api/admin/mails": [*PAGES, ("state", "lost")],
+}
+
+
+@pytest.mark.parametrize("path", WRONG_PARAMETERS)
+def test_it_names_the_parameter_that_is_wrong(stack: Stack, path: str) -> None:
+    def check(wrong: tuple[str, str]) -> None:
+        name, text = wrong
+        reply = stack.get(path, {name: text, "language": "zh"}, token=stack.olivia())
+        assert_refused(reply, 422, "invalid_field", field=name, language="zh")
+
+    assert_each(WRONG_PARAMETERS[path], check)

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 
 from regsvc.core.email_address import parse_email
-from tests.support.authme.authme_like import long_ago
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
 from tests.support.live_api import LiveApi, Reply
 from tests.support.manual_clock import ManualClock
 from tests.support.services import CALLER, PASSWORD, ServiceHarness, open_services
-from tests.support.stack import OPERATOR
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -167,15 +165,6 @@ def test_a_login_without_captcha_is_no_failed_login(booth: Booth) -> None:
         assert outcome(booth.log_in("alice", {}, "a wrong one")) == (422, "captcha_required")
     assert not booth.services.audits("user.login_failed")
     assert booth.log_in("alice", booth.captcha()).status == 200, "nothing delays her"
-
-
-def test_the_admin_login_asks_for_one_too(booth: Booth) -> None:
-    long_ago(booth.services.table).register(OPERATOR, PASSWORD)
-    captcha = booth.captcha()
-    login = partial(booth.post, "/api/admin/login", username=OPERATOR, password=PASSWORD)
-    assert outcome(login()) == (422, "captcha_required")
-    assert login(**captcha).status == 200
-    assert outcome(login(**captcha)) == (422, "invalid_captcha")
 
 
 def test_a_mailed_code_spends_it_whatever_comes_of_it(booth: Booth) -> None:

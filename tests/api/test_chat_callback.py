@@ -137,10 +137,10 @@ def test_a_custom_platform(make_stack: MakeStack, auth_method: str) -> None:
 # --- Only for the client that started ---
 
 
-@pytest.mark.parametrize("state", ["", "x", "A" * 43, "A" * 5000, "\u202e", "' OR 1=1 --"])
-def test_a_state_that_is_none(chat_stack: ChatStack, state: str) -> None:
-    reply = chat_stack.stack.get(CALLBACK_PATH, {"code": "abc", "state": state})
-    assert_refused(reply, 422, "invalid_state", field="state")
+def test_a_state_that_is_none(chat_stack: ChatStack) -> None:
+    for state in ("", "x", "A" * 43, "A" * 5000, "\u202e", "' OR 1=1 --"):
+        reply = chat_stack.stack.get(CALLBACK_PATH, {"code": "abc", "state": state})
+        assert_refused(reply, 422, "invalid_state", field="state")
 
 
 def test_no_state(chat_stack: ChatStack) -> None:

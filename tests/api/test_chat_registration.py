@@ -76,11 +76,11 @@ def test_without_one_nobody_registers(strict: ChatStack) -> None:
     assert stack.status(person) is None
 
 
-@pytest.mark.parametrize("token", ["", "x", "A" * 43, "A" * 5000])
-def test_a_token_that_is_none_is_none(strict: ChatStack, token: str) -> None:
+def test_a_token_that_is_none_is_none(strict: ChatStack) -> None:
     stack = strict.stack
-    reply = stack.register(stack.newcomer("alice"), linkToken=token)
-    assert_refused(reply, 422, "chat_link_required", field="linkToken")
+    for token in ("", "x", "A" * 43, "A" * 5000, strict.browser().begin().link_token):
+        reply = stack.register(stack.newcomer("alice"), code="000000", linkToken=token)
+        assert_refused(reply, 422, "chat_link_required", field="linkToken")
 
 
 def test_one_that_was_only_begun_is_none(strict: ChatStack) -> None:

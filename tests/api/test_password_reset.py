@@ -1,7 +1,5 @@
 """POST /api/password/reset: the mailed link sets a password, once."""
 
-from functools import partial
-
 import pytest
 
 from tests.support.authme.authme_tables import find_player
@@ -9,7 +7,6 @@ from tests.support.daemon import Reply
 from tests.support.our_tables import ago, everything_stored, our_database
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import Person, Stack, find_link_token
-from tests.support.together import at_once
 
 pytestmark = pytest.mark.one_database("mariadb")
 
@@ -109,18 +106,6 @@ def test_a_used_link_is_refused(stack: Stack) -> None:
     assert reset(stack, token).status == 200
     reply = reset(stack, token, "another-secret", language="zh")
     assert_refused(reply, 422, "invalid_token", field="token", language="zh")
-
-
-def test_one_link_sets_one_password_however_many_try(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    token = link_for(stack, alice)
-    passwords = [f"secret-number-{number}" for number in range(8)]
-    replies = at_once([partial(reset, stack, token, password) for password in passwords])
-    [winner] = [password for password, reply in zip(passwords, replies, strict=True) if reply.status == 200]
-    for reply in replies:
-        if reply.status != 200:
-            assert_refused(reply, 422, "invalid_token", field="token")
-    assert stack.authme.login(alice.name, winner)
 
 
 def test_a_later_link_ends_the_earlier_one(stack: Stack) -> None:

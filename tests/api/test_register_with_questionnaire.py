@@ -45,12 +45,12 @@ def test_nobody_registers_without_answers(asking_stack: Stack) -> None:
     assert asking_stack.status(alice) is None
 
 
-@pytest.mark.parametrize("forged", ["", "1", "1.", "1.AAAA", "x" * 5000, "😀", "99999.deadbeef"])
-def test_a_forged_token_is_none(asking_stack: Stack, forged: str) -> None:
+def test_a_forged_token_is_none(asking_stack: Stack) -> None:
     token_for(asking_stack)
     alice = asking_stack.newcomer("alice")
-    refused = applies(asking_stack, alice, forged, code="000000")
-    assert_refused(refused, 422, "questionnaire_required", field="questionnaire")
+    for forged in ("", "1", "1.", "1.AAAA", "x" * 5000, "😀", "99999.deadbeef"):
+        refused = applies(asking_stack, alice, forged, code="000000")
+        assert_refused(refused, 422, "questionnaire_required", field="questionnaire")
 
 
 def test_a_token_with_another_result_is_forged(asking_stack: Stack) -> None:

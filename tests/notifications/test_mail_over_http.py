@@ -265,19 +265,6 @@ def test_what_every_mail_would_hear_costs_no_mail(serve: Serve, status: int, adv
 # --- a lost answer ---
 
 
-@pytest.mark.parametrize("provider", ["resend", "brevo"])
-def test_a_mail_whose_answer_was_lost_is_not_sent_twice(serve: Serve, provider: str) -> None:
-    service = serve(provider)
-    service.lose_next_answer()
-    with pytest.raises(TemporaryMailFailure, match="closed without an answer"):
-        send(backend_of(service.config))
-    send(backend_of(service.config))
-    assert len(service.requests) == 2
-    assert len(service.mails) == 1
-    send(backend_of(service.config), text="Another.\n")
-    assert len(service.mails) == 2
-
-
 def test_the_status_decides_however_long_the_answer_is(serve: Serve) -> None:
     service = serve("generic")
     service.answer(Answered(200, "x" * 200_000))

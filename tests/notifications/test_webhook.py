@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from regsvc.core.errors import UsernameTaken, WrongStatus
-from regsvc.database.audit import Actor
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme.authme_tables import AuthMeTable
@@ -79,13 +78,6 @@ def test_an_event_says_what_when_and_why_and_no_more(services: ServiceHarness, c
     assert URL not in repr(list(OutboxEntry.select().dicts()))
 
 
-def test_a_silent_decision_mails_nobody_and_is_told_to_the_host(services: ServiceHarness) -> None:
-    services.register("Alice")
-    services.decide("approve", "Alice", is_silent=True)
-    assert services.mails("Alice") == []
-    assert events()[-1] == ("approved", "Alice", "approved")
-
-
 def test_what_was_refused_is_not_told(services: ServiceHarness) -> None:
     services.approved("Alice")
     before = events()
@@ -129,14 +121,6 @@ def test_the_clock_lifts_a_ban_and_it_is_told(services: ServiceHarness, clock: M
     clock.advance(hours=2)
     services.sync()
     assert events()[-1] == ("unbanned", "Alice", "approved")
-
-
-def test_the_command_line_tells_it_too(services: ServiceHarness) -> None:
-    app = services.app
-    app.services.registration.create_user("Olaf", None, PASSWORD, Actor("cli:root"))
-    assert events() == [("registered", "Olaf", "pending"), ("approved", "Olaf", "approved")] or events() == [
-        ("registered", "Olaf", "pending")
-    ]
 
 
 def test_players_who_were_there_before_us_are_no_news(services: ServiceHarness) -> None:

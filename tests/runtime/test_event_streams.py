@@ -14,7 +14,7 @@ from regsvc.core.errors import DatabaseUnavailable, TooManyStreams
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.runtime import event_streams
-from regsvc.runtime.event_streams import MAX_REPLAYED, MAX_STREAMS, MAX_STREAMS_PER_ADMIN
+from regsvc.runtime.event_streams import MAX_REPLAYED, MAX_STREAMS
 from regsvc.sync.report import SyncReport
 from tests.support.event_harness import (
     NEVER,
@@ -44,20 +44,6 @@ def worker(our_database: Database) -> Iterator[Worker]:
 @pytest.fixture
 def make_event_harness(worker: Worker, clock: ManualClock) -> MakeEventHarness:
     return lambda **options: open_streams(worker, Audit(clock), **options)
-
-
-def test_a_listener_hears_what_happens_from_now_on(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        await event_harness.record_change(target="Before")
-        async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await start_listening(event_harness, stream)
-            await event_harness.record_change()
-            await event_harness.record_change("user.banned", "Bob")
-            assert await listener.expect_events(2) == [("user_approved", "Alice"), ("user_banned", "Bob")]
-
-    play(story)
 
 
 def test_what_others_do_is_heard_without_being_told(make_event_harness: MakeEventHarness) -> None:
@@ -129,21 +115,6 @@ def test_many_may_start_listening_at_the_same_moment(make_event_harness: MakeEve
         await everybody.wait()
         await event_harness.record_change()
         await listening
-
-    play(story)
-
-
-def test_who_comes_back_is_told_what_was_missed_once(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        for name in ("Alice", "Bob", "Carol"):
-            await event_harness.record_change(target=name)
-        async with event_harness.streams.listen(session_of(), 1) as stream:
-            listener = await start_listening(event_harness, stream)
-            await event_harness.record_change(target="Dave")
-            heard = [name for _event, name in await listener.expect_events(3)]
-            assert heard == ["Bob", "Carol", "Dave"]
 
     play(story)
 
@@ -289,18 +260,6 @@ def test_a_sign_of_life_comes_when_nothing_else_does(make_event_harness: MakeEve
     play(story)
 
 
-def test_an_ended_session_ends_the_stream(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness(session_check_interval=SOON)
-
-    async def story() -> None:
-        async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await start_listening(event_harness, stream)
-            event_harness.banned.add("Olivia")
-            await listener.expect_end()
-
-    play(story)
-
-
 def test_whose_session_has_ended_is_told_nothing_more(make_event_harness: MakeEventHarness) -> None:
     event_harness = make_event_harness()
 
@@ -349,22 +308,6 @@ def test_a_crowd_of_events_comes_in_pieces(make_event_harness: MakeEventHarness,
             while sum(sizes) < 1500:
                 sizes.append(len(events_in(await listener.chunk())))
             assert max(sizes) <= event_streams.MAX_PER_CHUNK
-
-    play(story)
-
-
-def test_one_admin_listens_in_so_many_places(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        async with AsyncExitStack() as open_ones:
-            for _place in range(MAX_STREAMS_PER_ADMIN):
-                await open_ones.enter_async_context(event_harness.streams.listen(session_of(), None))
-            with pytest.raises(TooManyStreams):
-                await open_ones.enter_async_context(event_harness.streams.listen(session_of(), None))
-            await open_ones.enter_async_context(event_harness.streams.listen(session_of("Oscar", 2), None))
-        async with event_harness.streams.listen(session_of(), None) as stream:
-            await start_listening(event_harness, stream)
 
     play(story)
 

@@ -88,23 +88,6 @@ def test_what_a_sync_provisions_is_kicked_first_too(services_with_console: Servi
     assert (services.plugin("Alice"), console.online) == ("synced", set())
 
 
-def test_a_game_that_is_away_holds_nobody_up_for_long(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
-    console.stop()
-    services.approved("Alice")
-    delivery, outcomes = ManualDelivery(services), []
-    for _try in range(3):
-        assert find_player(services.table, "alice") is None
-        outcomes += delivery.deliver_due()
-        services.clock.advance(seconds=4)
-    assert outcomes == ["later", "later", "failed"]
-    assert services.authme.login("Alice", PASSWORD)
-    order = last_order()
-    assert (order.outcome, order.last_error.startswith("the row is inserted without a kick: ")) == ("failed", True)
-
-
 def test_a_wrong_password_of_the_console_holds_nobody_up_either(
     services_with_console: ServiceHarness, console: RconServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -112,12 +112,6 @@ def test_every_reply_has_the_headers_of_the_services(site: LiveFrontEnd, path: s
     assert "Content-Security-Policy" not in headers
 
 
-def test_our_own_pages_come_first(site: LiveFrontEnd) -> None:
-    reply = get(site, "/set-password")
-    assert b"a trap" not in reply.content
-    assert "Content-Security-Policy" in reply.headers
-
-
 @pytest.mark.parametrize("path", ["/api", "/api/", "/api/nothing", "/api/admin/nothing"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_below_api_everything_is_json(site: LiveFrontEnd, method: str, path: str) -> None:
