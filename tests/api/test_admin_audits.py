@@ -108,15 +108,6 @@ def test_a_run_of_the_sync_leaves_one_entry_if_it_did_something(stack: Stack) ->
     assert (newest["operator"], newest["target"], newest["detail"]["updated"]) == ("sync", None, 1)
 
 
-def test_a_refused_decision_leaves_none(stack: Stack) -> None:
-    """The entry goes with the change, in one transaction: where there is no change, there is no entry."""
-    bob = stack.approved("bob")
-    before = actions(stack, bob)
-    for transition in ("approve", "reject", "unban"):
-        assert stack.decide(transition, bob).status == 409
-    assert actions(stack, bob) == before
-
-
 @pytest.mark.every_database
 def test_a_change_whose_entry_cannot_be_written_does_not_happen(stack: Stack) -> None:
     bob = stack.approved("bob")
@@ -264,7 +255,3 @@ def test_by_time_both_ends_included(stack: Stack) -> None:
     assert found(since=banned + 1) == []
     assert found(until=registered - 1) == []
     assert found(since=banned, until=registered) == []
-
-
-def test_an_empty_filter_is_none(stack: Stack) -> None:
-    assert ask(stack, action="", operator="", target="", since="", until="") == ask(stack)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.support.decisions import decide_on_many, person_with_status
-from tests.support.our_tables import ago, our_database
+from tests.support.decisions import decide_on_many
+from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import Person, Stack
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -103,21 +103,6 @@ def test_no_row_is_made_and_a_foreign_one_stays_locked(stack: Stack) -> None:
     stack.sync()
     assert stack.user(bob)["plugin"] == "conflict"
     assert not stack.authme.login(bob.name, "a foreign password")
-
-
-def test_the_name_is_held_for_a_while_the_email_is_not(stack: Stack) -> None:
-    alice = person_with_status(stack, "rejected")
-    again = Person(alice.name, f"second.{alice.email}", alice.password)
-    assert_refused(stack.register(again), 409, "reapply_later", field="username")
-    better = stack.newcomer("better")
-    assert stack.register(Person(better.name, alice.email, alice.password)).status == 201
-    stack.decides("approve", better)
-
-    our_database(stack).execute(
-        "UPDATE regsvc_user SET reviewed_at = ? WHERE username_key = ?", (ago(hours=25), alice.key)
-    )
-    assert stack.register(again).status == 201
-    assert len(stack.audits(alice, "user.rejected")) == 1
 
 
 def test_an_operator_may_allow_another_application_at_once(stack: Stack) -> None:

@@ -268,10 +268,6 @@ def test_the_search_is_literal_and_knows_no_case(stack: Stack) -> None:
         assert found(harmless) == set()
 
 
-def test_an_empty_search_is_none(stack: Stack, crowd: list[Person]) -> None:
-    assert names(ask(stack, search="", plugin="", status="", sort="", after="")) == names(ask(stack))
-
-
 def test_a_large_crowd_is_paged_to_its_end(stack: Stack) -> None:
     """Past the middle the rows are sought from the far end."""
     ours = our_database(stack)

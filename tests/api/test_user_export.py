@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.support.our_tables import our_database
-from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -252,13 +251,3 @@ def test_a_long_story_is_cut_and_says_so(stack: Stack) -> None:
     payload = export(stack, token)
     assert len(payload["audits"]) == 1000
     assert payload["truncated"] == ["audits"]
-
-
-# --- Who may not ---
-
-
-def test_it_is_over_with_the_session(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    token = stack.user_token(alice)
-    stack.decides("ban", alice)
-    assert_refused(stack.get(PATH, token=token), 401, "unauthorized")
