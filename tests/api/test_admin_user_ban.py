@@ -14,6 +14,8 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("mariadb")
+
 HOUR = 3_600_000
 
 
@@ -102,6 +104,7 @@ def test_a_name_that_only_authme_knows_is_adopted_first(stack: Stack) -> None:
 # --- Another ban on top ---
 
 
+@pytest.mark.every_database
 def test_another_reason_or_end_changes_a_ban(stack: Stack) -> None:
     bob, end = stack.approved("bob"), in_hours(1)
     stack.decides("ban", bob, reason="griefing", expiresAt=end)
@@ -199,6 +202,7 @@ def test_a_dismissed_operator_is_protected_no_more(stack: Stack, operators: Oper
 # --- At once ---
 
 
+@pytest.mark.every_database
 def test_a_ban_meets_a_password_change_in_the_game(stack: Stack) -> None:
     """Whichever comes first: the player is out, and gets in with the newest password after the ban."""
     for _round in range(5):

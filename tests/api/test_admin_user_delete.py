@@ -9,6 +9,8 @@ from tests.support.peers.smtp import Letter
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 OF_THE_USER = ("regsvc_session", "regsvc_known_client", "regsvc_link")
 
 
@@ -26,6 +28,7 @@ def is_about_deletion(letter: Letter) -> bool:
     return "was deleted" in letter.subject
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("status", STATUSES)
 def test_nothing_of_the_user_is_left_but_the_history(stack: Stack, status: str) -> None:
     person = person_with_status(stack, status)

@@ -11,6 +11,8 @@ from tests.support.questions import PASSING, WORDS, applies, asking, token_for
 from tests.support.refusals import assert_refused
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack, find_code
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 PATH = "/api/application"
 
 
@@ -36,6 +38,7 @@ def mailed_token(stack: Stack, person: Person) -> str:
 # --- What the applicant sees ---
 
 
+@pytest.mark.every_database
 def test_alice_follows_her_application_from_the_receipt_to_the_approval(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     token = token_of(stack, alice)
@@ -70,6 +73,7 @@ def test_alice_follows_her_application_from_the_receipt_to_the_approval(stack: S
     assert approved["reviewedAt"] >= approved["receivedAt"]
 
 
+@pytest.mark.every_database
 def test_the_line_moves(stack: Stack) -> None:
     alice, bob = stack.newcomer("alice"), stack.newcomer("bob")
     alices, bobs = token_of(stack, alice), token_of(stack, bob)

@@ -13,8 +13,7 @@ from peewee import Database
 
 from regsvc.config.host_style import DARK, LIGHT, THEMES
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.database.models import Link, User
-from regsvc.notifications.mail.queue import MailQueue
+from regsvc.database.models import User
 from regsvc.notifications.mail.renderer import NothingToSend, RenderedMail
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, load_mail_templates
 from tests.support.database_fixtures import MakeUser
@@ -129,14 +128,6 @@ def test_a_rejection_says_when_the_name_is_free_again(
     assert "Apply again: https://play.example.org/register" in late
 
 
-def test_every_mail_has_its_function() -> None:
-    def check(name: str) -> None:
-        base = {"approved_set_password": "approved", "ban_ended_unapproved": "ban_ended"}.get(name, name)
-        assert name == "mail_test" or hasattr(MailQueue, f"send_{base}")
-
-    assert_each(MAILS, check)
-
-
 def test_a_code_stands_in_text_and_html_but_not_in_the_subject(mail_harness: MailHarness) -> None:
     code = mail_harness.ask_for_code()
     rendered = render(mail_harness)
@@ -235,13 +226,6 @@ def test_a_name_in_the_subject_stays_on_its_line(mail_harness: MailHarness, evil
     assert "<b>Bob</b> Bcc: x@example.com" in str(message["Subject"])
 
 
-def test_a_decision_brings_its_reason(mail_harness: MailHarness, alice: User) -> None:
-    mail_harness.mail_queue.send_rejected(alice, mail_harness.review(alice, "reject", "Please choose another name."))
-    message = as_received(render(mail_harness))
-    assert "Please choose another name." in text_of(message)
-    assert "Please choose another name." in html_of(message)
-
-
 def test_a_line_without_a_value_is_left_out(mail_harness: MailHarness, alice: User, clock: ManualClock) -> None:
     mail_harness.mail_queue.send_banned(alice, mail_harness.review(alice, "ban"))
     for_good = as_received(render(mail_harness))
@@ -306,13 +290,6 @@ def test_a_link_that_was_used_is_not_mailed_again(mail_harness: MailHarness, ali
     clock.advance(minutes=5)
     with pytest.raises(NothingToSend):
         render(mail_harness)
-
-
-def test_nobody_gets_nothing(mail_harness: MailHarness) -> None:
-    mail_harness.mail_queue.send_reset_password(ALICE, "en", None)
-    with pytest.raises(NothingToSend):
-        render(mail_harness)
-    assert Link.select().count() == 0
 
 
 def test_an_expired_code_is_not_mailed(mail_harness: MailHarness, clock: ManualClock) -> None:

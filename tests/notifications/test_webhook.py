@@ -16,6 +16,8 @@ from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 URL = "https://hooks.example.org/hooks/a-secret-token"
 
 
@@ -89,6 +91,7 @@ def test_what_was_refused_is_not_told(services: ServiceHarness) -> None:
 
 
 # R42
+@pytest.mark.every_database
 def test_an_event_goes_with_its_cause(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     services.register("Alice")
     before = events()

@@ -30,6 +30,8 @@ from tests.support.event_harness import (
 )
 from tests.support.manual_clock import ManualClock
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 MakeEventHarness = Callable[..., EventHarness]
 
 
@@ -119,6 +121,7 @@ def test_many_may_start_listening_at_the_same_moment(make_event_harness: MakeEve
     play(story)
 
 
+@pytest.mark.every_database
 def test_what_is_missed_and_happens_is_told_in_order(make_event_harness: MakeEventHarness) -> None:
     """Other listeners get the event at the same time, and no listener gets it twice."""
     event_harness = make_event_harness(poll_interval=NEVER)
@@ -166,6 +169,7 @@ def test_an_id_of_another_log_misses_nothing(make_event_harness: MakeEventHarnes
     play(story)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_an_entry_that_commits_late_is_heard_late(make_event_harness: MakeEventHarness, our_database: Database) -> None:
     """Its id is lower than that of the event received first. (SQLite has one writer at a time.)"""
