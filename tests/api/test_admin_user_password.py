@@ -183,17 +183,6 @@ def test_without_a_password_a_link_is_mailed(stack: Stack) -> None:
     )
 
 
-def test_a_later_link_ends_the_earlier_one(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    links = []
-    for count in (3, 4):
-        stack.decides("password", bob)
-        links.append(find_link_token(stack.smtp.wait_for(bob.email, count).text))
-    first = stack.post("/api/password/reset", {"token": links[0], "newPassword": NEW})
-    assert_refused(first, 422, "invalid_token", field="token")
-    assert stack.post("/api/password/reset", {"token": links[1], "newPassword": NEW}).status == 200
-
-
 def test_without_an_email_there_is_nobody_to_mail_to(stack: Stack) -> None:
     steve = stack.newcomer("steve")
     stack.authme.register(steve.name, steve.password)

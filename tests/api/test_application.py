@@ -109,23 +109,6 @@ def test_who_has_no_password_yet_is_told(stack: Stack) -> None:
     assert look(stack, token).json["hasPassword"] is False
 
 
-def test_how_long_reviews_usually_take(make_stack: MakeStack) -> None:
-    stack = make_stack("sqlite")
-    people = [stack.newcomer("applicant") for _ in range(6)]
-    tokens = [token_of(stack, person) for person in people]
-    assert look(stack, tokens[0]).json["usualSeconds"] is None
-    ours = our_database(stack)
-    for hours, person in enumerate(people[:5], start=1):
-        ours.execute(
-            "UPDATE regsvc_user SET created_at = strftime('%Y-%m-%d %H:%M:%f', 'now', ?) WHERE username_key = ?",
-            (f"-{hours} hours", person.key),
-        )
-        stack.decides("approve" if hours % 2 else "reject", person)
-    stack.restart_with({})  # the median is kept for a minute
-    usual = look(stack, tokens[5]).json["usualSeconds"]
-    assert 3 * 3600 <= usual <= 3 * 3600 + 60
-
-
 def test_answers_are_shown(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> None:
     stack = make_stack("sqlite", config=asking(tmp_path_factory.mktemp("questions")))
     alice = stack.newcomer("alice")

@@ -1,6 +1,5 @@
 """GET /api/chat/callback: the platform sends the player back, and either a link is made or nothing changes."""
 
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -222,10 +221,6 @@ def test_another_users_session_finishes_nothing(chat_stack: ChatStack) -> None:
     assert alice.open_callback(callback, token=token).status == 200
 
 
-def log_out(stack: Stack, name: str, token: str) -> None:
-    assert stack.post("/api/logout", token=token).status == 200
-
-
 def ban(stack: Stack, name: str, token: str) -> None:
     body = {"username": name, "reason": "test"}
     assert stack.post("/api/admin/user/ban", body, token=stack.olivia()).status == 200
@@ -233,19 +228,6 @@ def ban(stack: Stack, name: str, token: str) -> None:
 
 def delete(stack: Stack, name: str, token: str) -> None:
     assert stack.post("/api/admin/user/delete", {"username": name}, token=stack.olivia()).status == 200
-
-
-@pytest.mark.parametrize("end", [log_out, ban, delete])
-def test_a_session_that_has_ended_finishes_nothing(
-    chat_stack: ChatStack, end: Callable[[Stack, str, str], None]
-) -> None:
-    stack, alice = chat_stack.stack, chat_stack.browser()
-    person = stack.pending("alice")
-    token = stack.user_token(person)
-    callback = alice.consent(alice.begin(person.name, token).auth_url)
-    end(stack, person.name, token)
-    assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")
-    assert not is_linked(chat_stack, alice)
 
 
 # --- One account, one user ---

@@ -83,12 +83,6 @@ def test_a_token_that_is_none_is_none(strict: ChatStack) -> None:
         assert_refused(reply, 422, "chat_link_required", field="linkToken")
 
 
-def test_one_that_was_only_begun_is_none(strict: ChatStack) -> None:
-    stack = strict.stack
-    reply = stack.register(stack.newcomer("alice"), linkToken=strict.browser().begin().link_token)
-    assert_refused(reply, 422, "chat_link_required", field="linkToken")
-
-
 def test_an_unclaimed_link_dies_after_an_hour(strict: ChatStack) -> None:
     stack, alice = strict.stack, strict.browser()
     token = alice.link()
@@ -148,22 +142,6 @@ def test_two_registrations_race_for_one_account(strict: ChatStack) -> None:
         [(loser, reply)] = [pair for pair in zip(people, replies, strict=True) if pair[1].status == 409]
         assert_refused(reply, 409, "chat_account_taken")
         assert stack.status(loser) is None
-
-
-def test_two_registrations_race_with_one_token(strict: ChatStack) -> None:
-    stack = strict.stack
-    for _round in range(5):
-        token = strict.browser().link()
-        people = [stack.newcomer(name) for name in ("alice", "bob")]
-        calls = [
-            partial(stack.register, person, code=stack.code_for(person.email), linkToken=token) for person in people
-        ]
-        replies = at_once(calls)
-        [loser] = [reply for reply in replies if reply.status != 201]
-        if loser.status == 409:  # it saw the token before the winner had spent it, and the account after
-            assert_refused(loser, 409, "chat_account_taken")
-        else:
-            assert_refused(loser, 422, "chat_link_required", field="linkToken")
 
 
 def test_an_account_that_was_claimed_meanwhile(strict: ChatStack) -> None:

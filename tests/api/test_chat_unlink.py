@@ -8,7 +8,7 @@ from tests.support.authenticator import Authenticator
 from tests.support.chat_browser import Browser
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
-from tests.support.our_tables import ago, our_database
+from tests.support.our_tables import our_database
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_code, has_code
@@ -207,14 +207,6 @@ def test_many_at_once_unlink_once(chat_stack: ChatStack) -> None:
     assert len(stack.audits(person, "chat.unlinked")) == 1
 
 
-def test_one_code_is_good_once_at_once(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
-    person, _browser = linked_person(chat_stack)
-    code = unlink_code(stack, person)
-    replies = at_once([partial(unlink, stack, person, code=code)] * 4)
-    assert sorted(reply.status for reply in replies) == [200, 422, 422, 422]
-
-
 def test_wrong_passwords_count_as_failed_logins(make_stack: MakeStack, provider: OAuthServer) -> None:
     strict = make_chat_stack(make_stack, provider, config={"auth": {"login_limits": ["3 per minute"]}})
     stack = strict.stack
@@ -237,25 +229,6 @@ def test_a_code_is_bound_to_its_purpose_and_its_user(chat_stack: ChatStack) -> N
     for_registering = stack.code_for(stack.newcomer("carl").email)
     assert_refused(unlink(stack, person, code=for_registering), 422, "invalid_code", field="code")
     assert is_linked(stack, person)
-
-
-def test_a_code_has_five_tries(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
-    person, _browser = linked_person(chat_stack)
-    code = unlink_code(stack, person)
-    for _try in range(5):
-        assert_refused(unlink(stack, person, code="x"), 422, "invalid_code", field="code")
-    assert_refused(unlink(stack, person, code=code), 422, "invalid_code", field="code")
-    assert is_linked(stack, person)
-
-
-def test_a_code_dies(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
-    person, _browser = linked_person(chat_stack)
-    code = unlink_code(stack, person)
-    aged = "UPDATE regsvc_verification SET created_at = ? WHERE email_key = ? AND purpose = 'unlink'"
-    our_database(stack).execute(aged, (ago(minutes=16), person.email))
-    assert_refused(unlink(stack, person, code=code), 422, "invalid_code", field="code")
 
 
 def test_the_mail_says_what_the_code_does(chat_stack: ChatStack) -> None:

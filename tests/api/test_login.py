@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.daemon import Reply
 from tests.support.each import assert_each
-from tests.support.our_tables import ago, our_database
+from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
 
@@ -185,19 +185,6 @@ def test_other_clients_do_not_delay_a_client_the_account_knows(stack: Stack) -> 
     assert_refused(stack.post("/api/login", credentials), 429, "rate_limited")
     assert stack.post("/api/login", credentials, headers=at_home).status == 200
     assert stack.post("/api/login", credentials).status == 200, "and a right login clears the delay"
-
-
-def test_a_client_is_known_for_thirty_days(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    stack.user_token(alice)
-    changed = our_database(stack).execute(
-        "UPDATE regsvc_known_client SET last_login_at = ?"
-        " WHERE user_id = (SELECT id FROM regsvc_user WHERE username = ?)",
-        (ago(days=30, minutes=1), alice.name),
-    )
-    assert changed == 1
-    fail(stack, alice, FREE_FAILURES + 1, "198.51.100.1")
-    assert_refused(stack.login(alice), 429, "rate_limited")
 
 
 def test_failures_are_counted_in_one_entry_without_what_was_typed(stack: Stack) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
-from tests.support.our_tables import ago, everything_stored, our_database
+from tests.support.our_tables import everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import Person, Stack, find_link_token
 
@@ -106,32 +106,6 @@ def test_a_used_link_is_refused(stack: Stack) -> None:
     assert reset(stack, token).status == 200
     reply = reset(stack, token, "another-secret", language="zh")
     assert_refused(reply, 422, "invalid_token", field="token", language="zh")
-
-
-def test_a_later_link_ends_the_earlier_one(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    earlier, later = link_for(stack, alice), link_for(stack, alice)
-    assert_refused(reset(stack, earlier), 422, "invalid_token", field="token")
-    assert reset(stack, later).status == 200
-
-
-def test_a_link_expires(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token = link_for(stack, alice)
-    lifetime = our_database(stack).execute(
-        "UPDATE regsvc_link SET expires_at = ? WHERE id = ?", (ago(seconds=1), int(token.partition(".")[0]))
-    )
-    assert lifetime == 1
-    assert_refused(reset(stack, token), 422, "invalid_token", field="token")
-
-
-def test_a_link_dies_with_its_owner(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token = link_for(stack, alice)
-    stack.decides("delete", alice)
-    assert_refused(reset(stack, token), 422, "invalid_token", field="token")
-    assert stack.register(alice).status == 201
-    assert_refused(reset(stack, token), 422, "invalid_token", field="token")
 
 
 def test_a_forged_link_is_refused(stack: Stack) -> None:

@@ -76,15 +76,6 @@ def test_decisions_sessions_and_clients(stack: Stack) -> None:
     assert {client["client"] for client in payload["clients"]} == {"127.0.0.1", "198.51.100.23"}
 
 
-def test_mails_and_their_fate(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    stack.smtp.wait_for(alice.email, 2)
-    mails = export(stack, stack.user_token(alice))["mails"]
-    assert [mail["template"] for mail in mails] == ["approved", "received", "verification_code"]
-    assert {mail["to"] for mail in mails} == {alice.email}
-    assert {mail["state"] for mail in mails} <= {"sent", "waiting", "dropped"}
-
-
 def test_what_was_done_by_her_and_to_her(stack: Stack) -> None:
     alice = stack.approved("alice")
     stack.login(alice, "wrong-password")

@@ -6,7 +6,7 @@ from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
-from tests.support.our_tables import age_code, everything_stored, our_database
+from tests.support.our_tables import everything_stored, our_database
 from tests.support.peers.smtp import Letter
 from tests.support.questions import proof_for
 from tests.support.refusals import TRANSLATIONS, assert_refused
@@ -188,26 +188,6 @@ def test_it_refuses_a_wrong_code_and_spends_nothing(stack: Stack) -> None:
     wrong = update(stack, token, alice, new, code[::-1] + "0", language="zh")
     assert_refused(wrong, 422, "invalid_code", field="code", language="zh")
     assert update(stack, token, alice, new, code).status == 200
-
-
-def test_it_refuses_an_expired_and_a_used_code(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token, new = stack.user_token(alice), new_address(alice)
-    code = ask_for_code(stack, new)
-    age_code(stack, new, minutes=16)
-    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
-    code = ask_for_code(stack, new)
-    assert update(stack, token, alice, new, code).status == 200
-    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
-
-
-def test_five_wrong_tries_end_a_code(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token, new = stack.user_token(alice), new_address(alice)
-    code = ask_for_code(stack, new)
-    for _try in range(5):
-        assert_refused(update(stack, token, alice, new, "000000x"), 422, "invalid_code", field="code")
-    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
 
 
 def test_a_code_is_for_one_address_and_one_purpose(stack: Stack) -> None:

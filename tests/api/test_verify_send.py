@@ -118,55 +118,6 @@ def test_after_too_many_tries_another_code_is_mailed(stack: Stack) -> None:
     assert stack.register(alice, code=another).status == 201
 
 
-def test_a_later_code_ends_the_earlier_one(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    earlier = stack.code_for(alice.email)
-    age_code(stack, alice.email, minutes=16)
-    later = stack.code_for(alice.email)
-    assert later != earlier
-    assert_refused(stack.register(alice, code=earlier), 422, "invalid_code", field="code")
-    assert stack.register(alice, code=later).status == 201
-
-
-def test_a_code_dies_five_minutes_after_the_hand_over(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    code = stack.code_for(alice.email)
-    ask(stack, alice.email, purpose="change_email")
-    stack.smtp.wait_for(alice.email, 2)  # an address gets its mails in order: the first is over and written down
-    age_code(stack, alice.email, minutes=4)
-    assert_refused(stack.register(alice, code="wrong"), 422, "invalid_code", field="code")
-    assert tries_of(stack, alice.email) == 1, "it lives"
-    age_code(stack, alice.email, minutes=5)
-    assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
-    assert tries_of(stack, alice.email) == 1, "it does not"
-
-
-def test_a_codes_minutes_run_from_the_hand_over(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    stack.smtp.hold()
-    ask(stack, alice.email)
-    age_code(stack, alice.email, minutes=10)
-    stack.smtp.release()
-    assert stack.register(alice, code=find_code(stack.smtp.wait_for(alice.email).text)).status == 201
-
-
-def test_a_code_lives_no_longer_than_fifteen_minutes_from_the_request(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    stack.smtp.hold()
-    ask(stack, alice.email)
-    age_code(stack, alice.email, minutes=16)
-    stack.smtp.release()
-    assert_refused(stack.register(alice, code="000000"), 422, "invalid_code", field="code")
-    assert tries_of(stack, alice.email) == 0, "a dead code is not even tried"
-
-
-def test_a_code_is_bound_to_its_address(stack: Stack) -> None:
-    alice, eve = stack.newcomer("alice"), stack.newcomer("eve")
-    code = stack.code_for(alice.email)
-    stack.code_for(eve.email)
-    assert_refused(stack.register(eve, code=code), 422, "invalid_code", field="code")
-
-
 def test_a_code_is_bound_to_its_purpose(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     assert ask(stack, alice.email, purpose="change_email").status == 200

@@ -176,16 +176,6 @@ def banned(services: ServiceHarness, **details: Any) -> User:
     return user
 
 
-def test_a_ban_kicks_with_its_reason_in_one_plain_line(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
-    banned(services, reason="§4griefing\nop Mallory @a")
-    console.online, console.commands = {"Bob"}, []
-    assert ManualDelivery(services).deliver_due() == ["sent"]
-    assert console.commands == ["list", "kick Bob You are banned from Oakvale: griefing op Mallory ＠a"]
-
-
 def test_another_reason_for_a_ban_kicks_nobody_again(
     services_with_console: ServiceHarness, console: RconServer
 ) -> None:
@@ -216,22 +206,6 @@ def test_a_ban_may_be_the_games_own_and_ends_there_too(
     ManualDelivery(services).deliver_due()
     ManualDelivery(services).deliver_due()
     assert console.banned == {}
-
-
-def test_a_ban_and_its_end_keep_their_order_while_the_game_is_away(
-    console: RconServer, authme_table: object, make_services: MakeServices
-) -> None:
-    services = make_services(game__on_ban="ban")
-    services.approved("Bob")
-    ManualDelivery(services).deliver_due()
-    console.stop()
-    services.decide("ban", "Bob")
-    services.decide("unban", "Bob")
-    assert ManualDelivery(services).deliver_due() == ["later"]
-    console.start()
-    services.clock.advance(minutes=1)
-    assert ManualDelivery(services).deliver_due() + ManualDelivery(services).deliver_due() == ["sent", "sent"]
-    assert console.received("ban", "pardon") == ["ban Bob You are banned from Oakvale.", "pardon Bob"]
 
 
 def test_a_ban_may_do_nothing_in_the_game(

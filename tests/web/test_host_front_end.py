@@ -157,11 +157,6 @@ def test_a_look_at_the_headers(site: LiveFrontEnd, path: str) -> None:
     assert int(whole.headers["Content-Length"]) == len(whole.content)
 
 
-def test_a_look_at_what_is_not_there(site: LiveFrontEnd) -> None:
-    head = site.request("HEAD", "/gone.js")
-    assert (head.status, head.content) == (404, b"")
-
-
 def test_what_the_browser_has_is_not_sent_again(site: LiveFrontEnd) -> None:
     headers = get(site, "/digits.txt").headers
     tag, modified = headers["Etag"], headers["Last-Modified"]
