@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.decisions import decide_as, person_with_status
-from tests.support.operators import Operators
+from tests.support.decisions import person_with_status
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
@@ -186,17 +185,6 @@ def test_an_end_has_to_be_a_time_to_come(stack: Stack, end: object) -> None:
     assert_refused(stack.decide("ban", bob, expiresAt=end), 422, "invalid_field", field="expiresAt")
     assert stack.status(bob) == "approved"
     assert stack.authme.login(bob.name, bob.password)
-
-
-# --- Operators ---
-
-
-def test_a_dismissed_operator_is_protected_no_more(stack: Stack, operators: Operators) -> None:
-    oscar, otto = operators.new("oscar", level=4), operators.new("otto", level=1)
-    token = stack.admin_token(otto.name, otto.password)
-    assert decide_as(stack, token, "ban", oscar.name).status == 409
-    operators.dismiss(oscar)
-    assert decide_as(stack, token, "ban", oscar.name).status == 200
 
 
 # --- At once ---

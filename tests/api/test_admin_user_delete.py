@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.support.crash.brief_outage import table_missing
 from tests.support.decisions import STATUSES, person_with_status
 from tests.support.our_tables import our_database
 from tests.support.peers.smtp import Letter
@@ -90,13 +89,6 @@ def test_whoever_registers_the_name_in_the_game_is_a_new_player(stack: Stack) ->
     assert stack.user(bob)["email"] is None
 
 
-def test_nobody_elses_row_is_touched(stack: Stack) -> None:
-    bob, carol = stack.approved("bob"), stack.approved("carol")
-    before = stack.authme.get(carol.name)
-    stack.decides("delete", bob)
-    assert stack.authme.get(carol.name) == before
-
-
 def test_waiting_mails_give_way_to_that_of_the_deletion(stack: Stack) -> None:
     bob = stack.pending("bob", password=None)
     stack.smtp.hold()
@@ -116,23 +108,3 @@ def test_a_name_that_only_authme_knows_goes_as_well(stack: Stack) -> None:
     stack.decides("delete", steve)
     assert stack.authme.find(steve.name) is None
     assert stack.sync()["adopted"] == 0
-
-
-# --- AuthMe's table is away ---
-
-
-def test_a_banned_user_who_is_deleted_during_an_outage_is_gone_as_well(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("ban", bob)
-    with table_missing(stack):
-        stack.decides("delete", bob)
-    assert_is_gone_after_the_sync(stack, bob)
-
-
-def assert_is_gone_after_the_sync(stack: Stack, person: Person) -> None:
-    assert stack.status(person) is None
-    report = stack.sync()
-    assert (report["removed"], report["adopted"], report["errors"]) == (1, 0, [])
-    assert stack.authme.find(person.name) is None
-    assert stack.status(person) is None
-    assert [entry["operator"] for entry in stack.audits(person, "user.deleted")] == ["Olivia"]

@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 
-from tests.support.decisions import decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
@@ -30,14 +29,6 @@ def test_the_row_is_as_it_was_byte_for_byte(stack: Stack) -> None:
     letter = stack.smtp.wait_for(bob.email, 4)
     assert "it was somebody else" in letter.text
     assert stack.login(bob).status == 200
-
-
-def test_sessions_from_before_the_ban_stay_over(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    token = stack.user_token(bob)
-    stack.decides("ban", bob)
-    stack.decides("unban", bob)
-    assert stack.post("/api/logout", {}, token=token).status == 401
 
 
 def test_a_ban_typed_in_sql_may_be_lifted_here(stack: Stack) -> None:
@@ -73,16 +64,6 @@ def test_a_password_changed_in_the_game_during_the_ban_counts(stack: Stack) -> N
     assert stack.authme.login(bob.name, "newer-one")
     assert stack.login(bob, "newer-one").status == 200
     assert stack.login(bob).status == 401
-
-
-def test_many_are_let_in_at_once(stack: Stack) -> None:
-    banned = [person_with_status(stack, "banned", "bob") for _number in range(3)]
-    free = stack.approved("alice")
-    results = decide_on_many(stack, "unban", [*(person.name for person in banned), free.name])
-    assert [result.get("code") for result in results] == [None, None, None, "wrong_status"]
-    assert [result["status"] for result in results] == ["approved"] * 4
-    for person in banned:
-        assert stack.authme.login(person.name, person.password)
 
 
 def test_ban_and_unban_at_once_end_in_one_of_them_on_both_sides(stack: Stack) -> None:

@@ -101,14 +101,6 @@ def test_a_ban_says_until_when(stack: Stack) -> None:
     assert (banned["status"], banned["reason"], banned["banExpiresAt"]) == ("banned", "Spam", 4_000_000_000_000)
 
 
-def test_who_has_no_password_yet_is_told(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    token = token_of(stack, alice, password=None)
-    assert look(stack, token).json["hasPassword"] is False
-    stack.decides("approve", alice)
-    assert look(stack, token).json["hasPassword"] is False
-
-
 def test_answers_are_shown(make_stack: MakeStack, tmp_path_factory: pytest.TempPathFactory) -> None:
     stack = make_stack("sqlite", config=asking(tmp_path_factory.mktemp("questions")))
     alice = stack.newcomer("alice")

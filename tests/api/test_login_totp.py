@@ -61,12 +61,6 @@ def test_a_right_password_alone_is_asked_for_a_code(stack: Stack, operators: Ope
     assert log_in(stack, oscar, app.code(), path=path).status == 200
 
 
-def test_the_address_is_as_good_as_the_name(stack: Stack, alice: Person, app: Authenticator) -> None:
-    body = {"username": alice.email, "password": alice.password}
-    assert_refused(stack.post("/api/login", body), 401, "totp_required", field="totp")
-    assert stack.post("/api/login", {**body, "totp": app.code()}).status == 200
-
-
 def test_a_name_that_only_authme_knows_is_asked_too_before_it_is_adopted(stack: Stack) -> None:
     bob = stack.newcomer("bob")
     stack.authme.register(bob.name, bob.password)
@@ -98,12 +92,6 @@ def test_an_empty_column_is_no_second_factor(stack: Stack, alice: Person) -> Non
     for blank in ("", "  "):
         assert stack.authme.set_totp(alice.name, blank)
         assert log_in(stack, alice).status == 200
-
-
-def test_it_is_over_when_the_player_switches_it_off(stack: Stack, alice: Person, app: Authenticator) -> None:
-    assert_refused(log_in(stack, alice), 401, "totp_required", field="totp")
-    assert stack.authme.set_totp(alice.name, None)
-    assert log_in(stack, alice).status == 200
 
 
 def test_a_session_has_shown_it_already(stack: Stack, alice: Person, app: Authenticator) -> None:

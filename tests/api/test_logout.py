@@ -37,11 +37,3 @@ def test_a_review_ends_no_session(stack: Stack, deed: str) -> None:
     token = stack.user_token(alice)
     stack.decides(deed, alice)
     assert stack.post("/api/logout", {}, token=token).status == 200
-
-
-def test_a_name_registered_anew_does_not_inherit_a_session(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    token = stack.user_token(alice)
-    stack.decides("delete", alice)
-    assert stack.register(alice).status == 201
-    assert_refused(stack.post("/api/logout", {}, token=token), 401, "unauthorized")

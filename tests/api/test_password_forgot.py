@@ -28,16 +28,6 @@ def test_a_link_is_on_its_way(stack: Stack) -> None:
     assert f"{stack.daemon.base_url}/set-password#token=" in letter.text, "behind the #: no log, no Referer"
 
 
-def test_asking_changes_nothing(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    token = stack.user_token(alice)
-    forget(stack, alice.email)
-    stack.smtp.wait_for(alice.email, 3)
-    assert stack.login(alice).status == 200
-    assert stack.authme.login(alice.name, alice.password)
-    assert stack.post("/api/logout", {}, token=token).status == 200
-
-
 def test_the_answer_and_the_mail_are_in_the_callers_language(stack: Stack) -> None:
     alice = stack.pending("alice")
     reply = forget(stack, alice.email.upper(), language="zh")

@@ -83,17 +83,6 @@ def test_the_history_of_the_name_stays_and_the_mailbox_is_forgotten(stack: Stack
     assert {row["email_key"] for row in rows} == {None}
 
 
-def test_who_waits_may_leave_and_so_may_a_player_of_the_game(stack: Stack) -> None:
-    alice, bob = stack.pending("alice"), stack.newcomer("bob")
-    stack.authme.register(bob.name, bob.password)
-    for person in (alice, bob):
-        assert delete(stack, stack.user_token(person), person).status == 200
-        assert stack.status(person) is None
-        assert find_player(stack.table, person.key) is None
-    stack.sync()
-    assert stack.status(bob) is None
-
-
 def test_without_the_second_factor_nothing_is_deleted(stack: Stack) -> None:
     alice = stack.approved("alice")
     token = stack.user_token(alice)
@@ -179,14 +168,6 @@ def test_nobody_escapes_a_ban(stack: Stack) -> None:
     stack.decides("ban", alice)
     assert_refused(delete(stack, token, alice), 401, "unauthorized")
     assert_refused(stack.login(alice), 403, "banned")
-    assert stack.status(alice) == "banned"
-
-
-def test_nor_one_that_was_typed_in_sql(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    token = stack.user_token(alice)
-    our_database(stack).execute("UPDATE regsvc_user SET status = 'banned' WHERE username = ?", (alice.name,))
-    assert_refused(delete(stack, token, alice), 401, "unauthorized")
     assert stack.status(alice) == "banned"
 
 

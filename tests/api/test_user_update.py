@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
@@ -141,16 +140,6 @@ def test_a_player_proves_the_address_he_typed_in_the_game(stack: Stack) -> None:
     assert "email_changed" not in {mail["template"] for mail in mails}, "the same mailbox needs no notice"
 
 
-def test_who_proves_it_gets_it_from_a_player_who_only_typed_it(stack: Stack) -> None:
-    bob, alice = stack.newcomer("bob"), stack.approved("alice")
-    stack.authme.register(bob.name, bob.password, email=bob.email)
-    stack.sync()
-    assert update(stack, stack.user_token(alice), alice, bob.email, ask_for_code(stack, bob.email)).status == 200
-    assert (email_of(stack, alice), email_of(stack, bob)) == (bob.email, None)
-    [entry] = stack.audits(bob, "user.email_changed")
-    assert entry["detail"] == {"why": "proven by another"}
-
-
 def test_an_address_that_was_rejected_is_free(stack: Stack) -> None:
     rick, alice = stack.pending("rick"), stack.approved("alice")
     stack.decides("reject", rick)
@@ -166,16 +155,6 @@ def test_an_operator_changes_it_as_everybody_does(stack: Stack, operators: Opera
     assert update(stack, token, oscar, new, ask_for_code(stack, new)).status == 200
     assert stack.get("/api/admin/verify", token=token).status == 200
     assert stack.authme.get(oscar.name)["email"] == new
-
-
-def test_the_second_factor_was_shown_at_the_login(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    app = Authenticator()
-    stack.authme.set_totp(alice.name, app.secret)
-    reply = stack.post("/api/login", {"username": alice.name, "password": alice.password, "totp": app.code()})
-    new = new_address(alice)
-    assert update(stack, reply.json["token"], alice, new, ask_for_code(stack, new)).status == 200
-    assert stack.authme.get(alice.name)["totp"] == app.secret
 
 
 # --- What it refuses ---

@@ -70,12 +70,6 @@ def test_the_answer_and_the_mail_are_in_the_callers_language(
     assert "验证码" in stack.smtp.wait_for(alice.email).subject
 
 
-def test_addresses_are_one_mailbox_without_regard_to_case(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    code = stack.code_for(alice.email)
-    assert stack.register(alice, email=alice.email.upper(), code=code).status == 201
-
-
 def test_no_request_waits_for_the_mail_server(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     stack.smtp.hold()
@@ -189,12 +183,6 @@ def test_who_has_an_account_is_told_so_by_mail(
     notice = stack.smtp.wait_for(person.email, letters + 1)
     assert notice.subject.startswith("You already have an account")
     assert person.name in notice.text
-
-
-def test_the_notice_goes_to_the_address_that_was_proven(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    ask(stack, alice.email.upper())
-    assert stack.smtp.wait_for(alice.email, 2).subject.startswith("You already have an account")
 
 
 def test_a_rejected_address_gets_a_code(stack: Stack, residents: dict[str, Person]) -> None:

@@ -328,12 +328,6 @@ def test_of_another_service_only_the_address_is_checked(serve: Serve) -> None:
     assert [(asked.method, asked.headers.get("x-server-token")) for asked in service.requests] == [("GET", None)]
 
 
-def test_a_service_in_trouble_is_told(serve: Serve) -> None:
-    brevo = serve("brevo")
-    brevo.answer(Answered(503))
-    assert problem_of(backend_of(brevo.config)) == "Brevo answers HTTP 503 Service Unavailable; try again later"
-
-
 def test_every_placeholder_has_a_value(serve: Serve) -> None:
     service = serve("generic")
     body = "&".join(f"{name}={{{name}}}" for name in MAIL_PLACEHOLDERS)

@@ -10,7 +10,6 @@ import pytest
 
 from regsvc.core.errors import UsernameTaken, WrongStatus
 from regsvc.database.models import OutboxEntry, Review, User
-from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
@@ -39,22 +38,6 @@ def payloads() -> list[dict[str, Any]]:
 def events() -> list[tuple[str, str, str]]:
     """Event, user and the status afterwards."""
     return [(event["event"], event["username"], event["status"]) for event in payloads()]
-
-
-def test_a_life_in_events(services: ServiceHarness) -> None:
-    services.register("Alice")
-    services.decide("reject", "Alice", reason="too young")
-    for transition in ("approve", "ban", "unban", "delete"):
-        services.decide(transition, "Alice")
-    assert events() == [
-        ("registered", "Alice", "pending"),
-        ("rejected", "Alice", "rejected"),
-        ("approved", "Alice", "approved"),
-        ("banned", "Alice", "banned"),
-        ("unbanned", "Alice", "approved"),
-        ("deleted", "Alice", "deleted"),
-    ]
-    assert {name for name, *_rest in events()} == {"registered", *(rule.event for rule in TRANSITIONS.values())}
 
 
 def test_an_event_says_what_when_and_why_and_no_more(services: ServiceHarness, clock: ManualClock) -> None:

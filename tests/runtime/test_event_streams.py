@@ -48,18 +48,6 @@ def make_event_harness(worker: Worker, clock: ManualClock) -> MakeEventHarness:
     return lambda **options: open_streams(worker, Audit(clock), **options)
 
 
-def test_what_others_do_is_heard_without_being_told(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await start_listening(event_harness, stream)
-            await event_harness.record_change(is_announced=False)
-            assert await listener.expect_events(1) == [("user_approved", "Alice")]
-
-    play(story)
-
-
 def test_a_change_here_is_heard_at_once(make_event_harness: MakeEventHarness) -> None:
     event_harness = make_event_harness(poll_interval=NEVER)
 
@@ -84,20 +72,6 @@ def test_everybody_hears_it_and_latecomers_only_what_follows(make_event_harness:
                 await event_harness.record_change(target="After")
                 assert await early.expect_events(2) == [("user_approved", "Before"), ("user_approved", "After")]
                 assert await late.expect_events(1) == [("user_approved", "After")]
-
-    play(story)
-
-
-def test_a_silence_between_two_listeners_is_history(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        for name in ("Alice", "Bob", "Carol"):
-            async with event_harness.streams.listen(session_of(), None) as stream:
-                listener = await start_listening(event_harness, stream)
-                await event_harness.record_change(target=name)
-                assert await listener.expect_events(1) == [("user_approved", name)]
-            await event_harness.record_change(target="Nobody listens")
 
     play(story)
 

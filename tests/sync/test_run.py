@@ -80,13 +80,6 @@ def test_a_table_that_is_suddenly_empty_is_not_believed(adopted_players: Service
     assert Player.select().where(Player.presence == "gone").count() == 100
 
 
-def test_even_one_player_is_not_believed_gone_from_an_empty_table(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.authme.unregister_from_console("Alice")
-    assert services.sync().held_back is not None
-    assert services.sync(allow_mass_changes=True).removed == 1
-
-
 def test_more_removals_than_the_limit_are_left_and_only_they(adopted_players: ServiceHarness) -> None:
     assert remove_rows(adopted_players, 0, 1, 2) == 30
     adopted_players.authme.set_password("Player0003", "changed-in-game")
