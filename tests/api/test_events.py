@@ -202,7 +202,7 @@ def test_one_admin_listens_in_so_many_places(stack: Stack, operators: Operators)
     with ExitStack() as places:
         for _place in range(MAX_STREAMS_PER_ADMIN):
             places.enter_context(listen(stack, token))
-        assert_refused(stack.get("/events", token=token), 429, "too_many_streams")
+        assert try_to_listen(stack, token) == 429  # a stream that opens would never be read to its end
         chinese = stack.get("/events", {"language": "zh"}, token=token)
         assert_refused(chinese, 429, "too_many_streams", language="zh")
         with listen(stack):

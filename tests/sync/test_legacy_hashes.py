@@ -15,6 +15,7 @@ from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.database.models import User
 from tests.bridge.hash_formulas import FORMULAS
+from tests.support.authme.authme_like import store_password
 from tests.support.authme.authme_tables import TableShape, dump_table, find_player
 from tests.support.authme.game_server import GameServer
 from tests.support.meanwhile import meanwhile
@@ -375,7 +376,7 @@ def test_who_registered_at_the_forum_logs_in_and_changes_the_password(
 def approve_with_bcrypt(services: ServiceHarness, name: str) -> None:
     """Approve a user whose own hash is of an algorithm that is neither AuthMe's configured one nor a legacy one."""
     services.register(name)
-    hashed = HASHERS["BCRYPT"].hash(PASSWORD, name).hash
+    hashed = store_password("BCRYPT", PASSWORD).hash
     User.update(password_hash=hashed, password_algorithm="BCRYPT").where(User.username == name).execute()
     services.decide("approve", name)
     services.sync()
