@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.support.our_tables import our_database
-from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until
 
@@ -151,50 +150,12 @@ def test_by_state(stack: Stack) -> None:
     assert ask(stack, state="failed")["pagination"]["totalCount"] >= 1
 
 
-def test_an_empty_filter_is_none(stack: Stack) -> None:
-    stack.approved("bob")
-    assert ask(stack, to="", size=1)["mails"] != []
-
-
 def test_pages_begin_with_the_newest_mail(stack: Stack) -> None:
     bob = stack.approved("bob")
     for transition in ("ban", "unban"):
         stack.decides(transition, bob)
     everything = [mail["id"] for mail in mails_to(stack, bob)]
     assert everything == sorted(everything, reverse=True)
-    assert len(everything) == 5
-    found = []
-    for number in (1, 2):
-        page = ask(stack, to=bob.email, page=number, size=3)
-        assert page["pagination"] == {
-            "currentPage": number,
-            "pageSize": 3,
-            "totalCount": 5,
-            "totalPages": 2,
-            "hasNext": number < 2,
-            "hasPrev": number > 1,
-        }
-        found += [mail["id"] for mail in page["mails"]]
-    assert found == everything
-    assert ask(stack, page=2**31 - 1, size=100)["mails"] == []
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"page": "0"}, "page"),
-        ({"page": "x"}, "page"),
-        ({"size": "101"}, "size"),
-        ({"state": "lost"}, "state"),
-    ],
-    ids=str,
-)
-def test_it_names_the_parameter_that_is_wrong(stack: Stack, query: dict[str, str], field: str) -> None:
-    reply = stack.get("/api/admin/mails", query, token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field=field)
-
-
-def test_it_is_for_admins(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    assert_refused(stack.get("/api/admin/mails"), 401, "unauthorized")
-    assert_refused(stack.get("/api/admin/mails", token=stack.user_token(bob)), 403, "forbidden")
+    pages = [ask(stack, to=bob.email, page=number, size=3) for number in (1, 2)]
+    assert [mail["id"] for page in pages for mail in page["mails"]] == everything
+    assert pages[0]["pagination"].items() >= {"totalCount": 5, "totalPages": 2, "hasNext": True}.items()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import Reply
+from tests.support.each import assert_each
 from tests.support.our_tables import age_code, our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
@@ -211,22 +212,13 @@ def test_many(stack: Stack) -> None:
     stack.smtp.wait_for(alice.email, 2)
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "id"),
-        ({"id": 0}, "id"),
-        ({"id": "1"}, "id"),
-        ({"id": 1.5}, "id"),
-        ({"ids": [1, 0]}, "ids"),
-        ({"ids": []}, "ids"),
-        ({"ids": list(range(1, 102))}, "ids"),
-        ({"id": 1, "ids": [2]}, "ids"),
-    ],
-    ids=str,
-)
-def test_it_names_the_field_that_is_wrong(stack: Stack, body: dict[str, object], field: str) -> None:
-    assert_refused(resend(stack, **body), 422, "invalid_field", field=field)
+def test_it_names_the_field_that_is_wrong(stack: Stack) -> None:
+    bodies: dict[str, list[dict[str, object]]] = {
+        "id": [{}, {"id": 0}, {"id": "1"}, {"id": 1.5}],
+        "ids": [{"ids": [1, 0]}, {"ids": []}, {"ids": list(range(1, 102))}, {"id": 1, "ids": [2]}],
+    }
+    for field, wrong in bodies.items():
+        assert_each(wrong, lambda body: assert_refused(resend(stack, **body), 422, "invalid_field", field=field))  # noqa: B023
 
 
 def test_two_admins_at_once_send_one_mail(stack: Stack) -> None:
@@ -240,11 +232,3 @@ def test_two_admins_at_once_send_one_mail(stack: Stack) -> None:
     assert len(stack.audits(alice, "mail.resent")) == 1
     newest(stack, alice, "sent")
     assert len(stack.smtp.letters_to(alice.email)) == 2
-
-
-def test_it_is_for_admins(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    body = {"id": newest(stack, bob)["id"]}
-    assert_refused(stack.post("/api/admin/mails/resend", body), 401, "unauthorized")
-    reply = stack.post("/api/admin/mails/resend", body, token=stack.user_token(bob))
-    assert_refused(reply, 403, "forbidden")

@@ -114,14 +114,6 @@ def test_a_run_sees_what_the_caller_changed_just_before(stack: Stack) -> None:
         assert outcomes == [True] * 6
 
 
-def test_fifty_calls_share_a_few_runs(stack: Stack) -> None:
-    token = stack.olivia()
-    replies = at_once([partial(stack.post, "/api/admin/sync", {}, token=token)] * 50)
-    assert {reply.status for reply in replies} == {200}
-    starts = {reply.json["report"]["startedAt"] for reply in replies}
-    assert len(starts) <= 10
-
-
 def test_a_table_that_is_away_is_an_error_in_the_report(stack: Stack) -> None:
     with table_missing(stack):
         for plan in (False, True):

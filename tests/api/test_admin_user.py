@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack
 
 pytestmark = pytest.mark.one_database("mariadb")
@@ -52,12 +52,6 @@ def test_everything_of_the_list_and_more(stack: Stack) -> None:
     assert (user["isEmailVerified"], user["origin"], user["registrationIp"]) == (True, "registered", "127.0.0.1")
     assert user["passwordSetAt"] == user["regTime"]
     assert (user["bannedFrom"], user["questionnaire"]) == (None, None)
-
-
-@pytest.mark.parametrize("spelling", [str.lower, str.upper])
-def test_the_case_of_the_name_does_not_matter(stack: Stack, spelling: Any) -> None:
-    alice = stack.pending("alice")
-    assert ask(stack, spelling(alice.name), stack.olivia()).json["user"]["username"] == alice.name
 
 
 def test_the_history_of_a_user(stack: Stack) -> None:
@@ -122,18 +116,6 @@ def test_mails_and_their_fate(stack: Stack) -> None:
         "doneAt": 0,
         "lastError": None,
     }
-
-
-def test_a_mail_that_failed_says_why(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    stack.smtp.wait_for(alice.email, 2)
-    our_database(stack).execute(
-        "UPDATE regsvc_outbox SET outcome = 'failed', last_error = 'mailbox full'"
-        " WHERE recipient_key = ? AND template = 'verification_code'",
-        (alice.email,),
-    )
-    mail = whole(stack, alice)["mails"][2]
-    assert (mail["state"], mail["lastError"]) == ("failed", "mailbox full")
 
 
 def test_sessions_and_known_clients(stack: Stack) -> None:
@@ -230,16 +212,10 @@ def test_the_answers_to_the_questionnaire(make_stack: MakeStack, tmp_path: Path)
 # --- Who may not, and who is not there ---
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_name_nobody_has(stack: Stack, language: str) -> None:
+def test_it_refuses_a_name_nobody_has(stack: Stack) -> None:
     nobody = stack.newcomer("nobody")
-    reply = ask(stack, nobody.name, stack.olivia(), language=language)
-    assert_refused(reply, 404, "user_not_found", field="username", language=language)
-
-
-@pytest.mark.parametrize("name", ["x" * 5000, "İ", "%", "a' OR '1'='1", " "])
-def test_a_name_nobody_could_have_is_just_unknown(stack: Stack, name: str) -> None:
-    assert_refused(ask(stack, name, stack.olivia()), 404, "user_not_found", field="username")
+    reply = ask(stack, nobody.name, stack.olivia(), language="zh")
+    assert_refused(reply, 404, "user_not_found", field="username", language="zh")
 
 
 def test_a_name_that_is_only_a_player_yet_is_unknown_and_stays_so(stack: Stack) -> None:
@@ -248,32 +224,3 @@ def test_a_name_that_is_only_a_player_yet_is_unknown_and_stays_so(stack: Stack) 
     stack.authme.register(bob.name, bob.password)
     assert_refused(ask(stack, bob.name, stack.olivia()), 404, "user_not_found", field="username")
     assert stack.status(bob) is None
-
-
-def test_a_deleted_user_is_unknown(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    stack.decides("delete", alice)
-    assert_refused(ask(stack, alice.name, stack.olivia()), 404, "user_not_found", field="username")
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_missing_name(stack: Stack, language: str) -> None:
-    reply = stack.get(PATH, {"language": language}, token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field="username", language=language)
-
-
-def test_it_refuses_two_names(stack: Stack) -> None:
-    reply = stack.daemon.request("GET", f"{PATH}?username=a&username=b", token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field="username")
-
-
-def test_it_is_for_admins_alone(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    assert_refused(ask(stack, alice.name, None), 401, "unauthorized")
-    assert_refused(ask(stack, alice.name, "rubbish"), 401, "unauthorized")
-    assert_refused(ask(stack, alice.name, stack.user_token(alice)), 403, "forbidden")
-
-
-def test_nobody_is_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -> None:
-    softened = make_stack(config={"http": {"legacy_status": True}})
-    assert_refused_as_200(ask(softened, "Nobody", softened.olivia()), "user_not_found")

@@ -10,7 +10,7 @@ from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_like import offline_uuid
 from tests.support.authme.authme_tables import TableShape, dump_table
 from tests.support.command_line import companion
-from tests.support.crash.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
+from tests.support.crash.brief_outage import assert_synced, table_missing
 from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
@@ -96,16 +96,6 @@ def test_the_applicant_hears_of_it_with_the_reason(stack: Stack) -> None:
     payload = stack.get("/api/user/status", {"username": alice.name}, token=token).json["data"]
     assert (payload["reason"], payload["email"]) == ("welcome back, <b>friend</b>", alice.email)
     assert payload["reviewedAt"] == stack.user(alice)["reviewedAt"]
-
-
-def test_silent_sends_no_mail(stack: Stack) -> None:
-    alice, bob = stack.pending("alice"), stack.pending("bob")
-    stack.decides("approve", alice, silent=True, reason="quietly")
-    stack.decides("approve", bob)
-    stack.smtp.wait_for(bob.email, 2)
-    assert len(stack.smtp.letters_to(alice.email)) == 1
-    assert stack.user(alice)["reason"] == "quietly"
-    assert len(stack.audits(alice, "user.approved")) == 1
 
 
 def test_the_mail_is_in_the_applicants_language_the_reply_in_olivias(stack: Stack) -> None:
@@ -208,15 +198,6 @@ def test_a_row_registered_anew_is_given_back_with_the_password_that_olivia_choos
     assert stack.audits(carol, "user.approved")[0]["detail"] == {"statusBefore": "approved", "returned": "take"}
 
 
-def test_a_row_registered_anew_stays_locked_until_the_link_is_used(stack: Stack) -> None:
-    bob = registered_anew(stack)
-    assert stack.decides("approve", bob, passwordChoice="link", silent=True).json["warnings"] == ["player_locked"]
-    token = find_link_token(stack.smtp.wait_for(bob.email, 3).text)
-    assert not stack.authme.login(bob.name, NEW)
-    assert stack.post("/api/password/reset", {"token": token, "newPassword": "by-the-link"}).status == 200
-    assert stack.authme.login(bob.name, "by-the-link")
-
-
 def test_among_many_each_row_registered_anew_is_asked_about(stack: Stack) -> None:
     alice, bob = stack.pending("alice"), registered_anew(stack)
     approved, refused = decide_on_many(stack, "approve", [alice.name, bob.name])
@@ -251,39 +232,6 @@ def test_a_foreign_password_set_around_the_review_never_opens_the_account(stack:
 # --- Many ---
 
 
-def test_many_at_once_each_with_a_result_of_its_own(stack: Stack) -> None:
-    alice, bob, nobody = stack.pending("alice"), stack.approved("bob"), stack.newcomer("nobody")
-    carol = person_with_status(stack, "rejected", "carol")
-
-    results = decide_on_many(stack, "approve", [alice.name, bob.name, nobody.name, carol.key.upper(), alice.name])
-
-    assert [(result["username"], result["success"]) for result in results] == [
-        (alice.name, True),
-        (bob.name, False),
-        (nobody.name, False),
-        (carol.name, True),
-    ]
-    assert [result.get("status") for result in results] == ["approved", "approved", None, "approved"]
-    assert [result.get("code") for result in results] == [None, "wrong_status", "user_not_found", None]
-    assert all(result["message"] for result in results)
-    for person in (alice, carol):
-        assert stack.authme.login(person.name, person.password)
-        assert len(stack.audits(person, "user.approved")) == 1
-        assert stack.smtp.wait_for(person.email, 2 if person is alice else 3).subject.startswith("Welcome")
-
-
-def test_a_hundred_names_are_the_most(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    names = [f"Nobody_{number}" for number in range(99)]
-    results = decide_on_many(stack, "approve", [*names, alice.name], silent=True, reason="all of you")
-    assert len(results) == 100
-    assert [result["success"] for result in results] == [False] * 99 + [True]
-    assert stack.user(alice)["reason"] == "all of you"
-    body = {"usernames": [*names, alice.name, "Nobody_99"]}
-    reply = stack.post("/api/admin/user/approve", body, token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field="usernames")
-
-
 def test_the_words_of_each_result_are_in_olivias_language(stack: Stack) -> None:
     alice, nobody = stack.pending("alice"), stack.newcomer("nobody")
     approved, unknown = decide_on_many(stack, "approve", [alice.name, nobody.name], language="zh")
@@ -292,19 +240,6 @@ def test_the_words_of_each_result_are_in_olivias_language(stack: Stack) -> None:
 
 
 # --- Two at once ---
-
-
-def test_of_fifty_approvals_one_has_an_effect(stack: Stack, operators: Operators) -> None:
-    oscar, alice = operators.new("oscar"), stack.pending("alice")
-    tokens = [stack.olivia(), stack.admin_token(oscar.name, oscar.password)]
-
-    replies = at_once([partial(decide_as, stack, token, "approve", alice.name) for token in tokens * 25])
-
-    outcomes = sorted((reply.status, reply.code) for reply in replies)
-    assert outcomes == [(200, None), *[(409, "wrong_status")] * 49]
-    assert len(stack.audits(alice, "user.approved")) == 1
-    assert stack.authme.login(alice.name, alice.password)
-    assert_one_mail(stack, alice, 2)
 
 
 def test_opposite_decisions_at_once_leave_one_of_them(stack: Stack) -> None:
@@ -331,50 +266,7 @@ def test_a_name_that_is_many_times_among_many_is_decided_once(stack: Stack) -> N
         assert len(stack.audits(person, "user.approved")) == 1
 
 
-def assert_one_mail(stack: Stack, person: Person, count: int) -> None:
-    """A mail to another person, sent later, arrives after all mails to this person."""
-    stack.smtp.wait_for(person.email, count)
-    witness = stack.pending("witness")
-    stack.decides("approve", witness)
-    stack.smtp.wait_for(witness.email, 2)
-    assert len(stack.smtp.letters_to(person.email)) == count
-
-
 # --- AuthMe's table is away ---
-
-
-def test_while_the_table_is_missing_the_intent_is_kept(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    with table_missing(stack):
-        reply = stack.decides("approve", alice)
-        assert (reply.json["status"], reply.json["warnings"]) == ("approved", ["player_pending"])
-        [error] = stack.sync()["errors"]
-        assert error["username"] is None
-
-    assert stack.authme.find(alice.name) is None
-    assert_synced(stack, provisioned=1)
-    assert_plays_after_one_approval(stack, alice)
-
-
-@pytest.mark.parametrize("outage", [file_missing, file_busy])
-def test_while_the_file_is_away_the_intent_is_kept(impatient: Stack, outage: Outage) -> None:
-    alice, bob = impatient.pending("alice"), impatient.pending("bob")
-    with outage(impatient):
-        reply = impatient.decides("approve", alice)
-        assert (reply.json["status"], reply.json["warnings"]) == ("approved", ["player_pending"])
-        [result] = decide_on_many(impatient, "approve", [bob.name])
-        assert (result["success"], result["warnings"]) == (True, ["player_pending"])
-
-    assert_synced(impatient, provisioned=2)
-    for person in (alice, bob):
-        assert_plays_after_one_approval(impatient, person)
-
-
-def assert_plays_after_one_approval(stack: Stack, person: Person) -> None:
-    assert stack.authme.login(person.name, person.password)
-    assert stack.user(person)["plugin"] == "synced"
-    assert len(stack.audits(person, "user.approved")) == 1
-    assert stack.smtp.wait_for(person.email, 2).subject.startswith("Welcome")
 
 
 def test_an_approval_of_somebody_missed_waits_for_the_table_too(stack: Stack) -> None:

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-import pytest
-
 from tests.support.crash.brief_outage import Outage, file_busy, table_missing
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
@@ -77,8 +75,3 @@ def test_without_a_password_the_reply_says_that_the_row_stays_locked(stack: Stac
     token = find_link_token(stack.smtp.wait_for(bob.email, 2).text)
     assert stack.post("/api/password/reset", {"token": token, "newPassword": bob.password}).status == 200
     assert_is_the_owners(stack, bob)
-
-
-@pytest.mark.parametrize("password", [None, "the-web-password"])
-def test_a_user_without_a_row_is_no_reason_to_warn(stack: Stack, password: str | None) -> None:
-    assert "warnings" not in stack.decides("approve", stack.pending("bob", password=password)).json

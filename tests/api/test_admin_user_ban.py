@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.crash.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
-from tests.support.decisions import decide_as, decide_on_many, person_with_status
-from tests.support.operators import Operators
+from tests.support.decisions import person_with_status
 from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import OPERATOR, Person, Stack
+from tests.support.stack import Person, Stack
 from tests.support.together import at_once
+
+pytestmark = pytest.mark.one_database("mariadb")
 
 HOUR = 3_600_000
 
@@ -75,15 +75,6 @@ def test_it_is_mailed_with_reason_and_end(stack: Stack) -> None:
     assert len(stack.smtp.letters_to(alice.email)) == 1
 
 
-def test_an_anonymous_client_gets_the_status_and_nothing_else(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("ban", bob, reason="griefing", expiresAt=in_hours(1))
-    payload = stack.get("/api/user/status", {"username": bob.name}).json["data"]
-    assert payload == {"status": "banned", "registered": True, "username": bob.name}
-    seen_by_olivia = stack.get("/api/user/status", {"username": bob.name}, token=stack.olivia()).json["data"]
-    assert seen_by_olivia["reason"] == "griefing"
-
-
 def test_a_banned_player_cannot_come_back_by_registering(stack: Stack) -> None:
     bob = person_with_status(stack, "banned")
     again = Person(bob.name, f"second.{bob.email}", bob.password)
@@ -112,6 +103,7 @@ def test_a_name_that_only_authme_knows_is_adopted_first(stack: Stack) -> None:
 # --- Another ban on top ---
 
 
+@pytest.mark.every_database
 def test_another_reason_or_end_changes_a_ban(stack: Stack) -> None:
     bob, end = stack.approved("bob"), in_hours(1)
     stack.decides("ban", bob, reason="griefing", expiresAt=end)
@@ -195,58 +187,10 @@ def test_an_end_has_to_be_a_time_to_come(stack: Stack, end: object) -> None:
     assert stack.authme.login(bob.name, bob.password)
 
 
-# --- Operators ---
-
-
-def test_nobody_bans_himself_or_an_equal(stack: Stack, operators: Operators) -> None:
-    high, equal, low = (operators.new("oscar", level=level) for level in (3, 2, 1))
-    middle = operators.new("otto", level=2)
-    token = stack.admin_token(middle.name, middle.password)
-
-    for person in (high, equal, middle):
-        assert_refused(decide_as(stack, token, "ban", person.name.upper()), 409, "protected_operator", field="username")
-        assert stack.status(person) == "approved"
-        assert stack.authme.login(person.name, person.password)
-    own = decide_as(stack, stack.olivia(), "ban", OPERATOR, language="zh")
-    assert_refused(own, 409, "protected_operator", field="username", language="zh")
-    assert decide_as(stack, token, "ban", low.name).status == 200
-    assert not stack.authme.login(low.name, low.password)
-
-
-def test_a_dismissed_operator_is_protected_no_more(stack: Stack, operators: Operators) -> None:
-    oscar, otto = operators.new("oscar", level=4), operators.new("otto", level=1)
-    token = stack.admin_token(otto.name, otto.password)
-    assert decide_as(stack, token, "ban", oscar.name).status == 409
-    operators.dismiss(oscar)
-    assert decide_as(stack, token, "ban", oscar.name).status == 200
-
-
-def test_an_equal_among_many_is_left_out(stack: Stack, operators: Operators) -> None:
-    oscar, bob = operators.new("oscar"), stack.approved("bob")
-    results = decide_on_many(stack, "ban", [oscar.name, OPERATOR, bob.name], reason="all of you")
-    assert [result.get("code") for result in results] == ["protected_operator", "protected_operator", None]
-    assert stack.get("/api/admin/verify", token=stack.olivia()).status == 200
-
-
 # --- At once ---
 
 
-def test_of_fifty_bans_one_has_an_effect(stack: Stack, operators: Operators) -> None:
-    oscar, bob = operators.new("oscar"), stack.approved("bob")
-    tokens = [stack.olivia(), stack.admin_token(oscar.name, oscar.password)]
-    bans = [partial(decide_as, stack, token, "ban", bob.name, reason="griefing") for token in tokens * 25]
-
-    replies = at_once(bans)
-
-    assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[(409, "wrong_status")] * 49]
-    assert len(stack.audits(bob, "user.banned")) == 1
-    assert not stack.authme.login(bob.name, bob.password)
-    stack.decides("unban", bob)
-    assert stack.smtp.wait_for(bob.email, 4).subject != stack.smtp.wait_for(bob.email, 3).subject
-    assert len(stack.smtp.letters_to(bob.email)) == 4
-    assert stack.authme.login(bob.name, bob.password)
-
-
+@pytest.mark.every_database
 def test_a_ban_meets_a_password_change_in_the_game(stack: Stack) -> None:
     """Whichever comes first: the player is out, and gets in with the newest password after the ban."""
     for _round in range(5):
@@ -261,34 +205,3 @@ def test_a_ban_meets_a_password_change_in_the_game(stack: Stack) -> None:
         assert not stack.authme.login(bob.name, "newer-one")
         stack.decides("unban", bob)
         assert stack.authme.login(bob.name, "newer-one")
-
-
-# --- AuthMe's table is away ---
-
-
-def test_while_the_table_is_missing_the_ban_stands_and_the_lock_follows(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    token = stack.user_token(bob)
-    with table_missing(stack):
-        reply = stack.decides("ban", bob, reason="griefing")
-        assert (reply.json["status"], reply.json["warnings"]) == ("banned", ["player_pending"])
-        assert stack.post("/api/logout", {}, token=token).status == 401
-    assert_synced(stack, locked=1)
-    assert_is_out_after_one_ban(stack, bob)
-
-
-@pytest.mark.parametrize("outage", [file_missing, file_busy])
-def test_while_the_file_is_away_the_ban_stands_and_the_lock_follows(impatient: Stack, outage: Outage) -> None:
-    bob = impatient.approved("bob")
-    with outage(impatient):
-        reply = impatient.decides("ban", bob, reason="griefing")
-        assert (reply.json["status"], reply.json["warnings"]) == ("banned", ["player_pending"])
-        assert_refused(impatient.decide("ban", bob), 409, "wrong_status")
-    assert_synced(impatient, locked=1)
-    assert_is_out_after_one_ban(impatient, bob)
-
-
-def assert_is_out_after_one_ban(stack: Stack, person: Person) -> None:
-    assert not stack.authme.login(person.name, person.password)
-    assert stack.user(person)["plugin"] == "locked"
-    assert len(stack.audits(person, "user.banned")) == 1

@@ -1,13 +1,10 @@
 """Decisions about many at once: each in a transaction of its own, one result for each, and one reply."""
 
-from typing import Any
-
 import pytest
 
 from regsvc.core.i18n.translations import load_translations
 from tests.support.decisions import decide_on_many
 from tests.support.our_tables import our_database
-from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -71,15 +68,6 @@ def test_a_hundred_names_are_not_too_many(stack: Stack) -> None:
     assert [result["code"] for result in results] == ["user_not_found"] * MANY
 
 
-@pytest.mark.parametrize("transition", ["approve", "reject", "ban", "unban", "delete"])
-def test_a_hundred_and_one_are_refused_and_nothing_is_done(stack: Stack, transition: str) -> None:
-    [alice] = crowd(stack, 1)
-    body = {"usernames": [alice, *(f"Nobody{number}" for number in range(MANY))]}
-    reply = stack.post(f"/api/admin/user/{transition}", body, token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field="usernames")
-    assert statuses(stack, [alice]) == {"pending"}
-
-
 def test_a_name_given_twice_is_decided_once(stack: Stack) -> None:
     names = crowd(stack, 2)
     results = decide_on_many(stack, "approve", [names[0], names[1], names[0]])
@@ -117,19 +105,15 @@ def test_one_that_is_refused_holds_up_nobody(stack: Stack) -> None:
 
 
 def test_silence_mails_nobody(stack: Stack) -> None:
-    names = crowd(stack, 5)
-    decide_on_many(stack, "approve", names, silent=True, reason="quietly")
-    assert statuses(stack, names) == {"approved"}
-    assert mails_about(stack, names) == 0
+    names, others = crowd(stack, 5), crowd(stack, 2)
+    for transition in ("approve", "ban", "unban"):
+        decide_on_many(stack, transition, names, silent=True, reason="quietly")
+    decide_on_many(stack, "reject", others, silent=True)
+    assert (statuses(stack, names), statuses(stack, others)) == ({"approved"}, {"rejected"})
+    assert mails_about(stack, [*names, *others]) == 0
+    assert stack.user(Person(names[0], "", ""))["reason"] == "quietly"
     decide_on_many(stack, "ban", names)
     assert mails_about(stack, names) == 5
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_every_result_speaks_olivias_language(stack: Stack, language: str) -> None:
-    [alice] = crowd(stack, 1)
-    [result] = decide_on_many(stack, "approve", [alice], language=language)
-    assert result["message"] == load_translations().text("message.approved", language, username=alice)
 
 
 def test_a_ban_of_many_has_one_end_and_one_reason(stack: Stack) -> None:
@@ -138,28 +122,3 @@ def test_a_ban_of_many_has_one_end_and_one_reason(stack: Stack) -> None:
     for name in names:
         user = stack.user(Person(name, "", ""))
         assert (user["reason"], user["banExpiresAt"]) == ("griefing", 4_102_444_800_000)
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "username"),
-        ({"usernames": []}, "usernames"),
-        ({"usernames": "Alice"}, "usernames"),
-        ({"usernames": [1]}, "usernames"),
-        ({"usernames": ["Alice"], "username": "Alice"}, "usernames"),
-    ],
-    ids=str,
-)
-def test_it_names_the_field_that_is_wrong(stack: Stack, body: dict[str, Any], field: str) -> None:
-    reply = stack.post("/api/admin/user/approve", body, token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field=field)
-
-
-def test_it_is_for_admins(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    body = {"usernames": [bob.name]}
-    assert_refused(stack.post("/api/admin/user/ban", body), 401, "unauthorized")
-    reply = stack.post("/api/admin/user/ban", body, token=stack.user_token(bob))
-    assert_refused(reply, 403, "forbidden")
-    assert stack.status(bob) == "approved"

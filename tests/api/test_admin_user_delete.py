@@ -1,17 +1,14 @@
 """Olivia deletes: user, sessions and player are gone, the history stays, and the name is free."""
 
-from functools import partial
-
 import pytest
 
-from tests.support.crash.brief_outage import Outage, file_busy, file_missing, table_missing
-from tests.support.decisions import STATUSES, decide_as, decide_on_many, person_with_status
-from tests.support.operators import Operators
+from tests.support.decisions import STATUSES, person_with_status
 from tests.support.our_tables import our_database
 from tests.support.peers.smtp import Letter
 from tests.support.refusals import assert_refused
-from tests.support.stack import OPERATOR, Person, Stack
-from tests.support.together import at_once
+from tests.support.stack import Person, Stack
+
+pytestmark = pytest.mark.one_database("sqlite")
 
 OF_THE_USER = ("regsvc_session", "regsvc_known_client", "regsvc_link")
 
@@ -30,6 +27,7 @@ def is_about_deletion(letter: Letter) -> bool:
     return "was deleted" in letter.subject
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("status", STATUSES)
 def test_nothing_of_the_user_is_left_but_the_history(stack: Stack, status: str) -> None:
     person = person_with_status(stack, status)
@@ -91,20 +89,6 @@ def test_whoever_registers_the_name_in_the_game_is_a_new_player(stack: Stack) ->
     assert stack.user(bob)["email"] is None
 
 
-def test_a_player_locked_by_a_ban_goes_too(stack: Stack) -> None:
-    bob = person_with_status(stack, "approved", "bob")
-    stack.decides("ban", bob)
-    stack.decides("delete", bob)
-    assert stack.authme.find(bob.name) is None
-
-
-def test_nobody_elses_row_is_touched(stack: Stack) -> None:
-    bob, carol = stack.approved("bob"), stack.approved("carol")
-    before = stack.authme.get(carol.name)
-    stack.decides("delete", bob)
-    assert stack.authme.get(carol.name) == before
-
-
 def test_waiting_mails_give_way_to_that_of_the_deletion(stack: Stack) -> None:
     bob = stack.pending("bob", password=None)
     stack.smtp.hold()
@@ -124,68 +108,3 @@ def test_a_name_that_only_authme_knows_goes_as_well(stack: Stack) -> None:
     stack.decides("delete", steve)
     assert stack.authme.find(steve.name) is None
     assert stack.sync()["adopted"] == 0
-
-
-def test_many_go_at_once(stack: Stack) -> None:
-    people = [person_with_status(stack, status) for status in STATUSES]
-    nobody = stack.newcomer("nobody")
-    results = decide_on_many(stack, "delete", [*(person.name for person in people), nobody.name])
-    assert [result.get("status") for result in results] == ["deleted"] * 4 + [None]
-    assert results[-1]["code"] == "user_not_found"
-    assert {stack.status(person) for person in people} == {None}
-
-
-def test_of_fifty_one_has_an_effect(stack: Stack) -> None:
-    bob, token = stack.approved("bob"), stack.olivia()
-    replies = at_once([partial(decide_as, stack, token, "delete", bob.name)] * 50)
-    assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[(404, "user_not_found")] * 49]
-    assert len(stack.audits(bob, "user.deleted")) == 1
-    assert stack.authme.find(bob.name) is None
-    assert stack.sync()["adopted"] == 0
-
-
-def test_nobody_deletes_himself_or_an_equal(stack: Stack, operators: Operators) -> None:
-    oscar, low = operators.new("oscar", level=4), operators.new("otto", level=3)
-    for name in (OPERATOR, oscar.name):
-        reply = decide_as(stack, stack.olivia(), "delete", name, language="zh")
-        assert_refused(reply, 409, "protected_operator", field="username", language="zh")
-    token = stack.admin_token(low.name, low.password)
-    assert_refused(decide_as(stack, token, "delete", oscar.name), 409, "protected_operator", field="username")
-    assert stack.authme.login(oscar.name, oscar.password)
-    assert stack.decide("delete", low).status == 200
-    assert stack.get("/api/admin/verify", token=token).status == 401
-
-
-# --- AuthMe's table is away ---
-
-
-def test_while_the_table_is_missing_the_row_waits_for_its_end(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    with table_missing(stack):
-        assert stack.decides("delete", bob).json["warnings"] == ["player_pending"]
-    assert_is_gone_after_the_sync(stack, bob)
-
-
-@pytest.mark.parametrize("outage", [file_missing, file_busy])
-def test_while_the_file_is_away_the_row_waits_for_its_end(impatient: Stack, outage: Outage) -> None:
-    bob = impatient.approved("bob")
-    with outage(impatient):
-        assert impatient.decides("delete", bob).json["warnings"] == ["player_pending"]
-    assert_is_gone_after_the_sync(impatient, bob)
-
-
-def test_a_banned_user_who_is_deleted_during_an_outage_is_gone_as_well(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("ban", bob)
-    with table_missing(stack):
-        stack.decides("delete", bob)
-    assert_is_gone_after_the_sync(stack, bob)
-
-
-def assert_is_gone_after_the_sync(stack: Stack, person: Person) -> None:
-    assert stack.status(person) is None
-    report = stack.sync()
-    assert (report["removed"], report["adopted"], report["errors"]) == (1, 0, [])
-    assert stack.authme.find(person.name) is None
-    assert stack.status(person) is None
-    assert [entry["operator"] for entry in stack.audits(person, "user.deleted")] == ["Olivia"]

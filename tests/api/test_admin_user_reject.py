@@ -1,15 +1,11 @@
 """Olivia rejects a registration: the applicant learns why, and the name cannot be used to play."""
 
-from functools import partial
-
 import pytest
 
-from tests.support.decisions import decide_on_many, person_with_status
-from tests.support.operators import Operators
-from tests.support.our_tables import ago, our_database
+from tests.support.decisions import decide_on_many
+from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import Person, Stack
-from tests.support.together import at_once
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -109,29 +105,6 @@ def test_no_row_is_made_and_a_foreign_one_stays_locked(stack: Stack) -> None:
     assert not stack.authme.login(bob.name, "a foreign password")
 
 
-def test_a_silent_rejection_is_not_mailed(stack: Stack) -> None:
-    alice, bob = stack.pending("alice"), stack.pending("bob")
-    stack.decides("reject", alice, silent=True)
-    stack.decides("reject", bob)
-    stack.smtp.wait_for(bob.email, 2)
-    assert len(stack.smtp.letters_to(alice.email)) == 1
-
-
-def test_the_name_is_held_for_a_while_the_email_is_not(stack: Stack) -> None:
-    alice = person_with_status(stack, "rejected")
-    again = Person(alice.name, f"second.{alice.email}", alice.password)
-    assert_refused(stack.register(again), 409, "reapply_later", field="username")
-    better = stack.newcomer("better")
-    assert stack.register(Person(better.name, alice.email, alice.password)).status == 201
-    stack.decides("approve", better)
-
-    our_database(stack).execute(
-        "UPDATE regsvc_user SET reviewed_at = ? WHERE username_key = ?", (ago(hours=25), alice.key)
-    )
-    assert stack.register(again).status == 201
-    assert len(stack.audits(alice, "user.rejected")) == 1
-
-
 def test_an_operator_may_allow_another_application_at_once(stack: Stack) -> None:
     alice, bob = stack.pending("alice"), stack.pending("bob")
     assert decide_on_many(stack, "reject", [alice.name], mayReapply=True)[0]["success"] is True
@@ -150,33 +123,3 @@ def test_an_operator_may_allow_another_application_at_once(stack: Stack) -> None
     # a later rejection without it holds the name again
     stack.decides("reject", alice)
     assert_refused(stack.register(alice), 409, "reapply_later", field="username")
-
-
-def test_only_who_waits_can_be_rejected_among_many(stack: Stack) -> None:
-    waiting, playing, banned = (person_with_status(stack, status) for status in ("pending", "approved", "banned"))
-    results = decide_on_many(stack, "reject", [waiting.name, playing.name, banned.name], reason="no more room")
-    assert [result["success"] for result in results] == [True, False, False]
-    assert [result.get("status") for result in results] == ["rejected", "approved", "banned"]
-    assert [result.get("code") for result in results] == [None, "wrong_status", "wrong_status"]
-    assert stack.user(waiting)["reason"] == "no more room"
-    assert stack.authme.login(playing.name, playing.password)
-
-
-def test_of_fifty_rejections_one_has_an_effect(stack: Stack) -> None:
-    alice, token = stack.pending("alice"), stack.olivia()
-    body = {"username": alice.name}
-    replies = at_once([partial(stack.post, "/api/admin/user/reject", body, token=token)] * 50)
-    assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[(409, "wrong_status")] * 49]
-    assert len(stack.audits(alice, "user.rejected")) == 1
-
-
-def test_an_operators_equal_cannot_reject_him(stack: Stack, operators: Operators) -> None:
-    olaf = stack.pending("olaf")
-    operators.appoint(olaf, level=4)
-    assert_refused(stack.decide("reject", olaf), 409, "protected_operator", field="username")
-    reply = stack.decide("reject", olaf, language="zh")
-    assert_refused(reply, 409, "protected_operator", field="username", language="zh")
-    assert stack.status(olaf) == "pending"
-
-    operators.appoint(olaf, level=3)
-    assert stack.decide("reject", olaf).status == 200

@@ -4,8 +4,6 @@ from functools import partial
 
 import pytest
 
-from tests.support.crash.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
-from tests.support.decisions import decide_as, decide_on_many, person_with_status
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
@@ -31,23 +29,6 @@ def test_the_row_is_as_it_was_byte_for_byte(stack: Stack) -> None:
     letter = stack.smtp.wait_for(bob.email, 4)
     assert "it was somebody else" in letter.text
     assert stack.login(bob).status == 200
-
-
-def test_sessions_from_before_the_ban_stay_over(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    token = stack.user_token(bob)
-    stack.decides("ban", bob)
-    stack.decides("unban", bob)
-    assert stack.post("/api/logout", {}, token=token).status == 401
-
-
-@pytest.mark.parametrize("status", ["pending", "rejected"])
-def test_whoever_was_never_approved_is_so_now(stack: Stack, status: str) -> None:
-    person = person_with_status(stack, status)
-    stack.decides("ban", person)
-    stack.decides("unban", person)
-    assert stack.status(person) == "approved"
-    assert stack.authme.login(person.name, person.password)
 
 
 def test_a_ban_typed_in_sql_may_be_lifted_here(stack: Stack) -> None:
@@ -85,32 +66,6 @@ def test_a_password_changed_in_the_game_during_the_ban_counts(stack: Stack) -> N
     assert stack.login(bob).status == 401
 
 
-def test_silent_sends_no_mail(stack: Stack) -> None:
-    bob, alice = (person_with_status(stack, "banned", name) for name in ("bob", "alice"))
-    stack.decides("unban", bob, silent=True)
-    stack.decides("unban", alice)
-    stack.smtp.wait_for(alice.email, 3)
-    assert len(stack.smtp.letters_to(bob.email)) == 2
-
-
-def test_many_are_let_in_at_once(stack: Stack) -> None:
-    banned = [person_with_status(stack, "banned", "bob") for _number in range(3)]
-    free = stack.approved("alice")
-    results = decide_on_many(stack, "unban", [*(person.name for person in banned), free.name])
-    assert [result.get("code") for result in results] == [None, None, None, "wrong_status"]
-    assert [result["status"] for result in results] == ["approved"] * 4
-    for person in banned:
-        assert stack.authme.login(person.name, person.password)
-
-
-def test_of_fifty_one_has_an_effect(stack: Stack) -> None:
-    bob, token = person_with_status(stack, "banned", "bob"), stack.olivia()
-    replies = at_once([partial(decide_as, stack, token, "unban", bob.name)] * 50)
-    assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[(409, "wrong_status")] * 49]
-    assert len(stack.audits(bob, "user.unbanned")) == 1
-    assert stack.authme.login(bob.name, bob.password)
-
-
 def test_ban_and_unban_at_once_end_in_one_of_them_on_both_sides(stack: Stack) -> None:
     bob = stack.approved("bob")
     replies = at_once([partial(stack.decide, name, bob) for name in ("ban", "unban") * 15])
@@ -128,29 +83,3 @@ def test_an_equal_may_lift_an_operators_ban(stack: Stack, operators: Operators) 
     stack.decides("ban", oscar)
     operators.appoint(oscar, level=4)
     assert stack.decide("unban", oscar).status == 200
-
-
-def test_an_unban_needs_a_ban(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    payload = assert_refused(stack.decide("unban", bob, language="zh"), 409, "wrong_status", language="zh")
-    assert payload["status"] == "approved"
-
-
-def test_while_the_table_is_missing_the_player_waits(stack: Stack) -> None:
-    bob = person_with_status(stack, "approved", "bob")
-    stack.decides("ban", bob)
-    with table_missing(stack):
-        reply = stack.decides("unban", bob)
-        assert (reply.json["status"], reply.json["warnings"]) == ("approved", ["player_pending"])
-    assert_synced(stack, restored=1)
-    assert stack.authme.login(bob.name, bob.password)
-
-
-@pytest.mark.parametrize("outage", [file_missing, file_busy])
-def test_while_the_file_is_away_the_player_waits(impatient: Stack, outage: Outage) -> None:
-    bob = person_with_status(impatient, "approved", "bob")
-    impatient.decides("ban", bob)
-    with outage(impatient):
-        assert impatient.decides("unban", bob).json["warnings"] == ["player_pending"]
-    assert_synced(impatient, restored=1)
-    assert impatient.authme.login(bob.name, bob.password)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.operators import create_olivia
-from tests.support.our_tables import our_database
+from tests.support.each import assert_each
 from tests.support.refusals import assert_refused
-from tests.support.stack import OPERATOR, MakeStack, Person, Stack
+from tests.support.stack import Person, Stack
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -126,40 +125,6 @@ def crowd(stack: Stack) -> list[Person]:
     return people
 
 
-def test_numbered_pages(stack: Stack, crowd: list[Person]) -> None:
-    expected = [person.name for person in reversed(crowd)]
-    for size, pages in ((3, 3), (7, 1), (100, 1)):
-        found: list[str] = []
-        for number in range(1, pages + 1):
-            page = ask(stack, search="crowd_", page=number, size=size)
-            assert page["pagination"] == {
-                "currentPage": number,
-                "pageSize": size,
-                "totalCount": 7,
-                "totalPages": pages,
-                "hasNext": number < pages,
-                "hasPrev": number > 1,
-            }
-            found += names(page)
-        assert found == expected
-
-
-def test_a_page_past_the_end_is_empty(stack: Stack, crowd: list[Person]) -> None:
-    for number in (2, 1000, 2**31 - 1):
-        page = ask(stack, search="crowd_", page=number, size=10)
-        assert page["users"] == []
-        assert page["pagination"]["totalCount"] == 7
-        assert (page["pagination"]["hasNext"], page["pagination"]["hasPrev"]) == (False, True)
-        assert page["nextCursor"] is None
-
-
-def test_the_first_twenty_are_the_newest(stack: Stack, crowd: list[Person]) -> None:
-    page = ask(stack)
-    assert (page["pagination"]["currentPage"], page["pagination"]["pageSize"]) == (1, 20)
-    assert names(page) == names(ask(stack, sort="newest", page=1, size=20, status="all"))
-    assert len(page["users"]) == min(20, page["pagination"]["totalCount"])
-
-
 ORDERS: dict[str, Callable[[list[str]], list[str]]] = {
     "newest": lambda came: came[::-1],
     "oldest": lambda came: came,
@@ -181,57 +146,6 @@ def test_cursors_lead_to_everybody_once(stack: Stack, crowd: list[Person], sort:
         found += names(page)
     assert found == everybody
     assert page["pagination"]["hasNext"] is False
-
-
-@pytest.mark.every_database
-def test_a_newcomer_between_two_pages_moves_nothing(stack: Stack, crowd: list[Person]) -> None:
-    first = ask(stack, search="crowd_", sort="oldest", size=4, status="pending")
-    left = ask(stack, search="crowd_", sort="oldest", after=first["nextCursor"]) if first["nextCursor"] else None
-    assert names(first) == [crowd[0].name, crowd[1].name, crowd[3].name, crowd[6].name]
-    assert left is None
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"page": "0"}, "page"),
-        ({"page": "-1"}, "page"),
-        ({"page": "one"}, "page"),
-        ({"page": "1.5"}, "page"),
-        ({"page": "9" * 30}, "page"),
-        ({"size": "0"}, "size"),
-        ({"size": "101"}, "size"),
-        ({"size": "-20"}, "size"),
-        ({"size": "many"}, "size"),
-        ({"status": "deleted"}, "status"),
-        ({"status": "Pending"}, "status"),
-        ({"plugin": "on"}, "plugin"),
-        ({"sort": "random"}, "sort"),
-        ({"sort": "id; DROP TABLE regsvc_user"}, "sort"),
-        ({"after": "garbage"}, "after"),
-        ({"after": "bmV3ZXN0OmFiYw"}, "after"),
-        ({"after": "bmFtZTphbGljZQ"}, "after"),
-    ],
-    ids=str,
-)
-def test_it_names_the_parameter_that_is_wrong(stack: Stack, query: dict[str, str], field: str) -> None:
-    token = stack.olivia()
-    assert_refused(stack.get("/api/admin/users", query, token=token), 422, "invalid_field", field=field)
-    reply = stack.get("/api/admin/users", query | {"language": "zh"}, token=token)
-    assert_refused(reply, 422, "invalid_field", field=field, language="zh")
-
-
-def test_a_cursor_and_a_number_exclude_each_other(stack: Stack, crowd: list[Person]) -> None:
-    cursor = ask(stack, size=2)["nextCursor"]
-    reply = stack.get("/api/admin/users", {"after": cursor, "page": "1"}, token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field="after")
-    other_order = stack.get("/api/admin/users", {"after": cursor, "sort": "oldest"}, token=stack.olivia())
-    assert_refused(other_order, 422, "invalid_field", field="after")
-
-
-def test_a_parameter_given_twice_is_refused(stack: Stack) -> None:
-    reply = stack.get("/api/admin/users?page=1&page=2", token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field="page")
 
 
 # --- Filters ---
@@ -261,67 +175,28 @@ def test_the_review_queue_is_oldest_first_and_a_hundred_long(stack: Stack, crowd
     assert names(ask(stack, status="pending", sort="newest", size=1)) == [names(queue)[-1]]
 
 
-def test_it_filters_by_the_state_of_the_player(stack: Stack) -> None:
-    bob, alice, ben = stack.approved("state"), stack.pending("state"), stack.approved("state")
-    stack.decides("ban", ben)
+# --- Wrong parameters, also of the other lists ---
 
-    def found(plugin: str) -> list[str]:
-        page = ask(stack, search="state_", plugin=plugin, sort="oldest")
-        assert page["pagination"]["totalCount"] == len(page["users"])
-        return names(page)
-
-    assert found("synced") == [bob.name]
-    assert found("absent") == [alice.name]
-    assert found("locked") == [ben.name]
-    assert found("returned") == found("conflict") == found("off") == []
-
-
-@pytest.mark.every_database
-def test_the_search_is_literal_and_knows_no_case(stack: Stack) -> None:
-    odd = Person("Per_cent", "hundred%of@example.org", "a-secret-of-his")
-    plain = Person("PerXcent", "hundredXof@example.org", "a-secret-of-his")
-    for person in (odd, plain):
-        assert stack.register(person).status == 201
-
-    def found(search: str) -> set[str]:
-        return set(names(ask(stack, search=search, size=100)))
-
-    assert found("PER_CENT") == {odd.name}
-    assert found("percent") == set()
-    assert found("per%cent") == set()
-    assert found("hundred%OF") == {odd.name}
-    assert found("hundred_of") == set()
-    assert found("hundredxof@EXAMPLE.org") == {plain.name}
-    assert found("er") >= {odd.name, plain.name}
-    for harmless in ("'", '"', "\\", "';--", "%27", "𝔘", "\u202e"):
-        assert found(harmless) == set()
+PAGES = [("page", text) for text in ("0", "-1", "one", "1.5", "9" * 30)] + [("size", text) for text in ("0", "101")]
+WRONG_PARAMETERS: dict[str, list[tuple[str, str]]] = {
+    "/api/admin/users": [
+        *PAGES,
+        ("status", "deleted"),
+        ("status", "Pending"),
+        ("plugin", "on"),
+        ("sort", "id; DROP TABLE regsvc_user"),
+        *(("after", cursor) for cursor in ("garbage", "bmV3ZXN0OmFiYw", "bmFtZTphbGljZQ")),
+    ],
+    "/api/admin/audits": [*PAGES, ("from", "yesterday"), ("from", "-1"), ("to", "253402300800000")],
+    "/api/admin/mails": [*PAGES, ("state", "lost")],
+}
 
 
-def test_an_empty_search_is_none(stack: Stack, crowd: list[Person]) -> None:
-    assert names(ask(stack, search="", plugin="", status="", sort="", after="")) == names(ask(stack))
+@pytest.mark.parametrize("path", WRONG_PARAMETERS)
+def test_it_names_the_parameter_that_is_wrong(stack: Stack, path: str) -> None:
+    def check(wrong: tuple[str, str]) -> None:
+        name, text = wrong
+        reply = stack.get(path, {name: text, "language": "zh"}, token=stack.olivia())
+        assert_refused(reply, 422, "invalid_field", field=name, language="zh")
 
-
-def test_a_large_crowd_is_paged_to_its_end(stack: Stack) -> None:
-    """Past the middle the rows are sought from the far end."""
-    ours = our_database(stack)
-    for number in range(60):
-        ours.execute(
-            "INSERT INTO regsvc_user (username, username_key, status, applied_status, platform, origin, created_at,"
-            " is_email_verified, token_generation) VALUES (?, ?, 'rejected', 'rejected', 'java', 'registered',"
-            " '2026-01-01 00:00:00.000', 0, 0)",
-            (f"Many{number:02}", f"many{number:02}"),
-        )
-    found = [name for number in range(1, 7) for name in names(ask(stack, search="many", page=number, size=10))]
-    assert found == [f"Many{number:02}" for number in reversed(range(60))]
-    ours.execute("DELETE FROM regsvc_user WHERE username_key LIKE ?", ("many%",))
-
-
-def test_without_authme_every_player_is_off(make_stack: MakeStack) -> None:
-    stack = make_stack(config={"authme": {"enabled": False}})
-    create_olivia(stack)
-    alice = stack.approved("alice")
-
-    user = stack.user(alice)
-    assert (user["status"], user["plugin"], user["pluginSince"]) == ("approved", "off", None)
-    assert set(names(ask(stack, plugin="off"))) == {alice.name, OPERATOR}
-    assert ask(stack, plugin="synced")["users"] == []
+    assert_each(WRONG_PARAMETERS[path], check)

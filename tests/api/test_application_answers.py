@@ -10,6 +10,8 @@ from tests.support.questions import BUILD, FIGHT, PASSING, TALK, WORDS, applies,
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 PATH = "/api/application/answers"
 
 
@@ -36,6 +38,7 @@ def given(host: Stack, token: str) -> dict[int, Any]:
     return {answer["questionId"]: answer["answer"] for answer in facts["answers"]}
 
 
+@pytest.mark.every_database
 def test_alice_adds_what_she_forgot_and_the_moderator_reads_it(host: Stack) -> None:
     alice, token = applied(host, "alice")
     with EventListener(host.daemon, host.olivia()) as queue:

@@ -12,6 +12,8 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 PATH = "/api/application/email"
 
 
@@ -110,6 +112,7 @@ def test_captchas_and_limits_are_those_of_codes(make_stack: MakeStack) -> None:
     assert post_with_guesses(again, PATH, {"email": alice.email}).status == 429
 
 
+@pytest.mark.every_database
 def test_of_many_corrections_with_one_token_one_counts(make_stack: MakeStack) -> None:
     config = {
         "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT},

@@ -1,9 +1,13 @@
 """GET /api/application/events: an open page follows its application, whoever decides."""
 
+import pytest
+
 from tests.support.event_listener import EventListener
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
+
+pytestmark = pytest.mark.one_database("sqlite")
 
 PATH = "/api/application/events"
 
@@ -20,6 +24,7 @@ def listen(stack: Stack, token: str) -> EventListener:
     return EventListener(stack.daemon, None, {"X-Application-Token": token}, path=PATH)
 
 
+@pytest.mark.every_database
 def test_alice_sees_the_approval_on_her_open_page(stack: Stack) -> None:
     alice, token = apply(stack, "alice")
     with listen(stack, token) as page:

@@ -11,7 +11,7 @@ from tests.support.our_tables import everything_stored
 from tests.support.peers.oauth_platform import CLIENT_ID
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
-from tests.support.stack import MakeStack, Stack
+from tests.support.stack import MakeStack
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -113,14 +113,6 @@ def test_discord_has_its_usual_addresses(make_stack: MakeStack) -> None:
 
 
 # --- Refusals ---
-
-
-def test_it_refuses_where_no_platform_is_set(stack: Stack) -> None:
-    assert_refused(stack.get(PATH), 409, "not_enabled")
-
-
-def test_a_bad_access_token_is_refused(chat_stack: ChatStack) -> None:
-    assert_refused(chat_stack.stack.get(PATH, token="garbage"), 401, "unauthorized")
 
 
 @pytest.mark.parametrize("is_legacy", [False, True])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.chat_browser import BROWSERS_ACCEPT, Browser
+from tests.support.chat_browser import Browser
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
 from tests.support.peers.oauth_server import OAuthServer
@@ -47,9 +47,3 @@ def test_without_roles_every_member_is_let_in(make_stack: MakeStack, provider: O
     assert reply.status == 200
     _bob, reply = come_with(open_guild, {})
     assert_refused(reply, 409, "chat_not_member")
-
-
-def test_a_browser_learns_what_lacks(gated: ChatStack) -> None:
-    alice = gated.browser(gated.person(guilds={"900": []}))
-    reply = alice.open_callback(alice.consent(alice.begin().auth_url), accept=BROWSERS_ACCEPT)
-    assert reply.headers["Location"] == "/chat-linked?outcome=lacks_role"

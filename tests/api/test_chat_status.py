@@ -107,17 +107,13 @@ def test_junk_in_the_header_and_the_cookie_shows_nothing(chat_stack: ChatStack) 
         assert stack.get(PATH, {"username": "Alice"}, headers=headers).json == NOT_LINKED, junk
 
 
-def test_an_unclaimed_link_dies_after_an_hour(chat_stack: ChatStack) -> None:
-    alice = chat_stack.browser()
-    alice.link()
-    chat_stack.age_links(minutes=59)
-    assert alice.status("Alice").json["linked"] is True
-    chat_stack.age_links(minutes=61)
-    assert alice.status("Alice").json == NOT_LINKED
-
-
 def test_where_no_platform_is_set_nothing_is_linked(stack: Stack) -> None:
     assert stack.get(PATH, {"username": "Alice"}).json == NOT_LINKED
+    assert_refused(stack.get("/api/chat/auth"), 409, "not_enabled")
+    assert_refused(stack.get("/api/chat/callback", {"state": "a", "code": "b"}), 409, "not_enabled")
+    assert_refused(stack.post("/api/chat/unlink", {"username": "Alice"}), 409, "not_enabled")
+    body = {"email": "alice@example.org", "purpose": "unlink"}
+    assert_refused(stack.post("/api/verify/send", body), 409, "not_enabled")
 
 
 def test_it_refuses(chat_stack: ChatStack) -> None:

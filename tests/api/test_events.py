@@ -14,7 +14,7 @@ from tests.support.daemon import HOST
 from tests.support.event_listener import EventListener
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, our_database
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack
 from tests.support.watching import ask_until
 
@@ -92,14 +92,6 @@ def test_what_a_command_does_is_heard(stack: Stack) -> None:
         assert event.data["by"].startswith("cli:")
 
 
-def test_what_happened_before_is_not_told(stack: Stack) -> None:
-    stack.pending("alice")
-    with listen(stack) as olivia:
-        bob = stack.pending("bob")
-        [event] = olivia.expect_events("user_registered")
-        assert event.data["username"] == bob.name
-
-
 def test_who_comes_back_is_told_what_was_missed(stack: Stack) -> None:
     alice = stack.pending("alice")
     with listen(stack) as olivia:
@@ -140,18 +132,6 @@ def test_a_look_at_the_headers(stack: Stack) -> None:
     assert (reply.status, reply.body) == (200, b"")
     assert reply.headers["Content-Type"] == "text/event-stream"
     assert_refused(stack.post("/events", {}, token=stack.olivia()), 405, "method_not_allowed")
-
-
-def test_a_token_in_the_address_is_none(stack: Stack) -> None:
-    reply = stack.get("/events", {"token": stack.olivia(), "access_token": stack.olivia()})
-    assert_refused(reply, 401, "unauthorized")
-
-
-def test_an_anonymous_client_is_refused_in_json(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    assert_refused(stack.get("/events"), 401, "unauthorized")
-    assert_refused(stack.get("/events", token="garbage"), 401, "unauthorized")
-    assert_refused(stack.get("/events", token=stack.user_token(alice)), 403, "forbidden")
 
 
 # --- When it ends ---
@@ -222,7 +202,7 @@ def test_one_admin_listens_in_so_many_places(stack: Stack, operators: Operators)
     with ExitStack() as places:
         for _place in range(MAX_STREAMS_PER_ADMIN):
             places.enter_context(listen(stack, token))
-        assert_refused(stack.get("/events", token=token), 429, "too_many_streams")
+        assert try_to_listen(stack, token) == 429  # a stream that opens would never be read to its end
         chinese = stack.get("/events", {"language": "zh"}, token=token)
         assert_refused(chinese, 429, "too_many_streams", language="zh")
         with listen(stack):
@@ -246,12 +226,3 @@ def test_a_stop_ends_the_stream_at_once(make_stack: MakeStack) -> None:
         assert stack.daemon.wait_for_end() == 0
         assert time.monotonic() - began < 5
     stack.daemon.start()
-
-
-def test_an_old_front_end_is_refused_in_its_manner(make_stack: MakeStack) -> None:
-    stack = make_stack(config={"http": {"legacy_status": True}})
-    with ExitStack() as places:
-        for _place in range(MAX_STREAMS_PER_ADMIN):
-            places.enter_context(listen(stack))
-        assert_refused_as_200(stack.get("/events", token=stack.olivia()), "too_many_streams")
-    assert_refused(stack.get("/events"), 401, "unauthorized")

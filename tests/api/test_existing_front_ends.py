@@ -18,7 +18,7 @@ from tests.support.contract import example_body
 from tests.support.daemon import Reply
 from tests.support.operators import create_olivia
 from tests.support.peers.oauth_server import OAuthServer
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.refusals import assert_refused_as_200
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Person, Stack
 
 LEGACY: dict[str, dict[str, Any]] = {"http": {"legacy_status": True}}
@@ -95,17 +95,6 @@ def test_only_a_missing_right_has_a_status_that_logs_out() -> None:
     assert missing_rights == {"unauthorized", "forbidden"}
 
 
-@pytest.mark.parametrize("route", routes(Access.ADMIN, Access.USER))
-def test_a_protected_route_without_a_valid_token_does(stack: Stack, route: Route) -> None:
-    assert_refused(call(stack, route, None, {}), 401, "unauthorized")
-    assert_refused(call(stack, route, "no token", {}), 401, "unauthorized")
-
-
-def test_a_users_token_does_where_only_admins_may(plain: Stack) -> None:
-    token = plain.user_token(plain.approved("bob"))
-    assert_refused(plain.get("/api/admin/users", token=token), 403, "forbidden")
-
-
 def test_a_wrong_password_is_no_reason_to_be_logged_out(plain: Stack) -> None:
     bob, banned = plain.approved("bob"), plain.approved("ben")
     plain.decides("ban", banned, reason="griefing")
@@ -150,13 +139,6 @@ def test_it_is_told_that_a_chat_link_is_missing(stack: Stack) -> None:
     assert config["discord"]["required"] is True
 
 
-def test_a_captcha_is_found_under_both_names(stack: Stack) -> None:
-    for path in ("/api/captcha", "/api/captcha/generate"):
-        payload = stack.get(path).json
-        assert payload["image"].startswith("data:image/png;base64,")
-        assert payload["token"]
-
-
 def test_a_refused_captcha_is_told_in_its_words(stack: Stack) -> None:
     payload = assert_refused_as_200(
         stack.post("/api/verify/send", {"email": "alice@example.org", "language": "zh"}), "captcha_required", "zh"
@@ -180,18 +162,6 @@ def test_every_message_is_there_twice_and_the_same(plain: Stack, language: str) 
         payload = reply.json
         assert payload["msg"] == payload["message"], payload
         assert any("\u4e00" <= char <= "\u9fff" for char in payload["msg"]) is (language == "zh")
-
-
-def test_an_admin_is_asked_whether_she_still_is_one(plain: Stack) -> None:
-    token = plain.olivia()
-    payload = plain.post("/api/admin/verify", {"token": token}).json
-    assert (payload["success"], payload["valid"], payload["username"]) == (True, True, OPERATOR)
-    for wrong in ("garbage", "", plain.user_token(plain.approved("bob"))):
-        reply = plain.post("/api/admin/verify", {"token": wrong})
-        assert reply.status == 200
-        assert reply.json["success"] is False
-        assert reply.json["message"]
-    assert plain.get("/api/admin/verify", token=token).json["success"] is True
 
 
 # --- `uuid`, as it calls a user's name ---
@@ -252,27 +222,6 @@ def test_the_sync_that_follows_an_approval_succeeds_without_authme(make_stack: M
 
 
 # --- Its files ---
-
-
-@pytest.mark.parametrize("path", ["/", "/login", "/admin", "/admin/users", "/register?code=1", "/discord/callback"])
-def test_its_pages_are_served_beside_the_api(stack: Stack, path: str) -> None:
-    reply = stack.get(path)
-    assert (reply.status, reply.body) == (200, PAGE)
-    assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
-
-
-@pytest.mark.parametrize(
-    "path", ["/set-password", "/chat-linked", "/docs", "/health/alive", "/health/ready", "/metrics"]
-)
-def test_our_own_addresses_stay_ours(stack: Stack, path: str) -> None:
-    reply = stack.get(path)
-    assert reply.status == 200
-    assert reply.body != PAGE
-
-
-def test_a_wrong_address_below_api_is_told_in_json(stack: Stack) -> None:
-    assert_refused(stack.get("/api/nothing"), 404, "unknown_path")
-    assert_refused(stack.post("/api/nothing", {}), 404, "unknown_path")
 
 
 def test_a_whole_story_as_the_front_end_tells_it(plain: Stack) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.daemon import Reply
 from tests.support.our_tables import count_rows, everything_stored
-from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -26,16 +26,6 @@ def test_a_link_is_on_its_way(stack: Stack) -> None:
     assert letter.subject.startswith("Set a new password")
     assert find_link_token(letter.text)
     assert f"{stack.daemon.base_url}/set-password#token=" in letter.text, "behind the #: no log, no Referer"
-
-
-def test_asking_changes_nothing(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    token = stack.user_token(alice)
-    forget(stack, alice.email)
-    stack.smtp.wait_for(alice.email, 3)
-    assert stack.login(alice).status == 200
-    assert stack.authme.login(alice.name, alice.password)
-    assert stack.post("/api/logout", {}, token=token).status == 200
 
 
 def test_the_answer_and_the_mail_are_in_the_callers_language(stack: Stack) -> None:
@@ -125,23 +115,9 @@ def test_no_link_stands_anywhere(stack: Stack) -> None:
 # --- Refusals ---
 
 
-@pytest.mark.parametrize(
-    ("email", "code"),
-    [
-        ("nobody", "invalid_email"),
-        ("", "invalid_email"),
-        ("a@b\r\nBcc: c@d.example", "invalid_email"),
-        ("x" * 5000 + "@example.org", "invalid_email"),
-        ("alice@[127.0.0.1]", "domain_not_allowed"),
-    ],
-)
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses(stack: Stack, email: str, code: str, language: str) -> None:
-    assert_refused(forget(stack, email, language=language), 422, code, field="email", language=language)
-
-
 def test_it_refuses_no_address(stack: Stack) -> None:
-    assert_refused(stack.post("/api/password/forgot", {}), 422, "invalid_field", field="email")
+    for email, code in (("a@b\r\nBcc: c@d.example", "invalid_email"), ("alice@[127.0.0.1]", "domain_not_allowed")):
+        assert_refused(forget(stack, email, language="zh"), 422, code, field="email", language="zh")
     in_query = stack.post("/api/password/forgot?email=alice@example.org", {})
     assert_refused(in_query, 422, "invalid_field", field="email")
 
@@ -197,16 +173,6 @@ def test_mailed_links_have_a_total_of_their_own(strict: Stack) -> None:
     forget(strict, strict.newcomer().email, "198.51.100.98")
     metrics = strict.daemon.get("/metrics")
     assert b'companion_mail_budget_refusals_total{budget="forgot"} 1.0' in metrics.body
-
-
-def test_refusals_are_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -> None:
-    softened = make_stack(
-        config={"http": {"legacy_status": True}, "verification": {"limits_per_address": ["1 per minute"]}}
-    )
-    assert_refused_as_200(forget(softened, "nobody", language="zh"), "invalid_email", "zh")
-    reply = forget(softened, "alice@example.org")
-    assert (reply.status, reply.json["msg"]) == (200, reply.json["message"])
-    assert_refused_as_200(forget(softened, "alice@example.org"), "rate_limited")
 
 
 def test_it_says_so_where_e_mail_is_off(make_stack: MakeStack) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from tests.support.authme.authme_tables import find_player
+from tests.support.each import assert_each
 from tests.support.our_tables import ago, our_database, tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused
-from tests.support.stack import OPERATOR, Person, Stack, find_code, find_link_token
+from tests.support.stack import OPERATOR, Person, Stack, find_code
 
 pytestmark = pytest.mark.one_database("mariadb")
 
@@ -17,10 +18,7 @@ PASSWORD_RULE = {"regex": "^[!-~]*$", "minLength": 5, "maxLength": 30}
 REFUSED: list[tuple[dict[str, Any], str, str, dict[str, Any]]] = [
     ({"username": "al"}, "invalid_username", "username", {"fault": "too_short", **NAME_RULE}),
     ({"username": "a" * 17}, "invalid_username", "username", {"fault": "too_long", **NAME_RULE}),
-    ({"username": "a" * 5000}, "invalid_username", "username", {"fault": "too_long"}),
     ({"username": "al ice"}, "invalid_username", "username", {"fault": "forbidden_characters", **NAME_RULE}),
-    ({"username": "al\nice"}, "invalid_username", "username", {"fault": "forbidden_characters"}),
-    ({"username": "álice"}, "invalid_username", "username", {"fault": "forbidden_characters"}),
     ({"username": "ａｌｉｃｅ"}, "invalid_username", "username", {"fault": "forbidden_characters"}),
     ({"username": "Olivia"}, "reserved_username", "username", {}),
     ({"username": "oLIVIA"}, "reserved_username", "username", {}),
@@ -30,11 +28,8 @@ REFUSED: list[tuple[dict[str, Any], str, str, dict[str, Any]]] = [
     ({"email": "nobody"}, "invalid_email", "email", {"fault": "syntax"}),
     ({"email": "alice@[127.0.0.1]"}, "domain_not_allowed", "email", {}),
     ({"password": "abcd"}, "invalid_password", "password", {"fault": "too_short", **PASSWORD_RULE}),
-    ({"password": ""}, "invalid_password", "password", {"fault": "too_short"}),
     ({"password": "x" * 31}, "invalid_password", "password", {"fault": "too_long", **PASSWORD_RULE}),
-    ({"password": "x" * 6_000}, "invalid_password", "password", {"fault": "too_long"}),
     ({"password": "pass word"}, "invalid_password", "password", {"fault": "forbidden_characters"}),
-    ({"password": "pässword"}, "invalid_password", "password", {"fault": "forbidden_characters"}),
     (
         {"username": "Alice_ever", "password": "aLICE_EVER"},
         "invalid_password",
@@ -42,7 +37,6 @@ REFUSED: list[tuple[dict[str, Any], str, str, dict[str, Any]]] = [
         {"fault": "same_as_username"},
     ),
     ({"password": "password"}, "invalid_password", "password", {"fault": "unsafe"}),
-    ({"password": "QWERTY"}, "invalid_password", "password", {"fault": "unsafe"}),
     ({"platform": "bedrock"}, "invalid_field", "platform", {}),
     ({"platform": "amiga"}, "invalid_field", "platform", {}),
     ({"questionnaire": {}}, "invalid_field", "questionnaire.token", {}),
@@ -95,21 +89,14 @@ def test_an_address_with_unicode_is_kept_as_it_is_written(stack: Stack) -> None:
 # --- Refusals ---
 
 
-@pytest.mark.parametrize(("fields", "code", "field", "facts"), REFUSED)
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses(
-    stack: Stack, fields: dict[str, Any], code: str, field: str, facts: dict[str, Any], language: str
-) -> None:
-    reply = stack.register(stack.newcomer("alice"), **{"code": "000000", **fields, "language": language})
-    payload = assert_refused(reply, 422, code, field=field, language=language)
-    assert facts.items() <= payload.items()
+def test_it_refuses(stack: Stack) -> None:
+    def check(case: tuple[dict[str, Any], str, str, dict[str, Any]]) -> None:
+        fields, code, field, facts = case
+        reply = stack.register(stack.newcomer("alice"), **{"code": "000000", **fields, "language": "zh"})
+        payload = assert_refused(reply, 422, code, field=field, language="zh")
+        assert facts.items() <= payload.items()
 
-
-@pytest.mark.parametrize("missing", ["username", "email", "code"])
-def test_it_refuses_a_missing_field(stack: Stack, missing: str) -> None:
-    body = {"username": "Alice_ever", "email": "alice@example.org", "code": "000000"}
-    del body[missing]
-    assert_refused(stack.post("/api/register", body), 422, "invalid_field", field=missing)
+    assert_each(REFUSED, check)
 
 
 def test_wrong_used_expired_and_never_sent_codes_have_one_answer(stack: Stack) -> None:
@@ -132,16 +119,11 @@ def test_wrong_used_expired_and_never_sent_codes_have_one_answer(stack: Stack) -
     assert len({reply.body for reply in answers.values()}) == 1
 
 
-@pytest.mark.parametrize("code", [" ", "0", "１２３４５６", "9" * 5000, "1234\u0301"])
-def test_odd_codes_are_wrong_codes(stack: Stack, code: str) -> None:
+def test_odd_codes_are_wrong_codes(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     stack.code_for(alice.email)
-    assert_refused(stack.register(alice, code=code, language="zh"), 422, "invalid_code", field="code", language="zh")
-
-
-def test_a_code_may_be_pasted_with_spaces_around_it(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    assert stack.register(alice, code=f" {stack.code_for(alice.email)}\n").status == 201
+    for code in (" ", "0", "１２３４５６", "9" * 5000, "1234\u0301"):
+        assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
 
 
 def test_a_refusal_burns_nothing(stack: Stack) -> None:
@@ -158,19 +140,10 @@ def test_a_refusal_burns_nothing(stack: Stack) -> None:
 
 
 @pytest.mark.every_database
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_users_name_is_taken_in_any_case(stack: Stack, language: str) -> None:
+def test_a_users_name_is_taken_in_any_case(stack: Stack) -> None:
     bob, eve = stack.pending("bob"), stack.newcomer("eve")
-    reply = stack.register(eve, username=bob.name.upper(), language=language)
-    assert_refused(reply, 409, "username_taken", field="username", language=language)
-
-
-def test_an_adopted_players_name_is_taken(stack: Stack) -> None:
-    bob, eve = stack.newcomer("bob"), stack.newcomer("eve")
-    stack.authme.register(bob.name, bob.password)
-    stack.sync()
-    assert stack.status(bob) == "pending"
-    assert_refused(stack.register(eve, username=bob.name), 409, "username_taken", field="username")
+    reply = stack.register(eve, username=bob.name.upper(), language="zh")
+    assert_refused(reply, 409, "username_taken", field="username", language="zh")
 
 
 @pytest.mark.every_database
@@ -246,16 +219,15 @@ def test_a_rejected_players_own_row_keeps_the_name(stack: Stack) -> None:
 # --- Addresses ---
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_an_address_that_was_taken_meanwhile_is_told_after_a_right_code(stack: Stack, language: str) -> None:
+def test_an_address_that_was_taken_meanwhile_is_told_after_a_right_code(stack: Stack) -> None:
     rick, eve = stack.pending("rick"), stack.newcomer("eve")
     stack.decides("reject", rick)
     code = stack.code_for(rick.email)
     stack.decides("approve", rick)
-    wrong = stack.register(eve, email=rick.email, code="wrong", language=language)
-    assert_refused(wrong, 422, "invalid_code", field="code", language=language)
-    right = stack.register(eve, email=rick.email, code=code, language=language)
-    assert_refused(right, 409, "email_taken", field="email", language=language)
+    wrong = stack.register(eve, email=rick.email, code="wrong", language="zh")
+    assert_refused(wrong, 422, "invalid_code", field="code", language="zh")
+    right = stack.register(eve, email=rick.email, code=code, language="zh")
+    assert_refused(right, 409, "email_taken", field="email", language="zh")
     assert tries_of(stack, rick.email) == 1, "the wrong one alone"
 
 
@@ -282,13 +254,6 @@ def test_who_proves_an_address_gets_it_from_a_player_who_never_did(stack: Stack)
 
 
 # --- Passwords ---
-
-
-def test_without_a_password_the_approval_brings_a_link(stack: Stack) -> None:
-    bob = stack.pending("bob", password=None)
-    assert stack.login(bob).status == 401
-    stack.decides("approve", bob)
-    assert find_link_token(stack.smtp.wait_for(bob.email, 2).text)
 
 
 def test_no_secret_of_a_registration_is_kept_or_told(stack: Stack) -> None:

@@ -5,28 +5,14 @@ from functools import partial
 
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database, tries_of
-from tests.support.stack import Person, Stack
+from tests.support.stack import Stack
 from tests.support.together import at_once
 
-ROUNDS = 30
-TOGETHER = 8
 MANY = 50
 
 
 def outcomes(replies: list[Reply]) -> Counter[tuple[int, str | None]]:
     return Counter((reply.status, reply.code) for reply in replies)
-
-
-def test_one_code_makes_one_user(stack: Stack) -> None:
-    """Different names, one code: later requests have a used code and a taken address, and are refused for the code."""
-    for _round in range(ROUNDS):
-        alice = stack.newcomer("alice")
-        code = stack.code_for(alice.email)
-        rivals = [Person(f"{alice.name}{letter}", alice.email, alice.password) for letter in "abcdefgh"[:TOGETHER]]
-        replies = at_once([partial(stack.register, rival, code=code) for rival in rivals])
-        assert outcomes(replies) == {(201, None): 1, (422, "invalid_code"): TOGETHER - 1}
-        users = our_database(stack).query("SELECT id FROM regsvc_user WHERE email_key = ?", (alice.email,))
-        assert len(users) == 1
 
 
 def test_one_name_goes_to_one_of_many(stack: Stack) -> None:

@@ -1,13 +1,19 @@
 """Every decision on every status: the legal ones and their effects; all others are refused."""
 
+from functools import partial
+
 import pytest
 
 from regsvc.api.routes import ROUTES
 from regsvc.users.transitions import TRANSITIONS
-from tests.support.decisions import STATUSES, person_with_status
+from tests.support.crash.brief_outage import Outage, assert_synced, file_busy, file_missing, table_missing
+from tests.support.decisions import STATUSES, decide_as, decide_on_many, person_with_status
 from tests.support.each import assert_each
+from tests.support.operators import Operators
+from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeStack, Stack
+from tests.support.stack import OPERATOR, Person, Stack
+from tests.support.together import at_once
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -127,23 +133,120 @@ def test_a_name_in_another_case_is_the_same_user(stack: Stack, transition: str) 
     assert (reply.status, reply.json["username"]) == (200, person.name)
 
 
-# --- The old front end ---
+# --- At once ---
+
+FIRST = {transition: next(status for name, status in LEGAL if name == transition) for transition in ACTIONS}
+"""A status from which each decision is legal."""
 
 
-@pytest.fixture(scope="module")
-def legacy(make_stack: MakeStack) -> Stack:
-    return make_stack(config={"http": {"legacy_status": True}})
+@pytest.mark.every_database
+@pytest.mark.parametrize("transition", ACTIONS)
+def test_of_fifty_at_once_one_has_an_effect(stack: Stack, operators: Operators, transition: str) -> None:
+    oscar, person = operators.new("oscar"), person_with_status(stack, FIRST[transition])
+    tokens = [stack.olivia(), stack.admin_token(oscar.name, oscar.password)]
+    mails = mails_to(stack, person)
+
+    replies = at_once([partial(decide_as, stack, token, transition, person.name) for token in tokens * 25])
+
+    refused = (404, "user_not_found") if transition == "delete" else (409, "wrong_status")
+    assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[refused] * 49]
+    assert len(stack.audits(person, ACTIONS[transition])) == 1
+    assert mails_to(stack, person) == mails + 1
+    assert stack.authme.login(person.name, person.password) == (transition in ("approve", "unban"))
+    assert stack.sync()["adopted"] == 0
 
 
-@pytest.mark.parametrize(("transition", "status"), ILLEGAL)
-def test_under_legacy_status_a_refused_decision_is_200(legacy: Stack, transition: str, status: str) -> None:
-    person = person_with_status(legacy, status)
-    reply = legacy.decide(transition, person)
-    payload = reply.json
-    assert (reply.status, payload["success"], payload["code"], payload["status"]) == (
-        200,
-        False,
-        "wrong_status",
-        status,
-    )
-    assert payload["msg"] == payload["message"]
+def mails_to(stack: Stack, person: Person) -> int:
+    query = "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE recipient_key = ?"
+    return int(our_database(stack).query(query, (person.email,))[0]["n"])
+
+
+# --- Operators ---
+
+NEW = "olivias-choice-1"
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("transition", ["reject", "ban", "delete", "password"])
+def test_operators_are_safe_from_themselves_and_their_equals(
+    stack: Stack, operators: Operators, transition: str
+) -> None:
+    high, equal, middle = (operators.new("oscar", level=level) for level in (4, 3, 3))
+    low = stack.pending("otto") if transition == "reject" else stack.approved("otto")
+    token = stack.admin_token(middle.name, middle.password)
+    operators.appoint(low, level=3)
+    for person in (high, equal, middle, low):
+        before, letters = stack.status(person), len(stack.smtp.letters_to(person.email))
+        for fields in ({}, {"password": NEW}) if transition == "password" else ({},):
+            reply = decide_as(stack, token, transition, person.name.upper(), **fields)
+            assert_refused(reply, 409, "protected_operator", field="username")
+        assert (stack.status(person), len(stack.smtp.letters_to(person.email))) == (before, letters)
+        assert stack.authme.login(person.name, person.password) == (before == "approved")
+    own = stack.decide(transition, Person(OPERATOR, "", ""), language="zh")
+    assert_refused(own, 409, "protected_operator", field="username", language="zh")
+
+    operators.appoint(low, level=2)
+    fields = {"password": NEW} if transition == "password" else {}
+    assert decide_as(stack, token, transition, low.name, **fields).status == 200
+    assert stack.authme.login(low.name, low.password) is False
+
+
+# --- AuthMe's table is away ---
+
+CARRIED_OUT_LATER = {
+    "approve": ("approved", "provisioned"),
+    "ban": ("banned", "locked"),
+    "unban": ("approved", "restored"),
+    "delete": (None, "removed"),
+    "password": ("approved", "updated"),
+}
+"""Of each decision that a row follows: the status afterwards, and where the report of the sync counts it."""
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("transition", CARRIED_OUT_LATER)
+def test_while_the_table_is_missing_a_decision_stands_and_the_row_follows(stack: Stack, transition: str) -> None:
+    decide_during(stack, table_missing, transition)
+
+
+@pytest.mark.parametrize("transition", CARRIED_OUT_LATER)
+@pytest.mark.parametrize("outage", [file_missing, file_busy])
+def test_while_the_file_is_away_a_decision_stands_and_the_row_follows(
+    impatient: Stack, outage: Outage, transition: str
+) -> None:
+    decide_during(impatient, outage, transition)
+
+
+def decide_during(stack: Stack, outage: Outage, transition: str) -> None:
+    """Decide on Alice and, as one of many, on Bob."""
+    status, counted_as = CARRIED_OUT_LATER[transition]
+    people = [stack.pending(name) if transition == "approve" else stack.approved(name) for name in ("alice", "bob")]
+    tokens = [stack.user_token(person) for person in people]
+    action = {**ACTIONS, "password": "user.password_changed"}[transition]
+    fields = {"password": NEW} if transition == "password" else {}
+    for person in people if transition == "unban" else ():
+        stack.decides("ban", person)
+    stack.olivia()  # logs in while her own row can be read
+
+    with outage(stack):
+        results = [stack.decides(transition, people[0], **fields).json]
+        results += decide_on_many(stack, transition, [people[1].name], **fields)
+        assert [result["warnings"] for result in results] == [["player_pending"]] * 2
+        if transition in ("ban", "delete"):
+            assert [stack.post("/api/logout", {}, token=token).status for token in tokens] == [401, 401]
+        assert [stack.status(person) for person in people] == [status, status]
+        if outage is table_missing:
+            [error] = stack.sync()["errors"]
+            assert error["username"] is None
+    plays_before = transition in ("ban", "delete", "password")
+    assert [stack.authme.login(person.name, person.password) for person in people] == [plays_before] * 2
+
+    assert_synced(stack, **{"adopted": 0, counted_as: 2})
+    for person in people:
+        plays = stack.authme.login(person.name, NEW if transition == "password" else person.password)
+        assert plays == (status == "approved")
+        assert stack.status(person) == status
+        assert len(stack.audits(person, action)) == 1
+        if plays:
+            assert stack.login(person, NEW if transition == "password" else person.password).status == 200
+            assert stack.user(person)["plugin"] == "synced"

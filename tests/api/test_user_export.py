@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.support.our_tables import our_database
-from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -75,15 +74,6 @@ def test_decisions_sessions_and_clients(stack: Stack) -> None:
         ("127.0.0.1", False),
     ]
     assert {client["client"] for client in payload["clients"]} == {"127.0.0.1", "198.51.100.23"}
-
-
-def test_mails_and_their_fate(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    stack.smtp.wait_for(alice.email, 2)
-    mails = export(stack, stack.user_token(alice))["mails"]
-    assert [mail["template"] for mail in mails] == ["approved", "received", "verification_code"]
-    assert {mail["to"] for mail in mails} == {alice.email}
-    assert {mail["state"] for mail in mails} <= {"sent", "waiting", "dropped"}
 
 
 def test_what_was_done_by_her_and_to_her(stack: Stack) -> None:
@@ -252,21 +242,3 @@ def test_a_long_story_is_cut_and_says_so(stack: Stack) -> None:
     payload = export(stack, token)
     assert len(payload["audits"]) == 1000
     assert payload["truncated"] == ["audits"]
-
-
-# --- Who may not ---
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_who_shows_no_token(stack: Stack, language: str) -> None:
-    token = stack.user_token(stack.pending("alice"))
-    assert_refused(stack.get(PATH, {"language": language}), 401, "unauthorized", language=language)
-    assert_refused(stack.get(PATH, token="rubbish"), 401, "unauthorized")
-    assert_refused(stack.get(PATH, {"token": token}), 401, "unauthorized")
-
-
-def test_it_is_over_with_the_session(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    token = stack.user_token(alice)
-    stack.decides("ban", alice)
-    assert_refused(stack.get(PATH, token=token), 401, "unauthorized")

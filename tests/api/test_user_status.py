@@ -114,36 +114,6 @@ def test_an_admin_sees_when_a_ban_ends(stack: Stack) -> None:
     assert (payload["status"], payload["banExpiresAt"]) == ("banned", 4_102_444_800_000)
 
 
-@pytest.mark.parametrize("parameter", ["token", "access_token", "Authorization"])
-def test_a_token_in_the_query_is_no_token(stack: Stack, parameter: str) -> None:
-    alice = stack.pending("alice")
-    query = {"username": alice.name, parameter: stack.user_token(alice)}
-    assert "email" not in stack.get("/api/user/status", query).json["data"]
-
-
-def test_a_bad_token_is_refused_even_here(stack: Stack) -> None:
-    reply = ask(stack, "alice", token="rubbish")
-    assert_refused(reply, 401, "unauthorized")
-    reply = stack.get("/api/user/status", {"username": "alice", "language": "zh"}, token="rubbish")
-    assert_refused(reply, 401, "unauthorized", language="zh")
-
-
-@pytest.mark.parametrize("query", [{}, {"username": ""}, {"name": "alice"}])
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_question_about_nobody(stack: Stack, query: dict[str, str], language: str) -> None:
-    reply = stack.get("/api/user/status", {**query, "language": language})
-    assert_refused(reply, 422, "invalid_field", field="username", language=language)
-
-
-def test_it_refuses_two_names_at_once(stack: Stack) -> None:
-    assert_refused(stack.get("/api/user/status?username=a&username=b"), 422, "invalid_field", field="username")
-
-
-def test_head_is_answered_like_get_without_the_body(stack: Stack) -> None:
-    reply = stack.daemon.request("HEAD", "/api/user/status?username=alice")
-    assert (reply.status, reply.body) == (200, b"")
-
-
 # --- Limits ---
 
 

@@ -2,14 +2,13 @@
 
 import pytest
 
-from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
-from tests.support.our_tables import age_code, everything_stored, our_database
+from tests.support.our_tables import everything_stored, our_database
 from tests.support.peers.smtp import Letter
 from tests.support.questions import proof_for
-from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
+from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_code, find_link_token, has_code
 from tests.support.together import at_once
 
@@ -79,13 +78,11 @@ def test_a_proof_takes_the_place_of_the_code(stack: Stack) -> None:
     assert_refused(stack.post(PATH, body | {"proof": proof}, token=token), 422, "invalid_code", field="proof")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_old_address_is_told(stack: Stack, language: str) -> None:
-    alice = stack.pending("alice", language=language)
+def test_the_old_address_is_told(stack: Stack) -> None:
+    alice = stack.pending("alice", language="zh")
     new = new_address(alice)
     assert update(stack, stack.user_token(alice), alice, new, ask_for_code(stack, new)).status == 200
-    subject = "邮箱已更改" if language == "zh" else "was changed"
-    notice = stack.smtp.wait_for(alice.email, counts=lambda letter: subject in letter.subject)
+    notice = stack.smtp.wait_for(alice.email, counts=lambda letter: "邮箱已更改" in letter.subject)
     assert alice.name in notice.text
     assert new not in notice.text, "whose mailbox it is now is nobody else's business"
 
@@ -143,16 +140,6 @@ def test_a_player_proves_the_address_he_typed_in_the_game(stack: Stack) -> None:
     assert "email_changed" not in {mail["template"] for mail in mails}, "the same mailbox needs no notice"
 
 
-def test_who_proves_it_gets_it_from_a_player_who_only_typed_it(stack: Stack) -> None:
-    bob, alice = stack.newcomer("bob"), stack.approved("alice")
-    stack.authme.register(bob.name, bob.password, email=bob.email)
-    stack.sync()
-    assert update(stack, stack.user_token(alice), alice, bob.email, ask_for_code(stack, bob.email)).status == 200
-    assert (email_of(stack, alice), email_of(stack, bob)) == (bob.email, None)
-    [entry] = stack.audits(bob, "user.email_changed")
-    assert entry["detail"] == {"why": "proven by another"}
-
-
 def test_an_address_that_was_rejected_is_free(stack: Stack) -> None:
     rick, alice = stack.pending("rick"), stack.approved("alice")
     stack.decides("reject", rick)
@@ -170,47 +157,16 @@ def test_an_operator_changes_it_as_everybody_does(stack: Stack, operators: Opera
     assert stack.authme.get(oscar.name)["email"] == new
 
 
-def test_the_second_factor_was_shown_at_the_login(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    app = Authenticator()
-    stack.authme.set_totp(alice.name, app.secret)
-    reply = stack.post("/api/login", {"username": alice.name, "password": alice.password, "totp": app.code()})
-    new = new_address(alice)
-    assert update(stack, reply.json["token"], alice, new, ask_for_code(stack, new)).status == 200
-    assert stack.authme.get(alice.name)["totp"] == app.secret
-
-
 # --- What it refuses ---
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_wrong_code_and_spends_nothing(stack: Stack, language: str) -> None:
+def test_it_refuses_a_wrong_code_and_spends_nothing(stack: Stack) -> None:
     alice = stack.pending("alice")
     token, new = stack.user_token(alice), new_address(alice)
     code = ask_for_code(stack, new)
-    wrong = update(stack, token, alice, new, code[::-1] + "0", language=language)
-    assert_refused(wrong, 422, "invalid_code", field="code", language=language)
+    wrong = update(stack, token, alice, new, code[::-1] + "0", language="zh")
+    assert_refused(wrong, 422, "invalid_code", field="code", language="zh")
     assert update(stack, token, alice, new, code).status == 200
-
-
-def test_it_refuses_an_expired_and_a_used_code(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token, new = stack.user_token(alice), new_address(alice)
-    code = ask_for_code(stack, new)
-    age_code(stack, new, minutes=16)
-    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
-    code = ask_for_code(stack, new)
-    assert update(stack, token, alice, new, code).status == 200
-    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
-
-
-def test_five_wrong_tries_end_a_code(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token, new = stack.user_token(alice), new_address(alice)
-    code = ask_for_code(stack, new)
-    for _try in range(5):
-        assert_refused(update(stack, token, alice, new, "000000x"), 422, "invalid_code", field="code")
-    assert_refused(update(stack, token, alice, new, code), 422, "invalid_code", field="code")
 
 
 def test_a_code_is_for_one_address_and_one_purpose(stack: Stack) -> None:
@@ -223,13 +179,12 @@ def test_a_code_is_for_one_address_and_one_purpose(stack: Stack) -> None:
     assert_refused(stack.register(carl, code=ask_for_code(stack, carl.email)), 422, "invalid_code", field="code")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_wrong_password_and_spends_no_try(stack: Stack, language: str) -> None:
+def test_it_refuses_a_wrong_password_and_spends_no_try(stack: Stack) -> None:
     alice = stack.pending("alice")
     token, new = stack.user_token(alice), new_address(alice)
     code = ask_for_code(stack, new)
-    reply = update(stack, token, alice, new, code, currentPassword="not-the-password", language=language)
-    assert_refused(reply, 422, "wrong_password", field="currentPassword", language=language)
+    reply = update(stack, token, alice, new, code, currentPassword="not-the-password", language="zh")
+    assert_refused(reply, 422, "wrong_password", field="currentPassword", language="zh")
     assert update(stack, token, alice, new, code).status == 200, "and the session stays"
 
 
@@ -242,16 +197,15 @@ def test_wrong_passwords_delay_as_failed_logins_do(stack: Stack) -> None:
     assert_refused(replies[-1], 429, "rate_limited")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_taken_address_is_told_only_after_a_right_code(stack: Stack, language: str) -> None:
+def test_a_taken_address_is_told_only_after_a_right_code(stack: Stack) -> None:
     """Bob proved it between the code and its use: only then does Alice learn that it is taken."""
     alice, bob = stack.pending("alice"), stack.newcomer("bob")
     token, code = stack.user_token(alice), ask_for_code(stack, bob.email)
     assert stack.register(bob).status == 201
-    wrong = update(stack, token, alice, bob.email, "000000x", language=language)
-    assert_refused(wrong, 422, "invalid_code", field="code", language=language)
-    right = update(stack, token, alice, bob.email, code, language=language)
-    assert_refused(right, 409, "email_taken", field="email", language=language)
+    wrong = update(stack, token, alice, bob.email, "000000x", language="zh")
+    assert_refused(wrong, 422, "invalid_code", field="code", language="zh")
+    right = update(stack, token, alice, bob.email, code, language="zh")
+    assert_refused(right, 409, "email_taken", field="email", language="zh")
     assert email_of(stack, alice) == alice.email
 
 
@@ -282,39 +236,15 @@ def test_of_two_who_prove_one_address_at_once_one_gets_it(stack: Stack) -> None:
     assert sorted(email_of(stack, person) == shared for person in people) == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("email", "code"),
-    [
-        ("no-address", "invalid_email"),
-        ("a@b@c.org", "invalid_email"),
-        ("alice@example.org\r\nBcc: x@example.org", "invalid_email"),
-        ("alice@[127.0.0.1]", "domain_not_allowed"),
-    ],
-)
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_what_is_no_address(stack: Stack, email: str, code: str, language: str) -> None:
+def test_it_refuses_what_is_no_address_and_no_code(stack: Stack) -> None:
     alice = stack.pending("alice")
-    reply = update(stack, stack.user_token(alice), alice, email, "123456", language=language)
-    assert_refused(reply, 422, code, field="email", language=language)
-
-
-@pytest.mark.parametrize("field", ["email", "code", "currentPassword"])
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_it_refuses_a_missing_field(stack: Stack, field: str, language: str) -> None:
-    alice = stack.pending("alice")
-    body = {"email": alice.email, "code": "123456", "currentPassword": alice.password, "language": language}
-    del body[field]
-    reply = stack.post(PATH, body, token=stack.user_token(alice))
-    assert_refused(reply, 422, "invalid_field", field=field, language=language)
-
-
-def test_it_refuses_who_shows_no_token(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    new = new_address(alice)
-    code = ask_for_code(stack, new)
-    assert_refused(update(stack, None, alice, new, code), 401, "unauthorized")
-    assert_refused(update(stack, "rubbish", alice, new, code), 401, "unauthorized")
-    assert email_of(stack, alice) == alice.email
+    token = stack.user_token(alice)
+    injected = "alice@example.org\r\nBcc: x@example.org"
+    for email, code in ((injected, "invalid_email"), ("alice@[127.0.0.1]", "domain_not_allowed")):
+        reply = update(stack, token, alice, email, "123456", language="zh")
+        assert_refused(reply, 422, code, field="email", language="zh")
+    body = {"email": alice.email, "currentPassword": alice.password}
+    assert_refused(stack.post(PATH, body, token=token), 422, "invalid_field", field="code")
 
 
 def test_a_ban_ends_it(stack: Stack) -> None:
@@ -380,27 +310,6 @@ def test_while_the_row_cannot_be_read_it_is_refused(impatient: Stack) -> None:
 
 
 # --- Other hosts ---
-
-
-def test_every_refusal_is_a_200_for_front_ends_that_want_it(make_stack: MakeStack) -> None:
-    softened = make_stack(
-        config={
-            "http": {"legacy_status": True},
-            "registration": {"blocked_email_domains": ["example.com"], "email_aliases": False},
-        }
-    )
-    alice, bob = softened.pending("alice"), softened.newcomer("bob")
-    token, new = softened.user_token(alice), new_address(alice)
-    code = ask_for_code(softened, bob.email)
-    softened.register(bob)
-    assert_refused_as_200(update(softened, token, alice, bob.email, code), "email_taken")
-    assert_refused_as_200(update(softened, token, alice, new, "1", language="zh"), "invalid_code", "zh")
-    assert_refused_as_200(update(softened, token, alice, "x", "1"), "invalid_email")
-    assert_refused_as_200(update(softened, token, alice, "a@example.com", "1"), "domain_not_allowed")
-    payload = assert_refused_as_200(update(softened, token, alice, "a+b@example.org", "1"), "invalid_email")
-    assert payload["fault"] == "alias"
-    assert_refused_as_200(update(softened, token, alice, new, "1", currentPassword="x"), "wrong_password")
-    assert_refused(update(softened, "rubbish", alice, new, "1"), 401, "unauthorized")
 
 
 def test_without_authme_there_is_no_row_to_follow(make_stack: MakeStack) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.support.our_tables import age_code, everything_stored, tries_of
+from tests.support.our_tables import age_code, everything_stored
 from tests.support.questions import proof_for
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
@@ -14,10 +14,6 @@ from tests.support.together import at_once
 pytestmark = pytest.mark.one_database("sqlite")
 
 PATH = "/api/verify/check"
-
-
-def other_than(code: str) -> str:
-    return f"{(int(code) + 1) % 1_000_000:06}"
 
 
 def test_a_proof_takes_the_place_of_the_code(stack: Stack) -> None:
@@ -32,23 +28,6 @@ def test_a_proof_takes_the_place_of_the_code(stack: Stack) -> None:
     bob = stack.newcomer("bob")
     again = stack.post("/api/register", body | {"username": bob.name})
     assert_refused(again, 422, "invalid_code", field="proof")
-
-
-def test_the_code_works_as_before(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    code = stack.code_for(alice.email)
-    assert stack.post(PATH, {"email": alice.email, "code": code}).status == 200
-    assert stack.register(alice, code=code).status == 201
-
-
-def test_a_wrong_code_is_told_at_once_and_counted(stack: Stack) -> None:
-    alice = stack.newcomer("alice")
-    code = stack.code_for(alice.email)
-    for tries in range(1, 6):
-        reply = stack.post(PATH, {"email": alice.email, "code": other_than(code)})
-        assert_refused(reply, 422, "invalid_code", field="code")
-        assert tries_of(stack, alice.email) == tries
-    assert_refused(stack.post(PATH, {"email": alice.email, "code": code}), 422, "invalid_code", field="code")
 
 
 def test_a_code_is_for_its_purpose(stack: Stack) -> None:

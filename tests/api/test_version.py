@@ -84,7 +84,7 @@ def test_however_many_ask_the_feed_is_asked_once(stack: Stack, feeds: tuple[Rele
     assert [len(feed.requests) for feed in feeds] == before
 
 
-@pytest.mark.parametrize("answer", [FeedReply(is_silent=True), FeedReply(500), FeedReply(body=b"<html>")])
+@pytest.mark.parametrize("answer", [FeedReply(is_silent=True), FeedReply(500)])
 def test_a_bad_feed_keeps_nobody_waiting_and_is_not_told_of(make_stack: MakeStack, answer: FeedReply) -> None:
     with ReleaseFeed(answer) as plugin, ReleaseFeed(answer) as own:
         stack = make_stack(config=config_of(plugin, own))
@@ -116,9 +116,3 @@ def test_a_jar_that_cannot_be_read_is_no_version(stack: Stack) -> None:
     stack.restart_with({})
     assert version(stack)["plugin"]["currentVersion"] is None
     assert version(stack)["plugin"]["updateAvailable"] is False
-
-
-def test_a_look_at_the_headers(stack: Stack) -> None:
-    reply = stack.daemon.request("HEAD", "/api/version")
-    assert (reply.status, reply.body) == (200, b"")
-    assert stack.post("/api/version").status == 405

@@ -13,12 +13,11 @@ from tests.bench.pages import measure_pages
 from tests.bench.politeness import IDLE_SECONDS, measure_politeness
 from tests.bench.registrations import measure_registrations
 from tests.bench.startup import measure_start
-from tests.bench.statements import measure_statements
 from tests.bench.status import measure_status
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
-PARTS = ("status", "logins", "registrations", "statements", "politeness", "pages")
+PARTS = ("status", "logins", "registrations", "politeness", "pages")
 PLAYERS = 100_000
 SERVER_OPTIONS = ("--innodb-buffer-pool-size=256M",)
 CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "warning"}, **captchas.CONFIG}
@@ -58,8 +57,6 @@ def measure(options: argparse.Namespace) -> list[Row]:
             rows += measure_logins(directory / "logins", server, options.runs)
         if "registrations" in wanted:
             rows += measure_registrations(directory / "registrations", server, options.runs)
-        if "statements" in wanted:
-            rows += measure_statements(directory / "statements", server)
         if "politeness" in wanted:
             rows += measure_politeness(directory / "politeness", server, options.idle_seconds, options.runs)
         if "pages" in wanted:

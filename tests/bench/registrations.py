@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench.cases import CONFIG
 from tests.bench.figures import RUNS, CpuTime, Row, cpu_time
 from tests.bench.general_log import statements_of
 from tests.bench.processes import Server, companion, peer
@@ -21,6 +20,9 @@ from tests.support.watching import ask_until
 
 CLIENTS = 8
 REGISTRATIONS = 80  # a run
+PLENTY = ["100000 per minute", "100000 per day"]
+LIMITS = ("limits_per_address", "limits_per_client", "limits_total", "limits_total_forgot")
+"""As many limits as by default, so that as many are counted."""
 EFFECTS = {"regsvc_user": 1, "regsvc_player": 1, "regsvc_verification": 1, "regsvc_outbox": 2, "regsvc_audit": 1}
 """Rows that each table gets of one registration; the mails are the code and the receipt."""
 
@@ -69,7 +71,11 @@ class Registrations:
 def measure_registrations(directory: Path, server: MariaDBServer, runs: int = RUNS) -> list[Row]:
     """`server` is a durable one."""
     smtp_port = free_port()  # of the process that registers
-    config: dict[str, dict[str, Any]] = {**CONFIG, "mail": {"port": smtp_port}}
+    config: dict[str, dict[str, Any]] = {
+        "log": {"level": "warning"},
+        "verification": dict.fromkeys(LIMITS, PLENTY),
+        "mail": {"port": smtp_port},
+    }
     with (
         Stack("mariadb", directory, server, config=config, is_quick=False) as stack,
         peer(stack, smtp_port) as other,

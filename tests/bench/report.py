@@ -22,7 +22,7 @@ def daemon_text(rows: Iterable[Row], runs: int) -> str:
         f"Written by `make bench` on {_today()}: {_versions()}, Tornado {tornado.version}, peewee {version('peewee')}, "
         f"medians of {runs} runs. The peer is FastAPI, uvicorn (uvloop, httptools), SQLAlchemy 2 async and asyncmy "
         f"(`tests/bench/peer`). The load comes from {client} on the same machine, so only the ratios within one run "
-        "apply to other machines."
+        "apply to other machines. `tests/api/test_statement_counts.py` bounds the SQL statements of each request."
     )
     return "\n".join(["# Benchmarks", "", introduction, "", *table(rows), ""])
 

@@ -14,7 +14,6 @@ from playwright.sync_api import Request, Route, expect
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator, box_of, open_queue, standing_clock
-from tests.browser.words import both_ways
 from tests.support.applicants import insert_applicants
 from tests.support.our_tables import ago, our_busy, our_database
 from tests.support.questions import PASSING, UNSCORED, applies, asking, token_for
@@ -176,10 +175,9 @@ def test_many_at_once_and_a_reason_of_ones_own(stack: Stack, open_page: OpenPage
     expect(page.get_by_text("101 of 101 selected")).to_be_visible()
 
 
-@both_ways
-def test_a_place_in_the_queue_has_an_address(stack: Stack, open_page: OpenPage, size: str, language: str) -> None:
+def test_a_place_in_the_queue_has_an_address(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, 130)
-    olivia = open_queue(open_page, size=size, language=language)
+    olivia = open_queue(open_page)
     page, say = olivia.page, olivia.say
     expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
     for _ in range(2):
@@ -208,17 +206,14 @@ def test_a_place_in_the_queue_has_an_address(stack: Stack, open_page: OpenPage, 
     expect(olivia.card.get_by_role("heading", name=names[0])).to_be_visible()
 
 
-@both_ways
-def test_olivia_searches_the_queue_and_decides_about_all_she_finds(
-    stack: Stack, open_page: OpenPage, size: str, language: str
-) -> None:
+def test_olivia_searches_the_queue_and_decides_about_all_she_finds(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, 130)
     found = [names[110], names[120]]
     our_database(stack).execute(
         "UPDATE regsvc_user SET registration_ip = '10.9.9.9', language = 'de' WHERE username_key IN (?, ?)",
         tuple(name.lower() for name in found),
     )
-    olivia = open_queue(open_page, size=size, language=language)
+    olivia = open_queue(open_page, size="phone", language="zh")
     page, say = olivia.page, olivia.say
     badge, counted = page.locator(".nav-bar .count"), page.locator(".queue > .quiet-text")
     expect(badge).to_have_text("130")
@@ -271,10 +266,9 @@ def test_olivia_searches_the_queue_and_decides_about_all_she_finds(
     expect(page.locator(".applicants input:checked")).to_have_count(128)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPage, language: str) -> None:
+def test_a_thumb_that_taps_twice_undoes_nothing(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, 3)
-    olivia = open_queue(open_page, size="phone", language=language)
+    olivia = open_queue(open_page, size="phone", language="zh")
     page, say = olivia.page, olivia.say
     approve = olivia.card.get_by_role("button", name=say("do_approve"), exact=True)
     decisions = page.locator(".pending-bar > ul > li")
@@ -373,14 +367,13 @@ def lose_the_answer(route: Route) -> None:
     route.abort()
 
 
-@both_ways
-def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage, size: str, language: str) -> None:
+def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, 2)
-    page = open_page("/admin", may_complain=True, size=size, language=language)
+    page = open_page("/admin", may_complain=True, size="phone", language="zh")
     page.route("**/events", lambda route: route.abort())  # answers alone tell
     page.clock.install()
     page.reload()
-    olivia = Operator(page, language=language)
+    olivia = Operator(page, language="zh")
     say = olivia.say
     olivia.submit_login("not-her-secret")
     expect(olivia.notice).to_have_text(say("refusal.bad_credentials"))

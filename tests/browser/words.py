@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from regsvc.core.i18n.translations import load_translations
 
 TRANSLATIONS = load_translations()
-
-both_ways = pytest.mark.parametrize(("size", "language"), [("desktop", "en"), ("phone", "zh")])
 
 
 class Words:

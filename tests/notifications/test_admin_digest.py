@@ -16,6 +16,8 @@ from tests.support.manual_clock import ManualClock
 from tests.support.services import ServiceHarness, open_services
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 ADMINS = ["Olivia@Example.org", "oscar@example.org"]
 
 OpenServices = Callable[..., ServiceHarness]
@@ -63,6 +65,7 @@ def read_digest(services: ServiceHarness) -> tuple[str, str]:
     return str(message["Subject"]), str(part.get_content())
 
 
+@pytest.mark.every_database
 def test_every_admin_is_told_who_waits(services: ServiceHarness, clock: ManualClock) -> None:
     services.register("Alice")
     clock.advance(minutes=1)
@@ -156,6 +159,7 @@ def test_a_restart_and_an_emptied_outbox_tell_nothing_twice(services: ServiceHar
     assert tick(services.app) == 2
 
 
+@pytest.mark.every_database
 def test_of_many_at_once_one_tells(services: ServiceHarness) -> None:
     """Daemons may share a database."""
     services.register("Alice")

@@ -12,11 +12,11 @@ from peewee import Database
 
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import DatabaseUnavailable
-from regsvc.database.models import OutboxEntry, User, Verification
+from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications import delivery
 from regsvc.notifications.mail.backends import NoMailBackend, SmtpAccount, SmtpBackend
 from regsvc.notifications.outbox import OutboxMessage
-from tests.support.mail_parts import ALICE, BOB, CALLER, MailHarness, delivering, is_right
+from tests.support.mail_parts import ALICE, BOB, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.smtp import MailServer
 from tests.support.watched_worker import WAIT
@@ -82,35 +82,6 @@ def test_a_promised_mail_arrives_and_no_log_tells_its_code(
     ours = [record.getMessage() for record in caplog.records if record.name != "mail.log"]  # the mail server's
     assert not [message for message in ours if code in message]
     assert outcome_of("verification_code") == "sent"
-
-
-def test_what_waited_before_the_start_arrives(
-    mail_harness: MailHarness, our_database: Database, smtp: MailServer
-) -> None:
-    code = mail_harness.ask_for_code()
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
-            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
-
-    asyncio.run(story())
-    assert code in smtp.letters[0].text
-
-
-def test_a_codes_minutes_run_from_the_hand_over(
-    mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock
-) -> None:
-    code = mail_harness.ask_for_code()
-    clock.advance(minutes=9)
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
-            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
-
-    asyncio.run(story())
-    assert Verification.get().handed_over_at == clock()
-    clock.advance(minutes=4, seconds=59)
-    assert is_right(mail_harness.codes, ALICE.key, "register", code, CALLER)
 
 
 @pytest.mark.every_database

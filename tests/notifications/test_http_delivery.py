@@ -1,8 +1,6 @@
 """Background delivery of mails through services over HTTP: not twice, when they may come again, and nothing is lost."""
 
 import asyncio
-import logging
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -14,8 +12,6 @@ from regsvc.notifications.mail.http_backend import Brevo, HttpBackend, Resend
 from tests.support.mail_parts import MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.mail_service import DOMAIN, KEY, Answered, MailService
-
-Condition = Callable[[], bool]
 
 
 def http_backend(service: MailService, key: str = KEY) -> HttpBackend:
@@ -62,29 +58,6 @@ def test_a_service_that_asks_to_wait_is_left_alone_so_long(
         service.answer(Answered(503, {"name": "application_error"}, {"Retry-After": "600"}))
         asyncio.run(story(service))
     assert OutboxEntry.get().next_attempt_at - clock() == timedelta(minutes=10)
-
-
-def test_a_wrong_key_costs_no_mail_and_is_in_no_record(
-    from_our_domain: MailHarness, our_database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    code = from_our_domain.ask_for_code()
-
-    async def story(service: MailService, key: str, is_so: Condition) -> None:
-        async with delivering(from_our_domain, our_database, http_backend(service, key)) as under_way:
-            await under_way.worker.until(is_so)
-
-    with MailService("resend") as service:
-        asyncio.run(story(service, "key-of-nobody", lambda: OutboxEntry.get().last_error is not None))
-        held = OutboxEntry.get()
-        asyncio.run(story(service, KEY, lambda: OutboxEntry.get().outcome == "sent"))
-    assert held.last_error == "Resend does not let us send (HTTP 403 Forbidden): " + (
-        "check mail.http_key, and that the domain of mail.sender is verified there"
-    )
-    assert (held.attempts, held.outcome) == (0, None)
-    assert code in service.mails[0]["text"]
-    seen = caplog.text + str(held.last_error)
-    assert not [secret for secret in (code, KEY, "key-of-nobody", service.url) if secret in seen]
 
 
 def test_a_limit_of_the_account_costs_no_attempt(from_our_domain: MailHarness, our_database: Database) -> None:

@@ -263,19 +263,6 @@ def test_what_every_mail_would_hear_costs_no_mail(serve: Serve, status: int, adv
 # --- a lost answer ---
 
 
-@pytest.mark.parametrize("provider", ["resend", "brevo"])
-def test_a_mail_whose_answer_was_lost_is_not_sent_twice(serve: Serve, provider: str) -> None:
-    service = serve(provider)
-    service.lose_next_answer()
-    with pytest.raises(TemporaryFailure, match="closed without an answer"):
-        send(backend_of(service.config))
-    send(backend_of(service.config))
-    assert len(service.requests) == 2
-    assert len(service.mails) == 1
-    send(backend_of(service.config), text="Another.\n")
-    assert len(service.mails) == 2
-
-
 def test_the_status_decides_however_long_the_answer_is(serve: Serve) -> None:
     service = serve("generic")
     service.answer(Answered(200, "x" * 200_000))
@@ -337,12 +324,6 @@ def test_of_another_service_only_the_address_is_checked(serve: Serve) -> None:
     service = serve("generic")
     assert problem_of(generic_of(service)) == ""
     assert [(asked.method, asked.headers.get("x-server-token")) for asked in service.requests] == [("GET", None)]
-
-
-def test_a_service_in_trouble_is_told(serve: Serve) -> None:
-    brevo = serve("brevo")
-    brevo.answer(Answered(503))
-    assert problem_of(backend_of(brevo.config)) == "Brevo answers HTTP 503 Service Unavailable; try again later"
 
 
 def test_every_placeholder_has_a_value(serve: Serve) -> None:

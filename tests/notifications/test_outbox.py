@@ -59,18 +59,6 @@ def test_a_promise_goes_with_its_cause(outbox: Outbox, our_database: Database) -
     assert outbox.claim_due(10) == []
 
 
-def test_each_recipient_gets_one_mail_at_a_time_and_in_order(outbox: Outbox) -> None:
-    for template in ("rejected", "approved"):
-        outbox.put(template, ALICE, "en")
-    outbox.put("banned", BOB, "en")
-    first, bobs = outbox.claim_due(10)
-    assert (first.template, bobs.template) == ("rejected", "banned")
-    assert outbox.claim_due(10) == []
-    outbox.record_sent(first)
-    [second] = outbox.claim_due(10)
-    assert second.template == "approved"
-
-
 def test_a_mail_that_waits_for_its_next_attempt_holds_the_later_ones(outbox: Outbox, clock: ManualClock) -> None:
     outbox.put("rejected", ALICE, "en")
     outbox.put("approved", ALICE, "en")

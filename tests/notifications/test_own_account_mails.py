@@ -8,6 +8,8 @@ from tests.support.database_fixtures import MakeUser
 from tests.support.mail_parts import MailHarness
 from tests.support.manual_clock import ManualClock
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 
 @pytest.fixture
 def mail_harness(our_database: Database, clock: ManualClock) -> MailHarness:

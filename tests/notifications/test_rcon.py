@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from regsvc.database.failpoints import VARIABLE
-from tests.support.authme.authme_tables import find_player
 from tests.support.our_tables import ago, our_database
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.rcon_server import RconServer, rcon_server
@@ -92,20 +91,6 @@ def test_a_console_that_moves_is_found_without_a_restart(make_played: MakeStack,
         elsewhere.wait_for("kick")
 
 
-def test_an_approval_kicks_first_and_the_row_follows(make_played: MakeStack, console: RconServer) -> None:
-    stack = make_played()
-    alice = stack.pending("alice")
-    console.online = {alice.name}
-    rows: list[object] = []
-    console.before = lambda command: rows.append(find_player(stack.table, alice.key))
-    reply = stack.decides("approve", alice)
-    assert "warnings" not in reply.json
-    synced(stack, alice)
-    assert [command.split(" ")[:2] for command in console.commands] == [["list"], ["kick", alice.name]]
-    assert rows == [None, None]
-    assert stack.authme.login(alice.name, alice.password)
-
-
 @pytest.mark.every_database
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_a_kill_between_approval_kick_and_row_leaves_nobody_without(
@@ -180,18 +165,6 @@ def test_a_console_that_never_answers_holds_up_no_request_and_no_mail(
     console.stop()
 
 
-def test_a_ban_may_be_the_games_own(make_played: MakeStack, console: RconServer) -> None:
-    stack = make_played(on_ban="ban")
-    bob = stack.approved("bob")
-    synced(stack, bob)
-    stack.decides("ban", bob, reason="griefing")
-    console.wait_for("ban")
-    assert console.banned == {bob.name: "You are banned from Game server: griefing"}
-    stack.decides("unban", bob)
-    console.wait_for("pardon")
-    assert console.banned == {}
-
-
 def test_the_password_of_the_console_stands_in_no_log_and_no_table(make_played: MakeStack, console: RconServer) -> None:
     """R23"""
     stack = make_played()
@@ -203,12 +176,3 @@ def test_the_password_of_the_console_stands_in_no_log_and_no_table(make_played: 
     assert console.password not in seen
     assert "a-wrong-password" not in seen
     assert (console.logins, console.commands) == (3, [])
-
-
-def test_a_console_that_is_off_is_told_nothing(make_played: MakeStack, console: RconServer) -> None:
-    stack = make_played(rcon=False)
-    alice = stack.approved("alice")
-    assert find_player(stack.table, alice.key) is not None
-    stack.authme.login(alice.name, alice.password)
-    assert stack.decides("ban", alice).json["warnings"] == ["still_online_rcon_off"]
-    assert (console.logins, orders(stack)) == (0, [])

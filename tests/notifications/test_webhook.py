@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from regsvc.core.errors import UsernameTaken, WrongStatus
-from regsvc.database.audit import Actor
 from regsvc.database.models import OutboxEntry, Review, User
-from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, ServiceHarness, open_services
+
+pytestmark = pytest.mark.one_database("sqlite")
 
 URL = "https://hooks.example.org/hooks/a-secret-token"
 
@@ -38,22 +38,6 @@ def payloads() -> list[dict[str, Any]]:
 def events() -> list[tuple[str, str, str]]:
     """Event, user and the status afterwards."""
     return [(event["event"], event["username"], event["status"]) for event in payloads()]
-
-
-def test_a_life_in_events(services: ServiceHarness) -> None:
-    services.register("Alice")
-    services.decide("reject", "Alice", reason="too young")
-    for transition in ("approve", "ban", "unban", "delete"):
-        services.decide(transition, "Alice")
-    assert events() == [
-        ("registered", "Alice", "pending"),
-        ("rejected", "Alice", "rejected"),
-        ("approved", "Alice", "approved"),
-        ("banned", "Alice", "banned"),
-        ("unbanned", "Alice", "approved"),
-        ("deleted", "Alice", "deleted"),
-    ]
-    assert {name for name, *_rest in events()} == {"registered", *(rule.event for rule in TRANSITIONS.values())}
 
 
 def test_an_event_says_what_when_and_why_and_no_more(services: ServiceHarness, clock: ManualClock) -> None:
@@ -79,13 +63,6 @@ def test_an_event_says_what_when_and_why_and_no_more(services: ServiceHarness, c
     assert URL not in repr(list(OutboxEntry.select().dicts()))
 
 
-def test_a_silent_decision_mails_nobody_and_is_told_to_the_host(services: ServiceHarness) -> None:
-    services.register("Alice")
-    services.decide("approve", "Alice", is_silent=True)
-    assert services.mails("Alice") == []
-    assert events()[-1] == ("approved", "Alice", "approved")
-
-
 def test_what_was_refused_is_not_told(services: ServiceHarness) -> None:
     services.approved("Alice")
     before = events()
@@ -97,6 +74,7 @@ def test_what_was_refused_is_not_told(services: ServiceHarness) -> None:
 
 
 # R42
+@pytest.mark.every_database
 def test_an_event_goes_with_its_cause(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     services.register("Alice")
     before = events()
@@ -129,14 +107,6 @@ def test_the_clock_lifts_a_ban_and_it_is_told(services: ServiceHarness, clock: M
     clock.advance(hours=2)
     services.sync()
     assert events()[-1] == ("unbanned", "Alice", "approved")
-
-
-def test_the_command_line_tells_it_too(services: ServiceHarness) -> None:
-    app = services.app
-    app.services.registration.create_user("Olaf", None, PASSWORD, Actor("cli:root"))
-    assert events() == [("registered", "Olaf", "pending"), ("approved", "Olaf", "approved")] or events() == [
-        ("registered", "Olaf", "pending")
-    ]
 
 
 def test_players_who_were_there_before_us_are_no_news(services: ServiceHarness) -> None:

@@ -14,7 +14,7 @@ from regsvc.core.errors import DatabaseUnavailable, TooManyStreams
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.runtime import event_streams
-from regsvc.runtime.event_streams import MAX_REPLAYED, MAX_STREAMS, MAX_STREAMS_PER_ADMIN
+from regsvc.runtime.event_streams import MAX_REPLAYED, MAX_STREAMS
 from regsvc.sync.report import SyncReport
 from tests.support.event_harness import (
     NEVER,
@@ -30,6 +30,8 @@ from tests.support.event_harness import (
 )
 from tests.support.manual_clock import ManualClock
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 MakeEventHarness = Callable[..., EventHarness]
 
 
@@ -44,32 +46,6 @@ def worker(our_database: Database) -> Iterator[Worker]:
 @pytest.fixture
 def make_event_harness(worker: Worker, clock: ManualClock) -> MakeEventHarness:
     return lambda **options: open_streams(worker, Audit(clock), **options)
-
-
-def test_a_listener_hears_what_happens_from_now_on(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        await event_harness.record_change(target="Before")
-        async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await start_listening(event_harness, stream)
-            await event_harness.record_change()
-            await event_harness.record_change("user.banned", "Bob")
-            assert await listener.expect_events(2) == [("user_approved", "Alice"), ("user_banned", "Bob")]
-
-    play(story)
-
-
-def test_what_others_do_is_heard_without_being_told(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await start_listening(event_harness, stream)
-            await event_harness.record_change(is_announced=False)
-            assert await listener.expect_events(1) == [("user_approved", "Alice")]
-
-    play(story)
 
 
 def test_a_change_here_is_heard_at_once(make_event_harness: MakeEventHarness) -> None:
@@ -100,20 +76,6 @@ def test_everybody_hears_it_and_latecomers_only_what_follows(make_event_harness:
     play(story)
 
 
-def test_a_silence_between_two_listeners_is_history(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        for name in ("Alice", "Bob", "Carol"):
-            async with event_harness.streams.listen(session_of(), None) as stream:
-                listener = await start_listening(event_harness, stream)
-                await event_harness.record_change(target=name)
-                assert await listener.expect_events(1) == [("user_approved", name)]
-            await event_harness.record_change(target="Nobody listens")
-
-    play(story)
-
-
 def test_many_may_start_listening_at_the_same_moment(make_event_harness: MakeEventHarness) -> None:
     event_harness = make_event_harness()
 
@@ -133,21 +95,7 @@ def test_many_may_start_listening_at_the_same_moment(make_event_harness: MakeEve
     play(story)
 
 
-def test_who_comes_back_is_told_what_was_missed_once(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        for name in ("Alice", "Bob", "Carol"):
-            await event_harness.record_change(target=name)
-        async with event_harness.streams.listen(session_of(), 1) as stream:
-            listener = await start_listening(event_harness, stream)
-            await event_harness.record_change(target="Dave")
-            heard = [name for _event, name in await listener.expect_events(3)]
-            assert heard == ["Bob", "Carol", "Dave"]
-
-    play(story)
-
-
+@pytest.mark.every_database
 def test_what_is_missed_and_happens_is_told_in_order(make_event_harness: MakeEventHarness) -> None:
     """Other listeners get the event at the same time, and no listener gets it twice."""
     event_harness = make_event_harness(poll_interval=NEVER)
@@ -195,6 +143,7 @@ def test_an_id_of_another_log_misses_nothing(make_event_harness: MakeEventHarnes
     play(story)
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_an_entry_that_commits_late_is_heard_late(make_event_harness: MakeEventHarness, our_database: Database) -> None:
     """Its id is lower than that of the event received first. (SQLite has one writer at a time.)"""
@@ -289,18 +238,6 @@ def test_a_sign_of_life_comes_when_nothing_else_does(make_event_harness: MakeEve
     play(story)
 
 
-def test_an_ended_session_ends_the_stream(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness(session_check_interval=SOON)
-
-    async def story() -> None:
-        async with event_harness.streams.listen(session_of(), None) as stream:
-            listener = await start_listening(event_harness, stream)
-            event_harness.banned.add("Olivia")
-            await listener.expect_end()
-
-    play(story)
-
-
 def test_whose_session_has_ended_is_told_nothing_more(make_event_harness: MakeEventHarness) -> None:
     event_harness = make_event_harness()
 
@@ -349,22 +286,6 @@ def test_a_crowd_of_events_comes_in_pieces(make_event_harness: MakeEventHarness,
             while sum(sizes) < 1500:
                 sizes.append(len(events_in(await listener.chunk())))
             assert max(sizes) <= event_streams.MAX_PER_CHUNK
-
-    play(story)
-
-
-def test_one_admin_listens_in_so_many_places(make_event_harness: MakeEventHarness) -> None:
-    event_harness = make_event_harness()
-
-    async def story() -> None:
-        async with AsyncExitStack() as open_ones:
-            for _place in range(MAX_STREAMS_PER_ADMIN):
-                await open_ones.enter_async_context(event_harness.streams.listen(session_of(), None))
-            with pytest.raises(TooManyStreams):
-                await open_ones.enter_async_context(event_harness.streams.listen(session_of(), None))
-            await open_ones.enter_async_context(event_harness.streams.listen(session_of("Oscar", 2), None))
-        async with event_harness.streams.listen(session_of(), None) as stream:
-            await start_listening(event_harness, stream)
 
     play(story)
 

@@ -90,14 +90,6 @@ def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> N
     assert all(status.is_ready for status in told)
 
 
-def test_it_tells_the_age_of_the_oldest_mail(health: Health, outbox: CountedOutbox, clock: ManualClock) -> None:
-    outbox.put("approved", ALICE, "en")
-    clock.advance(minutes=7)
-    status = asyncio.run(health.status())
-    assert (status.waiting_mails, status.oldest_mail_age) == (1, timedelta(minutes=7))
-    assert (status.bridge, status.has_held_back_changes) == (BridgeState.UNKNOWN, False)
-
-
 def test_a_clock_that_was_set_back_makes_no_negative_age(
     health: Health, outbox: CountedOutbox, clock: ManualClock
 ) -> None:
@@ -136,12 +128,6 @@ def test_a_database_that_does_not_answer_counts_as_away(
         assert (status.waiting_mails, status.oldest_mail_age) == (None, None)
         assert status.bridge is BridgeState.OFF
     assert outbox.asked == 1, "the second waited for the same look"
-
-
-def test_before_the_migrations_it_is_not_ready(health: Health, worker: Worker, outbox: CountedOutbox) -> None:
-    worker.is_open = False
-    assert isinstance(asyncio.run(health.status()).refusal, DatabaseUnavailable)
-    assert outbox.asked == 0
 
 
 def test_a_table_that_is_gone_is_told_and_is_no_crash(

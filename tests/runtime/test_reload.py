@@ -3,7 +3,6 @@
 import re
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -158,12 +157,6 @@ def test_what_waits_for_a_restart_is_shown_until_it_is_taken_back(running: Daemo
     assert restart_needed(running) == ([], 0)
 
 
-def test_nothing_new_is_said_to_be_nothing(running: Daemon) -> None:
-    change(running, {})
-    assert running.wait_for_log(f"{RELOADED}nothing has changed")
-    assert not [line for line in running.log if WAITING in line]
-
-
 def test_a_broken_config_is_refused_whole(running: Daemon) -> None:
     change(running, {"server": {"theme": "ocean", "port": "eighty"}, "mail": {"bakcend": "smtp"}})
     assert running.wait_for_log(f"{NOT_RELOADED}{running.config_file}: [mail] has no key")
@@ -232,8 +225,3 @@ def test_the_plan_takes_what_may_change_and_leaves_the_rest() -> None:
         warnings=("unwise",),
     )
     assert SECRET not in repr(config)
-
-
-def test_the_same_config_is_no_change() -> None:
-    config = Config()
-    assert plan_reload(config, replace(config)) == (config, (), ())

@@ -37,7 +37,7 @@ def findings(stack: Stack) -> list[str]:
 
 def test_a_salt_column_and_its_algorithm_wait_together_and_take_effect_after_a_restart(tmp_path: Path) -> None:
     with Stack("sqlite", tmp_path) as stack:
-        assert (restart_needed(stack), findings(stack)) == ([], [])
+        assert restart_needed(stack) == []
         before = {SALT_COLUMN: "", PASSWORD_HASH: "SHA256", LEGACY_HASHES: []}
         after = {SALT_COLUMN: "salt", PASSWORD_HASH: "SALTEDSHA512", LEGACY_HASHES: ["SHA256"]}
         keys = [SALT_COLUMN, PASSWORD_HASH, LEGACY_HASHES]
@@ -62,7 +62,7 @@ def test_a_salt_column_and_its_algorithm_wait_together_and_take_effect_after_a_r
         assert restart_needed(stack) == keys
         stack.daemon.stop()
         stack.daemon.start()
-        assert (restart_needed(stack), findings(stack)) == ([], [])
+        assert restart_needed(stack) == []
         carol = stack.approved("carol")
         assert len(stack.authme.get(carol.name)["password"]) == LENGTH_OF_SHA512
         assert stack.login(carol).status == 200

@@ -161,10 +161,3 @@ def test_one_feed_that_fails_does_not_keep_the_other_back(clock: ManualClock) ->
         assert set(asyncio.run(updates.check())) == {"plugin"}
     assert updates.published["companion"].version == "0.9.0"
     assert updates.checked_at == clock()
-
-
-def test_switched_off_it_asks_nobody(clock: ManualClock) -> None:
-    updates = Updates({}, EVERY, clock)
-    asyncio.run(updates.check_if_due())
-    assert not updates.is_enabled
-    assert updates.checked_at is None

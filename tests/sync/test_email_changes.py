@@ -11,7 +11,7 @@ from regsvc.core.caller import VerifiedSession
 from regsvc.core.email_address import parse_email
 from regsvc.database.models import Link, User
 from tests.support.authme.authme_tables import TableShape
-from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
+from tests.support.services import CALLER, PASSWORD, ServiceHarness
 
 NEW = "new@example.org"
 
@@ -34,22 +34,6 @@ def change(services: ServiceHarness, name: str, email: str = NEW, code: str | No
     return asyncio.run(changes.change_own(session_of(services, name), wished, CALLER))
 
 
-def test_it_reaches_the_row_before_the_reply(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    assert change(services, "Alice") == EmailChangeResult(NEW, ())
-    assert services.row("alice")["email"] == NEW
-    assert services.player("alice").base_email == NEW
-    assert services.plugin("alice") == "synced"
-    assert services.sync().updated == 0
-
-
-def test_a_player_who_waits_gets_it_with_the_approval(services: ServiceHarness) -> None:
-    services.register("Alice")
-    change(services, "Alice")
-    services.decide("approve", "Alice")
-    assert services.row("alice")["email"] == NEW
-
-
 def test_an_adopted_player_whose_row_is_locked_gets_it_with_the_approval(services: ServiceHarness) -> None:
     services.authme.register("Bob", PASSWORD, email="typed@example.org")
     services.sync()
@@ -68,16 +52,6 @@ def test_a_proven_address_outlives_what_the_game_says_later(services: ServiceHar
     services.sync()
     assert services.user("Alice").email == NEW
     assert services.plugin("alice") == "conflict"
-
-
-def test_a_conflict_about_the_old_address_is_over(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.authme.set_email("Alice", "typed@example.org")
-    services.sync()
-    assert services.player("alice").conflict == "email"
-    change(services, "Alice")
-    assert services.row("alice")["email"] == NEW
-    assert (services.player("alice").conflict, services.plugin("alice")) == (None, "synced")
 
 
 def test_a_foreign_row_gets_no_address(services: ServiceHarness) -> None:
@@ -177,12 +151,6 @@ def test_the_index_decides_when_two_prove_one_address(
     assert services.user("Alice").email == "Alice@example.org".lower()
     User.update(email=None, email_key=None).where(User.id == bob.id).execute()
     assert change(services, "Alice", code=code).email == NEW, "the code was not spent"
-
-
-def test_without_authme_nothing_has_to_follow(make_services: MakeServices) -> None:
-    services = make_services(authme__enabled=False)
-    services.approved("Alice")
-    assert change(services, "Alice") == EmailChangeResult(NEW, ())
 
 
 def test_a_table_without_the_column_is_not_written_again_and_again(services: ServiceHarness) -> None:

@@ -88,23 +88,6 @@ def test_what_a_sync_provisions_is_kicked_first_too(services_with_console: Servi
     assert (services.plugin("Alice"), console.online) == ("synced", set())
 
 
-def test_a_game_that_is_away_holds_nobody_up_for_long(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
-    console.stop()
-    services.approved("Alice")
-    delivery, outcomes = ManualDelivery(services), []
-    for _try in range(3):
-        assert find_player(services.table, "alice") is None
-        outcomes += delivery.deliver_due()
-        services.clock.advance(seconds=4)
-    assert outcomes == ["later", "later", "failed"]
-    assert services.authme.login("Alice", PASSWORD)
-    order = last_order()
-    assert (order.outcome, order.last_error.startswith("the row is inserted without a kick: ")) == ("failed", True)
-
-
 def test_a_wrong_password_of_the_console_holds_nobody_up_either(
     services_with_console: ServiceHarness, console: RconServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,16 +176,6 @@ def banned(services: ServiceHarness, **details: Any) -> User:
     return user
 
 
-def test_a_ban_kicks_with_its_reason_in_one_plain_line(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
-    banned(services, reason="§4griefing\nop Mallory @a")
-    console.online, console.commands = {"Bob"}, []
-    assert ManualDelivery(services).deliver_due() == ["sent"]
-    assert console.commands == ["list", "kick Bob You are banned from Oakvale: griefing op Mallory ＠a"]
-
-
 def test_another_reason_for_a_ban_kicks_nobody_again(
     services_with_console: ServiceHarness, console: RconServer
 ) -> None:
@@ -233,22 +206,6 @@ def test_a_ban_may_be_the_games_own_and_ends_there_too(
     ManualDelivery(services).deliver_due()
     ManualDelivery(services).deliver_due()
     assert console.banned == {}
-
-
-def test_a_ban_and_its_end_keep_their_order_while_the_game_is_away(
-    console: RconServer, authme_table: object, make_services: MakeServices
-) -> None:
-    services = make_services(game__on_ban="ban")
-    services.approved("Bob")
-    ManualDelivery(services).deliver_due()
-    console.stop()
-    services.decide("ban", "Bob")
-    services.decide("unban", "Bob")
-    assert ManualDelivery(services).deliver_due() == ["later"]
-    console.start()
-    services.clock.advance(minutes=1)
-    assert ManualDelivery(services).deliver_due() + ManualDelivery(services).deliver_due() == ["sent", "sent"]
-    assert console.received("ban", "pardon") == ["ban Bob You are banned from Oakvale.", "pardon Bob"]
 
 
 def test_a_ban_may_do_nothing_in_the_game(

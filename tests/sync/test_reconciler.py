@@ -1,6 +1,5 @@
 """Stories of single names: decisions on the web reach the game, and changes in the game reach us."""
 
-from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -16,26 +15,6 @@ from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, Away, ServiceHarness
 
 ALICE = Actor("Alice")
-
-
-def test_alice_is_approved_and_plays(services: ServiceHarness) -> None:
-    assert services.register("Alice") == "pending"
-    assert services.plugin("Alice") == "absent"
-    assert services.decide("approve", "Alice").warnings == ()
-    assert services.authme.login("Alice", PASSWORD)
-    row = services.row("alice")
-    assert (row["realname"], row["email"], row["regip"]) == ("Alice", "alice@example.org", "198.51.100.7")
-    assert row["regdate"] == int(services.clock().timestamp() * 1000)
-    assert services.plugin("Alice") == "synced"
-    assert services.sync().counts() == {"scanned": 1}
-
-
-def test_without_a_password_alice_waits_for_the_mailed_link(services: ServiceHarness) -> None:
-    services.approved("Alice", password=None)
-    assert find_player(services.table, "alice") is None
-    assert services.mails("Alice") == ["approved_set_password"]
-    services.set_password("Alice", PASSWORD)
-    assert services.authme.login("Alice", PASSWORD)
 
 
 # --- bans ---
@@ -55,47 +34,6 @@ def test_a_ban_locks_and_an_unban_gives_everything_back(services: ServiceHarness
     services.decide("unban", "Alice")
     assert services.row("alice") == {**before, "hasSession": 0}
     assert services.player("Alice").kept_hash is None
-
-
-def test_a_ban_ends_by_itself(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.decide("ban", "Alice", expires_at=services.clock() + timedelta(hours=1))
-    services.clock.advance(minutes=59)
-    assert services.sync().counts() == {"scanned": 1}
-    services.clock.advance(minutes=1)
-    assert services.sync().restored == 1
-    assert services.user("Alice").status == "approved"
-    assert services.authme.login("Alice", PASSWORD)
-    assert [entry.operator for entry in services.audits("user.unbanned")] == ["sync"]
-
-
-def test_a_ban_of_a_pending_user_ends_in_the_queue(services: ServiceHarness) -> None:
-    services.register("Alice")
-    services.decide("ban", "Alice", expires_at=services.clock() + timedelta(hours=1))
-    services.decide("ban", "Alice", expires_at=services.clock() + timedelta(hours=2), reason="more of it")
-    services.clock.advance(hours=2)
-    services.sync()
-    assert (services.user("Alice").status, services.user("Alice").banned_from) == ("pending", None)
-    assert find_player(services.table, "alice") is None
-
-
-def test_a_banned_player_who_gets_a_fresh_hash_is_locked_again(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.decide("ban", "Alice")
-    services.authme.set_password("Alice", "recovered-by-mail")
-    assert services.sync().locked == 1
-    assert services.is_locked("alice")
-    services.decide("unban", "Alice")
-    assert services.authme.login("Alice", "recovered-by-mail")
-
-
-def test_a_password_set_while_banned_is_the_one_to_play_with_later(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.decide("ban", "Alice")
-    services.set_password("Alice", "newer-password")
-    assert services.is_locked("alice")
-    services.decide("unban", "Alice")
-    assert services.authme.login("Alice", "newer-password")
 
 
 # --- names that another player registers in the game ---
@@ -120,26 +58,6 @@ def test_a_foreign_row_in_the_queue_is_locked_and_approval_gives_the_name_to_the
     assert services.plugin("Alice") == "synced"
 
 
-def test_a_foreign_row_in_the_queue_stays_locked_until_the_mailed_link_is_used(services: ServiceHarness) -> None:
-    services.register("Alice", password=None)
-    services.authme.register("Alice", "foreign-password")
-    services.sync()
-    services.decide("approve", "Alice")
-    assert services.is_locked("alice")
-    assert services.plugin("Alice") == "returned"
-    assert services.sync().counts() == {"scanned": 1}
-    services.set_password("Alice", PASSWORD)
-    assert services.authme.login("Alice", PASSWORD)
-
-
-def test_a_rejected_name_that_is_registered_in_the_game_is_locked(services: ServiceHarness) -> None:
-    services.register("Alice")
-    services.decide("reject", "Alice")
-    services.authme.register("Alice", "foreign-password")
-    assert services.sync().locked == 1
-    assert services.plugin("Alice") == "conflict"
-
-
 def test_a_name_that_left_and_came_back_is_locked_until_it_is_opened(services: ServiceHarness) -> None:
     services.approved("Bob")
     services.approved("Alice")
@@ -161,39 +79,6 @@ def test_a_name_that_left_and_came_back_is_locked_until_it_is_opened(services: S
     services.login("Alice", PASSWORD)
     assert services.authme.login("Alice", PASSWORD)
     assert services.plugin("Alice") == "synced"
-
-
-def test_an_operators_approval_opens_a_row_that_came_back(services: ServiceHarness) -> None:
-    services.approved("Bob")
-    services.approved("Alice")
-    services.authme.unregister_from_console("Alice")
-    services.sync()
-    services.authme.register("Alice", "foreign-password")
-    services.sync()
-    services.decide("approve", "Alice", password_choice="keep")
-    assert services.authme.login("Alice", PASSWORD)
-
-
-def test_a_row_that_was_swapped_between_two_looks_came_back_too(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.authme.unregister_from_console("Alice")
-    services.clock.advance(seconds=1)
-    services.authme.register("Alice", "foreign-password")
-    assert services.sync().locked == 1
-    assert services.plugin("Alice") == "returned"
-
-
-def test_an_adopted_player_who_came_back_gets_the_last_synced_password(services: ServiceHarness) -> None:
-    services.authme.register("Alice", "her-first-password")
-    services.sync()
-    services.decide("approve", "Alice")
-    services.authme.unregister_from_console("Alice")
-    services.sync()
-    services.clock.advance(hours=1)
-    services.authme.register("Alice", "foreign-password")
-    services.sync()
-    services.decide("approve", "Alice", password_choice="keep")
-    assert services.authme.login("Alice", "her-first-password")
 
 
 def test_who_left_comes_back_by_a_new_password(services: ServiceHarness) -> None:
@@ -222,17 +107,6 @@ def test_an_operators_name_is_left_open_in_the_game_and_never_believed(services:
 # --- deleting ---
 
 
-def test_a_deleted_user_takes_the_row_along_and_the_name_is_free(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.decide("delete", "Alice")
-    assert find_player(services.table, "alice") is None
-    assert services.find_user("Alice") is None
-    services.authme.register("Alice", "a-new-player")
-    services.sync()
-    assert services.user("Alice").status == "pending"
-    assert services.user("Alice").origin == "adopted"
-
-
 def test_a_row_that_a_crash_left_behind_a_deletion_is_removed_once_more(services: ServiceHarness) -> None:
     services.approved("Alice")
     row = {column: value for column, value in services.row("alice").items() if column != "id"}
@@ -254,28 +128,6 @@ def test_a_registration_ends_the_tombstone(services: ServiceHarness) -> None:
     assert services.player("Alice").tombstone_at is None
 
 
-# --- players without a user ---
-
-
-def test_a_player_is_adopted_at_login_after_the_right_password(services: ServiceHarness) -> None:
-    services.clock.advance(days=1)
-    services.authme.register("Bob", "bobs-password")
-    with pytest.raises(errors.BadCredentials):
-        services.login("Bob", "wrong")
-    assert services.find_user("Bob") is None
-    assert services.login("bob", "bobs-password").status == "pending"
-    assert services.is_locked("bob")
-    services.decide("approve", "Bob")
-    assert services.authme.login("Bob", "bobs-password")
-
-
-def test_a_player_is_adopted_when_an_admin_names_them(services: ServiceHarness) -> None:
-    services.authme.register("Bob", "bobs-password")
-    assert services.decide("ban", "bob").status == "banned"
-    assert services.is_locked("bob")
-    assert services.user("Bob").origin == "adopted"
-
-
 # --- the merge ---
 
 
@@ -289,15 +141,6 @@ def test_a_password_changed_in_the_game_ends_the_web_sessions(services: ServiceH
     with pytest.raises(errors.BadCredentials):
         services.login("Alice", PASSWORD)
     services.login("Alice", "changed-in-game")
-
-
-def test_a_password_set_through_us_is_the_newest_word(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.authme.set_password("Alice", "changed-in-game")
-    services.set_password("Alice", "newer-password")
-    assert services.authme.login("Alice", "newer-password")
-    assert services.row("alice")["hasSession"] == 0
-    assert services.audits("sync.conflict") == []
 
 
 def test_an_email_conflict_is_told_once_and_outlives_a_ban(services: ServiceHarness) -> None:
@@ -376,22 +219,6 @@ def test_an_approval_while_the_file_is_busy_reclaims_a_foreign_row_later(service
     assert services.authme.login("Alice", PASSWORD)
 
 
-@sqlite_only
-def test_a_password_set_while_the_file_is_busy_is_written_later(services: ServiceHarness) -> None:
-    services.approved("Bob")
-    services.approved("Alice")
-    services.authme.unregister_from_console("Alice")
-    services.sync()
-    user = services.user("Alice")
-    stored = services.app.hashing.hash("newer-password", "Alice")
-    set_password, owner = services.app.services.password_changes.set, services.user("Alice")
-    with Away(services.table):
-        decided = services.app.worker.run_here(set_password, owner.id, owner.username, stored, ALICE)
-    assert decided.warnings == (PLAYER_PENDING,)
-    assert (user.id, services.sync().provisioned) == (owner.id, 1)
-    assert services.authme.login("Alice", "newer-password")
-
-
 def test_a_deletion_takes_the_row_that_changed_while_it_waited(services: ServiceHarness) -> None:
     """Alice changes her password in the game while the deletion waits for the lock on her user."""
     services.approved("Alice")
@@ -428,20 +255,6 @@ def test_a_name_that_only_collides_is_a_conflict_and_is_not_written(services: Se
     services.table.database.execute(f"DELETE FROM {services.table.name} WHERE username = ?", (foreign,))
     assert services.sync().provisioned == 1
     assert services.plugin("Alice") == "synced"
-
-
-@pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_an_email_that_authmes_table_cannot_hold_is_told_once_and_the_player_plays(services: ServiceHarness) -> None:
-    services.register("Alice", email="älice@example.org")
-    services.table.database.execute(
-        f"ALTER TABLE {services.table.name} MODIFY email VARCHAR(255) CHARACTER SET ascii NULL"
-    )
-    assert services.decide("approve", "Alice").warnings == ()
-    assert services.authme.login("Alice", PASSWORD)
-    assert services.authme.get("Alice")["email"] is None
-    assert services.plugin("Alice") == "conflict"
-    report = services.sync()
-    assert (report.updated, report.conflicts, report.errors) == (0, [], [])
 
 
 # --- unlocking everything ---

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from datetime import timedelta
 
 import pytest
 
@@ -79,13 +78,6 @@ def test_a_table_that_is_suddenly_empty_is_not_believed(adopted_players: Service
     assert Player.select().where(Player.presence == "present").count() == 100
     assert adopted_players.sync(allow_mass_changes=True).removed == 100
     assert Player.select().where(Player.presence == "gone").count() == 100
-
-
-def test_even_one_player_is_not_believed_gone_from_an_empty_table(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.authme.unregister_from_console("Alice")
-    assert services.sync().held_back is not None
-    assert services.sync(allow_mass_changes=True).removed == 1
 
 
 def test_more_removals_than_the_limit_are_left_and_only_they(adopted_players: ServiceHarness) -> None:
@@ -200,17 +192,6 @@ def test_a_ban_in_sql_is_applied_as_the_api_would(services: ServiceHarness) -> N
     assert services.authme.login("Alice", PASSWORD)
 
 
-def test_a_ban_in_sql_ends_at_its_time(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    until = (services.clock() + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S.000")
-    run_sql(services, "UPDATE regsvc_user SET status = 'banned', ban_expires_at = ? WHERE id = 1", until)
-    services.sync()
-    services.clock.advance(hours=2)
-    services.sync()
-    assert services.user("Alice").status == "approved"
-    assert services.authme.login("Alice", PASSWORD)
-
-
 def test_an_approval_in_sql_provisions_and_mails(services: ServiceHarness) -> None:
     services.register("Alice")
     run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
@@ -218,15 +199,6 @@ def test_an_approval_in_sql_provisions_and_mails(services: ServiceHarness) -> No
     assert services.authme.login("Alice", PASSWORD)
     assert services.mails("Alice") == ["approved"]
     assert [entry.operator for entry in services.audits("user.approved", "Alice")] == ["sql"]
-
-
-def test_an_approval_in_sql_reclaims_a_foreign_row(services: ServiceHarness) -> None:
-    services.register("Alice")
-    services.authme.register("Alice", "foreign-password")
-    services.sync()
-    run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
-    assert services.sync().restored == 1
-    assert services.authme.login("Alice", PASSWORD)
 
 
 @pytest.mark.parametrize("typed", ["pending", "rejected"])

@@ -78,6 +78,16 @@ def change_sessions(stack: Stack, person: Person, column: str, moment: str) -> N
     )
 
 
+def test_what_is_not_for_everybody_says_so() -> None:
+    """The stories below go by what the table of the routes says of each."""
+
+    def others(prefix: str, access: Access) -> set[str]:
+        return {route.path for route in ROUTES if route.path.startswith(prefix) and route.access is not access}
+
+    assert others("/api/admin/", Access.ADMIN) == {"/api/admin/login", "/api/admin/verify"}
+    assert others("/api/user/", Access.USER) == {"/api/user/status"}
+
+
 # --- No valid session: 401 ---
 
 

@@ -143,6 +143,15 @@ def test_a_field_of_the_wrong_type_is_named(stack: Stack, token: str, path: str)
 
 
 @any_path
+def test_a_missing_field_is_named(stack: Stack, token: str, path: str) -> None:
+    def check(missing: str) -> None:
+        body = {field: value for field, value in REQUIRED[path].items() if field != missing}
+        assert_refused(stack.post(path, body, token=token), 422, "invalid_field", field=missing)
+
+    assert_each(REQUIRED[path], check)
+
+
+@any_path
 def test_an_odd_language_is_no_fault_of_ours(stack: Stack, token: str, path: str) -> None:
     def check(language: object) -> None:
         reply = stack.post(path, {**REQUIRED[path], "language": language}, token=token_for(path, token))

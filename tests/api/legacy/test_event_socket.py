@@ -158,7 +158,10 @@ def test_without_legacy_status_there_is_none(make_stack: MakeStack) -> None:
     assert (reply.status, reply.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
 
 
-def test_it_counts_as_a_connection_until_it_ends(stack: Stack) -> None:
+def test_it_counts_as_a_connection_until_it_ends(make_stack: MakeStack) -> None:
+    """On a host without the connections of other stories."""
+    stack = make_stack(config={"http": {"legacy_status": True}})
+
     def connections() -> float:
         return scrape(stack.daemon).of("companion_http_connections")
 

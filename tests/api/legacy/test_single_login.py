@@ -1,14 +1,11 @@
 """POST /api/login where front ends know one login and one token: an operator's opens the admin routes, too."""
 
 import time
-from typing import Any
 
 import pytest
 
 from regsvc.api.base import Access
 from regsvc.api.routes import ROUTES, Route
-from tests.support.authenticator import Authenticator
-from tests.support.authme.authme_like import long_ago
 from tests.support.contract import example_body
 from tests.support.operators import Operators
 from tests.support.refusals import assert_refused, assert_refused_as_200
@@ -65,34 +62,6 @@ def test_all_others_get_a_users_token(stack: Stack, operators: Operators) -> Non
         reply = stack.login(person)
         assert reply.json["isAdmin"] is False
         assert_refused(stack.get("/api/admin/users", token=reply.json["token"]), 403, "forbidden")
-
-
-def test_an_operator_whom_only_authme_knows_is_let_in_at_once(stack: Stack, operators: Operators) -> None:
-    otto = stack.newcomer("otto")
-    operators.appoint(otto)
-    long_ago(stack.authme.table).register(otto.name, otto.password, email=otto.email)
-    reply = stack.login(otto)
-    assert reply.json["isAdmin"] is True
-    assert stack.get("/api/admin/users", token=reply.json["token"]).status == 200
-
-
-def test_who_is_no_operator_any_more_is_out(stack: Stack, operators: Operators) -> None:
-    oscar = operators.new("oscar")
-    token = stack.login(oscar).json["token"]
-    operators.dismiss(oscar)
-    assert_refused(stack.get("/api/admin/users", token=token), 403, "forbidden")
-    assert stack.login(oscar).json["isAdmin"] is False
-
-
-def test_an_operators_second_factor_is_asked_for(stack: Stack, operators: Operators) -> None:
-    oscar = operators.new("oscar")
-    app = Authenticator()
-    assert stack.authme.set_totp(oscar.name, app.secret)
-    body: dict[str, Any] = {"username": oscar.name, "password": oscar.password}
-    assert_refused_as_200(stack.post("/api/login", body), "totp_required")
-    reply = stack.post("/api/login", {**body, "totp": app.code()})
-    assert (reply.json["success"], reply.json["isAdmin"]) == (True, True)
-    assert_refused_as_200(stack.post("/api/login", {**body, "totp": app.code()}), "totp_required")
 
 
 def test_both_logins_count_the_same_failures(make_stack: MakeStack) -> None:
