@@ -15,8 +15,8 @@ from typing import Any, Final
 from tornado.escape import xhtml_escape
 from tornado.template import Template
 
-from regsvc.api.endpoint import ACCESS_TOKEN
-from regsvc.api.openapi import DescribedRoute, OpenApiBuilder
+from regsvc.api.openapi import OpenApiBuilder
+from regsvc.api.route import ACCESS_TOKEN, Route
 from regsvc.config.host_style import image_sources
 from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
@@ -117,7 +117,7 @@ def look_of(config: Config) -> Look:
 
 
 @lru_cache(maxsize=1)  # rendered once: it changes only with the config
-def _page(routes: tuple[DescribedRoute, ...], translations: Translations, look: Look, is_legacy: bool) -> RenderedPage:
+def _page(routes: tuple[Route, ...], translations: Translations, look: Look, is_legacy: bool) -> RenderedPage:
     document = OpenApiBuilder(routes, translations, server_url="/", is_legacy=is_legacy).build()
     operations = list_operations(document)
     content: bytes = _TEMPLATE.generate(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from regsvc.api.base import BaseHandler
-from regsvc.api.handlers.events import disconnect, write_chunk
+from regsvc.api.events import disconnect, write_chunk
 from regsvc.core.errors import InternalServerError, MalformedRequest, MethodNotAllowed, Overloaded, Refusal, UnknownPath
 from regsvc.web.static_files import FoundFile, WebRoot
 

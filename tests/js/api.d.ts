@@ -14,7 +14,7 @@ export type AuditsQuery = { language?: string | null; page?: number; size?: numb
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
-export type AuthMeConfigFields = { enabled: boolean; requirePassword: boolean; passwordRegex: string };
+export type AuthMeWithRulesFields = { enabled: boolean; requirePassword: boolean; passwordRegex: string };
 
 export type BanRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; expiresAt?: number | null };
 
@@ -72,7 +72,9 @@ export type CheckupReply = { success: true; message?: string; language: string; 
 
 export type ClientFields = { client: string; lastLoginAt: number };
 
-export type ConfigReply = { success: true; message?: string; config: PublicConfigFields };
+export type ConfigWithAliasesFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeWithRulesFields; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; bedrock: BedrockConfigFields; enableEmailDomainWhitelist: boolean; discord: ChatConfigFields; wsPort: number | null };
+
+export type ConfigWithAliasesReply = { success: true; message?: string; config: ConfigWithAliasesFields };
 
 export type ConfirmSecondFactorReply = { success: true; message?: string; recoveryCodes: Array<string>; inGame: boolean };
 
@@ -84,9 +86,9 @@ export type CorrectAddressRequest = { language?: string | null; captchaToken?: s
 
 export type DecisionReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
 
-export type DeleteUserReply = { success: true; message?: string; username: string; warnings: Array<string> };
+export type DeleteByAnyPasswordRequest = { language?: string | null; currentPassword?: string | null; totp?: string | null; password?: string | null };
 
-export type DeleteUserRequest = { language?: string | null; currentPassword?: string | null; password?: string | null; totp?: string | null };
+export type DeleteUserReply = { success: true; message?: string; username: string; warnings: Array<string> };
 
 export type DoctorQuery = { language?: string | null; fresh?: boolean };
 
@@ -161,8 +163,6 @@ export type PasswordLinkRequest = { language?: string | null; username: string }
 export type PlayerFields = { presence: "unasked" | "absent" | "present" | "gone"; plugin: string; since: number; realname: string | null; email: string | null; registeredAt: number | null; wish: string | null; lockReason: string | null; lockedAt: number | null; premiumUuid: string | null; conflicts: Array<string> };
 
 export type PluginVersionFields = { name: string; currentVersion: string | null; latestVersion: string | null; updateAvailable: boolean };
-
-export type PublicConfigFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeConfigFields; enableEmailDomainWhitelist: boolean; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; discord: ChatConfigFields; bedrock: BedrockConfigFields; wsPort: number | null };
 
 export type QuestionFields = { id: number; question: string; language: string | null; type: "single_choice" | "multiple_choice" | "text"; required: boolean; input: QuestionInputFields; options: Array<OptionFields> };
 
@@ -272,58 +272,57 @@ export type VersionReply = { success: true; message?: string; currentVersion: st
 
 export interface GetRoutes {
   "openapi.json": { reply: Record<string, unknown>; body: {} };
-  "config": { reply: ConfigReply; body: {} };
+  "config": { reply: ConfigWithAliasesReply; body: {} };
   "captcha/generate": { reply: CaptchaReply; body: {} };
-  "captcha": { reply: CaptchaReply; body: {} };
   "captcha/work": { reply: CaptchaWorkReply; body: {} };
-  "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
-  "application": { reply: ApplicationReply; body: {} };
   "review/status": { reply: ReviewStatusReply; body: {} };
   "user/status": { reply: UserStatusReply; body: {} };
+  "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
+  "application": { reply: ApplicationReply; body: {} };
+  "admin/verify": { reply: ValidTokenReply; body: {} };
+  "user/totp": { reply: SecondFactorReply; body: {} };
   "user/export": { reply: ExportUserReply; body: {} };
   "user/sessions": { reply: SessionsReply; body: {} };
-  "user/totp": { reply: SecondFactorReply; body: {} };
   "chat/auth": { reply: BeginChatLinkReply; body: {} };
   "chat/callback": { reply: ChatCallbackReply; body: {} };
   "chat/status": { reply: ChatStatusReply; body: {} };
-  "discord/auth": { reply: BeginChatLinkReply; body: {} };
-  "discord/callback": { reply: ChatCallbackReply; body: {} };
-  "discord/status": { reply: ChatStatusReply; body: {} };
   "version": { reply: VersionReply; body: {} };
   "server/status": { reply: ServerStatusReply; body: {} };
   "server/join": { reply: JoinHelpReply; body: {} };
   "downloads": { reply: DownloadsReply; body: {} };
-  "admin/verify": { reply: ValidTokenReply; body: {} };
   "admin/users": { reply: UsersReply; body: {} };
   "admin/user": { reply: UserDetailsReply; body: {} };
   "admin/audits": { reply: AuditsReply; body: {} };
   "admin/mails": { reply: MailsReply; body: {} };
   "admin/doctor": { reply: CheckupReply; body: {} };
+  "captcha": { reply: CaptchaReply; body: {} };
+  "discord/auth": { reply: BeginChatLinkReply; body: {} };
+  "discord/callback": { reply: ChatCallbackReply; body: {} };
+  "discord/status": { reply: ChatStatusReply; body: {} };
 }
 
 export interface PostRoutes {
   "verify/send": { reply: SendCodeReply; body: SendCodeRequest };
   "verify/check": { reply: CheckCodeReply; body: CheckCodeRequest };
-  "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };
   "register": { reply: RegisterReply; body: RegisterRequest };
+  "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };
   "application/answers": { reply: ApplicationReply; body: ChangeAnswersRequest };
   "application/email": { reply: CorrectAddressReply; body: CorrectAddressRequest };
   "login": { reply: LoginReply; body: LoginRequest };
+  "admin/login": { reply: LoginReply; body: LoginRequest };
   "logout": { reply: MessageReply; body: {} };
+  "admin/verify": { reply: ValidTokenReply | InvalidTokenReply; body: VerifyTokenRequest };
   "user/password": { reply: ChangePasswordReply; body: ChangePasswordRequest };
-  "user/update": { reply: UpdateUserReply; body: UpdateUserRequest };
-  "user/delete": { reply: DeleteUserReply; body: DeleteUserRequest };
-  "user/sessions/end": { reply: MessageReply; body: EndSessionRequest };
+  "password/forgot": { reply: MessageReply; body: ForgotPasswordRequest };
+  "password/reset": { reply: ResetPasswordReply; body: ResetPasswordRequest };
   "user/totp/begin": { reply: BeginSecondFactorReply; body: BeginSecondFactorRequest };
   "user/totp/confirm": { reply: ConfirmSecondFactorReply; body: ConfirmSecondFactorRequest };
   "user/totp/recovery-codes": { reply: RecoveryCodesReply; body: SecondFactorRequest };
   "user/totp/off": { reply: SwitchOffSecondFactorReply; body: SecondFactorRequest };
-  "password/forgot": { reply: MessageReply; body: ForgotPasswordRequest };
-  "password/reset": { reply: ResetPasswordReply; body: ResetPasswordRequest };
+  "user/update": { reply: UpdateUserReply; body: UpdateUserRequest };
+  "user/delete": { reply: DeleteUserReply; body: DeleteByAnyPasswordRequest };
+  "user/sessions/end": { reply: MessageReply; body: EndSessionRequest };
   "chat/unlink": { reply: MessageReply; body: UnlinkChatRequest };
-  "discord/unlink": { reply: MessageReply; body: UnlinkChatRequest };
-  "admin/login": { reply: LoginReply; body: LoginRequest };
-  "admin/verify": { reply: ValidTokenReply | InvalidTokenReply; body: VerifyTokenRequest };
   "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ApproveRequest };
   "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: RejectRequest };
   "admin/user/ban": { reply: DecisionReply | BulkDecisionReply; body: BanRequest };
@@ -332,6 +331,7 @@ export interface PostRoutes {
   "admin/user/password": { reply: DecisionReply | BulkDecisionReply; body: SetPasswordRequest };
   "admin/user/password-link": { reply: PasswordLinkReply; body: PasswordLinkRequest };
   "admin/user/sessions/end": { reply: MessageReply; body: EndUserSessionRequest };
-  "admin/sync": { reply: SyncReply; body: SyncRequest };
   "admin/mails/resend": { reply: ResendReply | BulkResendReply; body: ResendRequest };
+  "admin/sync": { reply: SyncReply; body: SyncRequest };
+  "discord/unlink": { reply: MessageReply; body: UnlinkChatRequest };
 }

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from regsvc.api.base import Access
-from regsvc.api.routes import ROUTES, Route
+from regsvc.api.route import Access, Route
+from regsvc.api.routes import ROUTES
 from tests.support.daemon import Reply
 from tests.support.each import assert_each
 from tests.support.forged_tokens import FORGERIES

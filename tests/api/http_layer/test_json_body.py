@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regsvc.api.handlers.login import LoginRequest
-from regsvc.api.handlers.registration import RegisterRequest
+from regsvc.api.admin_users import BanRequest, ReviewRequest, UsersQuery
 from regsvc.api.json_body import MAX_DEPTH, MAX_VALUES, convert, convert_query, parse_object
-from regsvc.api.types.admin import BanRequest, ReviewRequest, UsersQuery
+from regsvc.api.login import LoginRequest
+from regsvc.api.registration import RegisterRequest
 from regsvc.core.errors import InvalidField, MalformedBody
 
 APPLICATION = {"username": "Alice", "email": "alice@example.org", "code": "123456"}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from regsvc.api.base import Access
-from regsvc.api.routes import ROUTES, Route
+from regsvc.api.route import Access, Route
+from regsvc.api.routes import ROUTES
 from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_like import long_ago
 from tests.support.contract import example_body

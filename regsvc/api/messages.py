@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -33,6 +33,19 @@ Username = Annotated[str, Meta(description="The player's name.", examples=["Alic
 """In a request, white space at its ends is removed: see `Request`."""
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
 Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, examples=["correct-horse"])]
+Status = Annotated[
+    str, Meta(extra_json_schema={"enum": ["pending", "approved", "rejected", "banned"]}, examples=["approved"])
+]
+Platform = Annotated[str, Meta(extra_json_schema={"enum": ["java", "bedrock"]}, examples=["java"])]
+Code = Annotated[str, Meta(description="The mailed verification code.", examples=["123456"])]
+Proof = Annotated[
+    str,
+    Meta(
+        description="What `POST /api/verify/check` gave in exchange for a code.",
+        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8.1790003600"],
+    ),
+]
+CodeProof = Annotated[Proof, Meta(description="In place of the code.")]
 Warnings = Annotated[
     list[str],
     Meta(
@@ -113,6 +126,27 @@ class Pagination(Output, frozen=True, kw_only=True):
     total_pages: Annotated[int, Meta(examples=[1])] | None
     has_next: Annotated[bool, Meta(examples=[False])]
     has_prev: Annotated[bool, Meta(examples=[False])]
+
+
+Plain = TypeVar("Plain", bound=Output)
+
+_ENVELOPE: Final = frozenset(Reply.__struct_fields__)
+
+
+def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
+    """Return a reply type filled from the record's attributes; times become epoch milliseconds, tuples lists.
+
+    `overrides` has the fields that the record lacks, or that differ in the reply. `success` and `message` never come
+    from the record.
+    """
+    names = (name for name in kind.__struct_fields__ if name not in overrides and name not in _ENVELOPE)
+    return kind(**overrides, **{name: _plain(getattr(record, name)) for name in names})
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return milliseconds_of(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def to_datetime(milliseconds: int | None) -> datetime | None:

@@ -7,17 +7,18 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.api.base import ApiHandler, to_reply
-from regsvc.api.endpoint import APPLICATION_TOKEN, endpoint
-from regsvc.api.handlers.captcha import CAPTCHA_REFUSALS, CaptchaProtectedRequest
-from regsvc.api.handlers.events import EVENT_STREAM, StreamHandler
-from regsvc.api.handlers.questionnaire import AnswerFields, OptionId, QuestionId, QuestionKey, to_answer
-from regsvc.api.handlers.registration import ApplicationToken, Status
-from regsvc.api.types.messages import Email, EpochMilliseconds, Output, Reply, Request, Username
+from regsvc.api.base import ApiHandler
+from regsvc.api.events import EVENT_STREAM, send_events
+from regsvc.api.messages import Email, EpochMilliseconds, Output, Reply, Request, Status, Username, to_reply
+from regsvc.api.questionnaire import AnswerFields, OptionId, QuestionId, QuestionKey, to_answer
+from regsvc.api.registration import CAPTCHA_REFUSALS, ApplicationToken, CaptchaProtectedRequest
+from regsvc.api.route import APPLICATION_TOKEN, PUBLIC, Routes
 from regsvc.core import errors
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.runtime.events import HEARTBEAT, PREAMBLE, encode_event
 from regsvc.users.user_details import AnsweredQuestion
+
+ROUTES: Final = Routes()
 
 
 class ApplicationQuery(Request, frozen=True, kw_only=True):
@@ -89,82 +90,90 @@ class CorrectAddressReply(Reply, frozen=True, kw_only=True):
 APPLICATION_TOKEN_HEADER: Final = "X-Application-Token"  # noqa: S105 - a name
 
 
-class ApplicationHandler(ApiHandler):
-    @endpoint(errors.ApplicationNotFound, errors.RateLimited, credentials=(APPLICATION_TOKEN,))
-    async def get(self, query: ApplicationQuery) -> ApplicationReply:
-        """Show an application to clients with its token, which opens nothing else.
+@ROUTES.add(
+    "GET", "/api/application", PUBLIC, errors.ApplicationNotFound, errors.RateLimited, credentials=(APPLICATION_TOKEN,)
+)
+async def show_application(call: ApiHandler, query: ApplicationQuery) -> ApplicationReply:
+    """Show an application to clients with its token, which opens nothing else.
 
-        The token is in the reply to the registration and in the receipt's link. It ends with the application, and when
-        the user's address changes.
-        """
-        self.services.status_limits.hit(self.caller)
-        found = await self.services.applications.find(_token_of(self, query))
-        return _application_reply(self, found)
-
-
-class ApplicationEventsHandler(StreamHandler):
-    @endpoint(
-        errors.ApplicationNotFound,
-        errors.RateLimited,
-        errors.TooManyStreams,
-        media_type=EVENT_STREAM,
-        credentials=(APPLICATION_TOKEN,),
-    )
-    async def get(self, query: ApplicationQuery) -> None:
-        """Stream an application, at once and within two seconds of any change, to clients with its token.
-
-        Events are `application`; their `data` is what `GET /api/application` replies. A comment is sent every 20
-        seconds. The stream ends with the application, and when the user's address changes. The number of streams is
-        limited; a client that gets `too_many_streams` can still ask for the application from time to time.
-        """
-        self.services.status_limits.hit(self.caller)
-        streams = self.services.application_streams
-        async with streams.listen(_token_of(self, query), self.caller) as stream:
-            await self.send_events(stream, _encode_each(self, streams.statuses(stream)))
+    The token is in the reply to the registration and in the receipt's link. It ends with the application, and when
+    the user's address changes.
+    """
+    call.services.status_limits.hit(call.caller)
+    found = await call.services.applications.find(_token_of(call, query))
+    return _application_reply(call, found)
 
 
-class ChangeAnswersHandler(ApiHandler):
-    @endpoint(
-        errors.ApplicationNotFound,
-        errors.WrongStatus,
-        errors.NotEnabled,
-        errors.InvalidAnswer,
-        errors.QuestionnaireFailed,
-        errors.QuestionnaireRequired,
-        errors.RateLimited,
-        credentials=(APPLICATION_TOKEN,),
-    )
-    async def post(self, request: ChangeAnswersRequest) -> ApplicationReply:
-        """Replace the answers of an application that waits for review. If the new ones fail, the earlier ones stay.
+@ROUTES.add(
+    "GET",
+    "/api/application/events",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.RateLimited,
+    errors.TooManyStreams,
+    media_type=EVENT_STREAM,
+    credentials=(APPLICATION_TOKEN,),
+)
+async def stream_application(call: ApiHandler, query: ApplicationQuery) -> None:
+    """Stream an application, at once and within two seconds of any change, to clients with its token.
 
-        The token is taken from the header alone. The limits are those of the questionnaire; failed answers start its
-        wait for the applicant's address.
-        """
-        self.services.status_limits.hit(self.caller)
-        answers = {key: to_answer(fields) for key, fields in request.answers.items()}
-        changed = await self.services.answer_changes.change(_token_of(self), answers, self.caller)
-        return _application_reply(self, changed, message=self.message("answers_changed"))
+    Events are `application`; their `data` is what `GET /api/application` replies. A comment is sent every 20
+    seconds. The stream ends with the application, and when the user's address changes. The number of streams is
+    limited; a client that gets `too_many_streams` can still ask for the application from time to time.
+    """
+    call.services.status_limits.hit(call.caller)
+    streams = call.services.application_streams
+    async with streams.listen(_token_of(call, query), call.caller) as stream:
+        await send_events(call, stream, _encode_each(call, streams.statuses(stream)))
 
 
-class CorrectAddressHandler(ApiHandler):
-    @endpoint(
-        errors.ApplicationNotFound,
-        errors.WrongStatus,
-        errors.NotEnabled,
-        errors.InvalidEmail,
-        errors.DomainNotAllowed,
-        *CAPTCHA_REFUSALS,
-        credentials=(APPLICATION_TOKEN,),
-    )
-    async def post(self, request: CorrectAddressRequest) -> CorrectAddressReply:
-        """Correct an address that nothing proves (`canCorrectEmail`), while the application waits for review.
+@ROUTES.add(
+    "POST",
+    "/api/application/answers",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.WrongStatus,
+    errors.NotEnabled,
+    errors.InvalidAnswer,
+    errors.QuestionnaireFailed,
+    errors.QuestionnaireRequired,
+    errors.RateLimited,
+    credentials=(APPLICATION_TOKEN,),
+    has_large_body=True,
+)
+async def change_answers(call: ApiHandler, request: ChangeAnswersRequest) -> ApplicationReply:
+    """Replace the answers of an application that waits for review. If the new ones fail, the earlier ones stay.
 
-        The token is taken from the header alone. Nothing is mailed to such addresses.
-        """
-        self.services.status_limits.hit(self.caller)
-        correction = self.services.address_correction
-        corrected = await correction.correct(_token_of(self), request.email, request.captcha, self.caller)
-        return to_reply(CorrectAddressReply, corrected, message=self.message("email_changed"))
+    The token is taken from the header alone. The limits are those of the questionnaire; failed answers start its
+    wait for the applicant's address.
+    """
+    call.services.status_limits.hit(call.caller)
+    answers = {key: to_answer(fields) for key, fields in request.answers.items()}
+    changed = await call.services.answer_changes.change(_token_of(call), answers, call.caller)
+    return _application_reply(call, changed, message=call.message("answers_changed"))
+
+
+@ROUTES.add(
+    "POST",
+    "/api/application/email",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.WrongStatus,
+    errors.NotEnabled,
+    errors.InvalidEmail,
+    errors.DomainNotAllowed,
+    *CAPTCHA_REFUSALS,
+    credentials=(APPLICATION_TOKEN,),
+)
+async def correct_address(call: ApiHandler, request: CorrectAddressRequest) -> CorrectAddressReply:
+    """Correct an address that nothing proves (`canCorrectEmail`), while the application waits for review.
+
+    The token is taken from the header alone. Nothing is mailed to such addresses.
+    """
+    call.services.status_limits.hit(call.caller)
+    correction = call.services.address_correction
+    corrected = await correction.correct(_token_of(call), request.email, request.captcha, call.caller)
+    return to_reply(CorrectAddressReply, corrected, message=call.message("email_changed"))
 
 
 def _token_of(handler: ApiHandler, query: ApplicationQuery | None = None) -> str:
