@@ -38,14 +38,7 @@ ROUTES: Final = Routes()
 Count = Annotated[int, Meta(ge=0, examples=[1])]
 
 
-class PageQuery(Request, frozen=True, kw_only=True):
-    """The page to show."""
-
-    page: PageNumber = 1
-    size: PageSize = 20
-
-
-def _pagination(query: PageQuery, total: int | None, *, has_next: bool) -> Pagination:
+def _pagination(query: AuditsQuery | MailsQuery, total: int | None, *, has_next: bool) -> Pagination:
     return Pagination(
         current_page=query.page,
         page_size=query.size,
@@ -59,9 +52,11 @@ def _pagination(query: PageQuery, total: int | None, *, has_next: bool) -> Pagin
 # --- The audit log ---
 
 
-class AuditsQuery(PageQuery, frozen=True, kw_only=True):
+class AuditsQuery(Request, frozen=True, kw_only=True):
     """A filter of audit entries."""
 
+    page: PageNumber = 1
+    size: PageSize = 20
     action: (
         Annotated[
             str,
@@ -139,9 +134,11 @@ MAX_RESENT = 100
 MailId = Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
 
 
-class MailsQuery(PageQuery, frozen=True, kw_only=True):
+class MailsQuery(Request, frozen=True, kw_only=True):
     """A filter of mails."""
 
+    page: PageNumber = 1
+    size: PageSize = 20
     to: (
         Annotated[Username, Meta(description="An e-mail address or a player's name.", examples=["alice@example.org"])]
         | None

@@ -19,6 +19,7 @@ from regsvc.api.messages import (
     EpochMilliseconds,
     Language,
     MessageReply,
+    NameQuery,
     Output,
     PageNumber,
     PageSize,
@@ -147,12 +148,6 @@ class UsersReply(Reply, frozen=True, kw_only=True):
     pagination: Pagination
 
 
-class UserDetailsQuery(Request, frozen=True, kw_only=True):
-    """The user's name, in any case."""
-
-    username: Username
-
-
 class HistoryFields(Output, frozen=True, kw_only=True):
     """A decision about this user, or about an earlier user with the same name or e-mail address."""
 
@@ -244,7 +239,7 @@ async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
 
 
 @ROUTES.add("GET", "/api/admin/user", ADMIN, errors.UserNotFound)
-async def show_user(call: ApiHandler, query: UserDetailsQuery) -> UserDetailsReply:
+async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
     """Show all details of a user: history of the name and the e-mail address, mails, sessions, the player."""
     details = await call.run(call.services.user_details.get, query.username)
     return UserDetailsReply(

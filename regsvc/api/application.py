@@ -33,14 +33,6 @@ MAX_DISCARDED_BYTES = 1024 * 1024
 
 
 @stream_request_body
-class MalformedRequestHandler(ApiHandler):
-    """Handler that refuses requests whose message framing is invalid, and disconnects."""
-
-    async def prepare(self) -> None:
-        raise MalformedRequest
-
-
-@stream_request_body
 class EarlyRefusalHandler(ApiHandler):
     """Handler that refuses at once, and discards up to `MAX_DISCARDED_BYTES` of the body before it disconnects.
 
@@ -62,6 +54,8 @@ class EarlyRefusalHandler(ApiHandler):
 
     def _is_finished_at_once(self) -> bool:
         headers = self.request.headers
+        if isinstance(self._refusal, MalformedRequest):  # where its body ends is not known
+            return True
         if self._refusal.category is Category.UNAVAILABLE:  # a body that is still to come would keep the connection
             return "Content-Length" in headers or "Transfer-Encoding" in headers
         return self.request.method == "HEAD" or "Expect" in headers  # no body will come, or it has not been sent yet
@@ -204,16 +198,17 @@ class IncomingRequest(HTTPMessageDelegate):
         """Refuse a malformed request; the parts that may be at fault are dropped so that it can be answered."""
         self._headers["Host"] = "invalid"
         self._request = self._make_request(self._start_line._replace(path=self._start_line.path.partition("?")[0]))
-        return self._pass_on(MalformedRequestHandler, {"routes": {}})
+        return self._pass_on(MalformedRequest())
 
     def _refuse(self, refusal: Refusal) -> Awaitable[None]:
         """Pass the rest of the request to a handler that answers without keeping the body."""
         self._application.connections.release_body(self._stream)
-        return self._pass_on(EarlyRefusalHandler, {"routes": {}, "refusal": refusal})
+        return self._pass_on(refusal)
 
-    def _pass_on(self, handler: type[ApiHandler], arguments: dict[str, Any]) -> Awaitable[None]:
+    def _pass_on(self, refusal: Refusal) -> Awaitable[None]:
         self._is_refused = True
-        self._delegate = self._application.get_handler_delegate(self._request, handler, arguments)
+        arguments = {"routes": {}, "refusal": refusal}
+        self._delegate = self._application.get_handler_delegate(self._request, EarlyRefusalHandler, arguments)
         return cast(Awaitable[None], self._delegate.headers_received(self._start_line, self._headers))
 
 

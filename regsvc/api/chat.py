@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.api.base import ApiHandler
-from regsvc.api.messages import CodeProof, MessageReply, Output, Password, Reply, Request, Username, to_reply
+from regsvc.api.messages import CodeProof, MessageReply, NameQuery, Output, Password, Reply, Request, Username, to_reply
 from regsvc.api.route import ACCESS_TOKEN, LINK_COOKIE, LINK_TOKEN, PUBLIC, Routes
 from regsvc.auth.address_proofs import CodeOrProof
 from regsvc.core import errors
@@ -75,12 +75,6 @@ class ChatCallbackReply(Reply, frozen=True, kw_only=True):
     linked: IsLinked = True
     claimed: Annotated[bool, Meta(examples=[False])]
     user: ChatAccountFields
-
-
-class ChatStatusQuery(Request, frozen=True, kw_only=True):
-    """The user whose chat account is looked up."""
-
-    username: Username
 
 
 class ChatStatusReply(Reply, frozen=True, kw_only=True):
@@ -236,7 +230,7 @@ async def finish_chat_link(call: ApiHandler, query: ChatCallbackQuery) -> ChatCa
 
 
 @ROUTES.add("GET", "/api/chat/status", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN, LINK_TOKEN, LINK_COOKIE))
-async def show_chat_status(call: ApiHandler, query: ChatStatusQuery) -> ChatStatusReply:
+async def show_chat_status(call: ApiHandler, query: NameQuery) -> ChatStatusReply:
     """Show whether a chat account is linked, and which one.
 
     A client that sends the token of an unclaimed link, in the cookie or in the `X-Link-Token` header, sees that

@@ -47,8 +47,8 @@ async def show_ready(call: ApiHandler) -> ReadyReply | None:
     """Show whether the database is reachable and has our tables.
 
     AuthMe's table, the mass-change guard and waiting mails are reported but do not make the process unready: no other
-    process could answer better. A refusal has the waiting keys, since a restart may help, and whether our files were removed, since
-    none would.
+    process could answer better. A refusal has the waiting keys, since a restart may help, and whether our files were
+    removed, since none would.
     """
     health = call.services.health
     status = await health.status()

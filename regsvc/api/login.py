@@ -118,7 +118,7 @@ class ChangePasswordRequest(Request, frozen=True, kw_only=True):
 
 
 class ChangePasswordReply(Reply, frozen=True, kw_only=True):
-    """The password was changed. All sessions have ended, including the current one."""
+    """The password was changed, and sessions have ended."""
 
     warnings: Warnings
 

@@ -96,6 +96,12 @@ def _is_name(kind: msgspec.inspect.Type) -> bool:
     return isinstance(kind, msgspec.inspect.ListType) and _is_name(kind.item_type)
 
 
+class NameQuery(Request, frozen=True, kw_only=True):
+    """The user's name, in any case."""
+
+    username: Username
+
+
 class Output(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Base of all structs in replies. A field is always present, unless its type includes `UnsetType`."""
 

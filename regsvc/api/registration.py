@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -17,6 +17,7 @@ from regsvc.api.messages import (
     CodeProof,
     Email,
     EpochMilliseconds,
+    NameQuery,
     Output,
     Password,
     Proof,
@@ -24,6 +25,7 @@ from regsvc.api.messages import (
     Request,
     Status,
     Username,
+    epoch_milliseconds,
     milliseconds_of,
     to_reply,
 )
@@ -184,12 +186,6 @@ class RegisterReply(Reply, frozen=True, kw_only=True):
     application_token: ApplicationToken
 
 
-class StatusQuery(Request, frozen=True, kw_only=True):
-    """The user whose status is looked up."""
-
-    username: Username
-
-
 class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     """The status of a registration. Only the owner and admins see more than the first two fields."""
 
@@ -320,7 +316,7 @@ async def find_status(call: ApiHandler, username: str) -> UserStatus | None:
     errors.RateLimited,
     credentials=(ACCESS_TOKEN, ADDRESS_PROOF),
 )
-async def show_review_status(call: ApiHandler, query: StatusQuery) -> ReviewStatusReply:
+async def show_review_status(call: ApiHandler, query: NameQuery) -> ReviewStatusReply:
     """Show the status of a registration. Only its owner and admins see more than the status.
 
     With the proof of an address, or where none is required, a rejected registration also has the time when its name
@@ -329,14 +325,11 @@ async def show_review_status(call: ApiHandler, query: StatusQuery) -> ReviewStat
     found = await find_status(call, query.username)
     if found is None:
         raise errors.UserNotFound
-    if not found.has_details:
-        return ReviewStatusReply(username=found.username, status=found.status, reapply_at=_reapply_at(found))
-    reason = call.word_reason(found.reason)
-    return to_reply(ReviewStatusReply, found, reason=reason, reapply_at=_reapply_at(found))
+    return ReviewStatusReply(**_visible_fields(call, found))
 
 
 @ROUTES.add("GET", "/api/user/status", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN, ADDRESS_PROOF))
-async def show_user_status(call: ApiHandler, query: StatusQuery) -> UserStatusReply:
+async def show_user_status(call: ApiHandler, query: NameQuery) -> UserStatusReply:
     """Show whether a name is registered, and its status. Only the owner and admins see more.
 
     With the proof of an address, or where none is required, a rejected name also has the time when it is free
@@ -345,16 +338,21 @@ async def show_user_status(call: ApiHandler, query: StatusQuery) -> UserStatusRe
     found = await find_status(call, query.username)
     if found is None:
         return UserStatusReply(data=NameStatusFields(registered=False))
-    return UserStatusReply(data=_name_status(found, call.word_reason(found.reason)))
+    return UserStatusReply(data=NameStatusFields(registered=True, **_visible_fields(call, found)))
 
 
-def _name_status(found: UserStatus, reason: str | None) -> NameStatusFields:
+def _visible_fields(call: ApiHandler, found: UserStatus) -> dict[str, Any]:
+    """Return the fields of a status that the caller may see."""
+    fields = {
+        "username": found.username,
+        "status": found.status,
+        "reapply_at": UNSET if found.reapply_at is None else milliseconds_of(found.reapply_at),
+    }
     if not found.has_details:
-        return NameStatusFields(
-            registered=True, username=found.username, status=found.status, reapply_at=_reapply_at(found)
-        )
-    return to_reply(NameStatusFields, found, registered=True, reason=reason, reapply_at=_reapply_at(found))
-
-
-def _reapply_at(found: UserStatus) -> int | UnsetType:
-    return UNSET if found.reapply_at is None else milliseconds_of(found.reapply_at)
+        return fields
+    return fields | {
+        "reason": call.word_reason(found.reason),
+        "email": found.email,
+        "reviewed_at": epoch_milliseconds(found.reviewed_at),
+        "ban_expires_at": epoch_milliseconds(found.ban_expires_at),
+    }

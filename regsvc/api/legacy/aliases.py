@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from regsvc.api.base import ApiHandler
-from regsvc.api.config import AuthMeConfigFields, ChatConfigFields, PublicConfigFields, Regex, public_config
+from regsvc.api.config import AuthMeConfigFields, ChatConfigFields, PublicConfigFields, Regex, show_config
 from regsvc.api.login import AccessToken, ValidTokenReply, valid_token
 from regsvc.api.messages import Password, Reply, Request
 from regsvc.api.route import PUBLIC, USER, Route, Routes
-from regsvc.api.services import Services
 from regsvc.api.users import DELETION_REFUSALS, DeleteUserReply, DeleteUserRequest, delete_user
 from regsvc.core.errors import Category, InvalidField, Refusal
 
@@ -86,22 +85,19 @@ class InvalidTokenReply(Reply, frozen=True, kw_only=True):
 @_ROUTES.add("GET", "/api/config", PUBLIC)
 async def show_config_with_aliases(call: ApiHandler) -> ConfigWithAliasesReply:
     """Show the public config of this host: texts for front ends, and the requirements of a registration."""
-    return ConfigWithAliasesReply(config=config_with_aliases(call.services))
-
-
-def config_with_aliases(services: Services) -> ConfigWithAliasesFields:
-    """Return the public config in force now, with what it says twice."""
-    config = public_config(services)
+    config = (await show_config(call)).config
     authme = AuthMeWithRulesFields(
         enabled=config.authme.enabled,
         require_password=config.registration.password == "required",  # noqa: S105 - a mode
         password_regex=config.registration.password_regex,
     )
-    return ConfigWithAliasesFields(
-        **{**msgspec.structs.asdict(config), "authme": authme},
-        enable_email_domain_whitelist=bool(services.config.registration.email_domains),
-        discord=config.chat,
-        ws_port=None,
+    return ConfigWithAliasesReply(
+        config=ConfigWithAliasesFields(
+            **{**msgspec.structs.asdict(config), "authme": authme},
+            enable_email_domain_whitelist=config.email_domain_whitelist is not UNSET,
+            discord=config.chat,
+            ws_port=None,
+        )
     )
 
 

@@ -21,10 +21,11 @@ from regsvc.api.game_server import (
     list_downloads,
     show_server_status,
 )
-from regsvc.api.legacy.aliases import ConfigWithAliasesReply, config_with_aliases, replace_routes
+from regsvc.api.legacy.aliases import ConfigWithAliasesReply, replace_routes, show_config_with_aliases
 from regsvc.api.login import (
     CHANGE_REFUSALS,
     LOGIN_REFUSALS,
+    ChangePasswordReply,
     ChangePasswordRequest,
     LoginReply,
     LoginRequest,
@@ -34,6 +35,7 @@ from regsvc.api.messages import (
     Code,
     Email,
     EpochMilliseconds,
+    NameQuery,
     Output,
     Pagination,
     Password,
@@ -41,7 +43,6 @@ from regsvc.api.messages import (
     Request,
     Status,
     Username,
-    Warnings,
     milliseconds_of,
     to_reply,
 )
@@ -50,7 +51,6 @@ from regsvc.api.registration import (
     CaptchaProtectedRequest,
     SendCodeReply,
     SendCodeRequest,
-    StatusQuery,
     find_status,
     send_code,
 )
@@ -66,12 +66,6 @@ from regsvc.database.audit import ACTIONS, AuditRecord
 
 _ROUTES: Final = Routes()
 """Routes in place of those of the same method and path, and new ones."""
-
-
-class SessionKeptReply(Reply, frozen=True, kw_only=True):
-    """The password was changed. All other sessions have ended."""
-
-    warnings: Warnings
 
 
 class SendAnyCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
@@ -181,12 +175,12 @@ async def _current_email(call: ApiHandler) -> str | None:
 
 
 @_ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS)
-async def change_password_here(call: ApiHandler, request: ChangePasswordRequest) -> SessionKeptReply:
+async def change_password_here(call: ApiHandler, request: ChangePasswordRequest) -> ChangePasswordReply:
     """Change your own password. This ends all of your other sessions."""
     decided = await call.services.password_changes.change_own(
         call.require_session(), request.current_password, request.new_password, call.caller, keeps_session=True
     )
-    return to_reply(SessionKeptReply, decided, message=call.message("password_changed_here"))
+    return to_reply(ChangePasswordReply, decided, message=call.message("password_changed_here"))
 
 
 KNOWN_ACTIONS: Final[Mapping[str, str]] = {
@@ -266,7 +260,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 @_ROUTES.add("GET", "/api/config", PUBLIC)
 async def show_front_end_config(call: ApiHandler) -> ConfigWithAliasesReply:
     """Show the public config of this host: texts for front ends, and the requirements of a registration."""
-    public, config = config_with_aliases(call.services), call.services.config
+    public, config = (await show_config_with_aliases(call)).config, call.services.config
     regex = _password_regex(call.services, public.registration.password_regex)
     changed = msgspec.structs.replace(
         public,
@@ -322,7 +316,7 @@ NOT_REGISTERED: Final = "not_registered"
 
 
 @_ROUTES.add("GET", "/api/check-whitelist", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN,))
-async def check_whitelist(call: ApiHandler, query: StatusQuery) -> WhitelistReply:
+async def check_whitelist(call: ApiHandler, query: NameQuery) -> WhitelistReply:
     """Show whether a name is registered, and its status, for proxies older than `/api/user/status`."""
     found = await find_status(call, query.username)
     if found is None:
