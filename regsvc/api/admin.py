@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.api.base import ApiHandler, WordReason
+from regsvc.api.base import ApiHandler
 from regsvc.api.messages import (
     Email,
     EpochMilliseconds,
@@ -113,15 +113,15 @@ async def list_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply:
         until=query.until_at,
     )
     return AuditsReply(
-        audits=[_audit(entry, call.word_reason) for entry in page.entries],
+        audits=[_audit(call, entry) for entry in page.entries],
         pagination=_pagination(query, page.total, has_next=page.has_next),
     )
 
 
-def _audit(entry: AuditRecord, word_reason: WordReason) -> AuditFields:
+def _audit(call: ApiHandler, entry: AuditRecord) -> AuditFields:
     detail = entry.detail
     if detail is not None and isinstance(detail.get("reason"), str):
-        detail = detail | {"reason": word_reason(detail["reason"])}
+        detail = detail | {"reason": call.word_reason(detail["reason"])}
     if entry.occurrences > 1:
         detail = (detail or {}) | {"occurrences": entry.occurrences}
     return to_reply(AuditFields, entry, detail=detail, timestamp=milliseconds_of(entry.created_at))

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.api.admin import Count, MailFields
-from regsvc.api.base import ApiHandler, WordReason
+from regsvc.api.base import ApiHandler
 from regsvc.api.messages import (
     Email,
     EpochMilliseconds,
@@ -225,7 +225,7 @@ async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
         ),
     )
     return UsersReply(
-        users=[user_fields(entry, call.word_reason) for entry in page.entries],
+        users=[user_fields(call, entry) for entry in page.entries],
         next_cursor=page.next_cursor,
         pagination=Pagination(
             current_page=page.page,
@@ -246,7 +246,7 @@ async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
         user=to_reply(
             UserDetailsFields,
             details,
-            **msgspec.structs.asdict(user_fields(details.entry, call.word_reason)),
+            **msgspec.structs.asdict(user_fields(call, details.entry)),
             questionnaire=_questionnaire(details.questionnaire),
             history=[
                 to_reply(HistoryFields, review, reason=call.word_reason(review.reason)) for review in details.history
@@ -266,18 +266,18 @@ def _questionnaire(result: QuestionnaireResult | None) -> QuestionnaireResultFie
     return to_reply(QuestionnaireResultFields, result, answers=answers)
 
 
-def user_fields(entry: UserListItem, word_reason: WordReason) -> UserFields:
+def user_fields(call: ApiHandler, entry: UserListItem) -> UserFields:
     """Return a user as all admin routes show users."""
     rejections = entry.rejections
     return to_reply(
         UserFields,
         entry,
-        reason=word_reason(entry.reason),
+        reason=call.word_reason(entry.reason),
         reg_time=milliseconds_of(entry.registered_at),
         chat=None if entry.chat is None else to_reply(LinkedChatFields, entry.chat),
         rejections=None
         if rejections is None
-        else to_reply(RejectionFields, rejections, last_reason=word_reason(rejections.last_reason)),
+        else to_reply(RejectionFields, rejections, last_reason=call.word_reason(rejections.last_reason)),
         last_login=epoch_milliseconds(entry.last_login_at),
     )
 

@@ -52,11 +52,8 @@ from regsvc.database.audit import Actor
 
 log = logging.getLogger(__name__)
 
-WordReason = Callable[[str | None], str | None]
-"""Function that puts the reason of a decision into the caller's language, as `ApiHandler.word_reason` does."""
 P = ParamSpec("P")
 T = TypeVar("T")
-AnyRequest = TypeVar("AnyRequest", bound=Request)
 Rule = tuple[Any, ...]
 
 SECURITY_HEADERS = {
@@ -176,17 +173,17 @@ def printable_path(request: HTTPServerRequest) -> str:
 
 
 class ApiHandler(BaseHandler):
-    """Base of all handlers under `/api`; on its own it answers unknown paths."""
+    """Handler of all paths under `/api`, the unknown ones included."""
 
-    _session: VerifiedSession | None = None
+    session: VerifiedSession | None = None
+    """The session of the request's access token, or None if it carried none."""
     on_disconnect: Callable[[], None] | None = None
     """Called when the client has disconnected before the answer was complete."""
 
     def initialize(self, routes: Mapping[str, Route]) -> None:
         """Set up the handler; `routes` are those of this path by method."""
         self._routes = routes
-        method = str(self.request.method)
-        self._route = routes.get("GET" if method == "HEAD" else method)
+        self._route = routes.get("GET" if self.request.method == "HEAD" else str(self.request.method))
 
     # --- For the functions of routes ---
 
@@ -194,25 +191,20 @@ class ApiHandler(BaseHandler):
         """Run a blocking function on a worker thread; return its result or raise its exception."""
         return await self.services.worker.run(function, *args, **kwargs)
 
-    @property
-    def session(self) -> VerifiedSession | None:
-        """The session of the request's access token, or None if it carried none."""
-        return self._session
-
     def require_session(self) -> VerifiedSession:
         """Return the session; raises Unauthorized if there is none, which happens on public routes only."""
-        if self._session is None:
+        if self.session is None:
             raise Unauthorized
-        return self._session
+        return self.session
 
     def require_admin(self) -> VerifiedSession:
         """Return the session on an admin route.
 
         Raises RuntimeError on any other route, where admin rights were not checked: that is a bug.
         """
-        if self._route is None or self._route.access is not Access.ADMIN or self._session is None:
+        if self._route is None or self._route.access is not Access.ADMIN or self.session is None:
             raise RuntimeError("the route table does not keep this path for admins")
-        return self._session
+        return self.session
 
     @property
     def principal(self) -> Principal:
@@ -229,7 +221,7 @@ class ApiHandler(BaseHandler):
 
     def negotiate_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
         """Pick one of the languages of other texts; `pick` is like `regsvc.core.i18n.languages.negotiate_language`."""
-        requested = self._requested_language() or (self._session.language if self._session else None)
+        requested = self._requested_language() or (self.session.language if self.session else None)
         accepted = self.request.headers.get("Accept-Language")
         return pick(requested, accepted, self.services.config.server.language)
 
@@ -239,17 +231,13 @@ class ApiHandler(BaseHandler):
         address = self.request.remote_ip or ""
         return Caller(address, limit_key(address), self.language, self.request_id)
 
-    def text(self, key: str, /, **facts: object) -> str:
-        """Return a translated text in the caller's language, for keys such as `message.approved`."""
-        return self.services.translations.text(key, self.language, **facts)
-
     def word_reason(self, stored: str | None) -> str | None:
         """Return the reason of a decision in the caller's language, unless it is in an operator's own words."""
         return self.services.translations.reason(stored, self.language)
 
     def message(self, key: str, /, **facts: object) -> str:
-        """Return the translated text `message.<key>` for a reply, with the facts filled in."""
-        return self.text(f"message.{key}", **facts)
+        """Return the text `message.<key>` in the caller's language, with the facts filled in."""
+        return self.services.translations.text(f"message.{key}", self.language, **facts)
 
     def send(self, reply: Reply, status: int = 200) -> None:
         """Send a successful reply and finish the request."""
@@ -270,7 +258,7 @@ class ApiHandler(BaseHandler):
         self.check_request()
         if self.request.method != "OPTIONS":
             await self._authorize()
-            if self._session is not None:
+            if self.session is not None:
                 for cached in ("language", "caller"):  # computed before the user, and so their language, was known
                     self.__dict__.pop(cached, None)
             _ = self._fields  # refuses a malformed body, but only after missing rights
@@ -281,9 +269,10 @@ class ApiHandler(BaseHandler):
         assert route is not None  # `prepare` has refused methods without one
         if route.request_type is None:
             reply = await route.answer(self)
+        elif route.method == "GET":
+            reply = await route.answer(self, self._read_query(route.request_type))
         else:
-            read = self._read_query if route.method == "GET" else self._read_body
-            reply = await route.answer(self, read(route.request_type))
+            reply = await route.answer(self, convert(self._fields, route.request_type))
         if reply is not None:
             self.send(reply, route.status)
 
@@ -377,25 +366,24 @@ class ApiHandler(BaseHandler):
         _ = self.query
 
     async def _authorize(self) -> None:
-        route = self._route
+        """Look for the session of the access token; raises Unauthorized and Forbidden as the route requires."""
+        route, sessions = self._route, self.services.sessions
         assert route is not None  # `check_request` has refused methods without one
+        if route.access is Access.PROBE:
+            return
         try:
-            if route.access is not Access.PROBE:
-                self._session = await self._verify_token(route)
+            bearer = self._bearer
+            if bearer is None:
+                if route.access in (Access.USER, Access.ADMIN):
+                    raise Unauthorized
+            elif route.access is Access.ADMIN:
+                verify = sessions.authenticate_admin
+                self.session = await self.run(verify, bearer, self.caller, is_activity=route.is_activity)
+            else:
+                self.session = await self.run(sessions.authenticate, bearer)
         except Unauthorized:
             if route.access is not Access.PUBLIC_WITH_ANY_TOKEN:
                 raise
-
-    async def _verify_token(self, route: Route) -> VerifiedSession | None:
-        bearer, sessions = self._bearer, self.services.sessions
-        if bearer is None:
-            if route.access in (Access.USER, Access.ADMIN):
-                raise Unauthorized
-            return None
-        if route.access is Access.ADMIN:
-            verify = sessions.authenticate_admin
-            return await self.run(verify, bearer, self.caller, is_activity=route.is_activity)
-        return await self.run(sessions.authenticate, bearer)
 
     @property
     def _allowed_methods(self) -> list[str]:
@@ -421,11 +409,7 @@ class ApiHandler(BaseHandler):
             raise Unauthorized
         return bearers[0] if bearers else None
 
-    def _read_body(self, request_type: type[AnyRequest]) -> AnyRequest:
-        """Convert the body to a request type; raises InvalidField."""
-        return convert(self._fields, request_type)
-
-    def _read_query(self, query_type: type[AnyRequest]) -> AnyRequest:
+    def _read_query(self, query_type: type[Request]) -> Request:
         """Convert the query to a request type; empty values count as missing. Raises InvalidField."""
         names = query_type.__struct_encode_fields__
         known = {name: values for name, values in self.query.items() if name in names}

@@ -10,10 +10,10 @@ import inspect
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET
 
 from regsvc import __version__
 from regsvc.api.applications import APPLICATION_TOKEN_HEADER
@@ -51,14 +51,14 @@ def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
     Fields of replies are marked as required even if they have a default: replies are only written, never read, and
     always contain them.
     """
-    wanted = list(types)
-    schemas: dict[str, Schema] = msgspec.json.schema_components(wanted, ref_template=_REF_PREFIX + "{name}")[1]
-    outputs = {kind.__name__: kind for kind in _all_structs(wanted) if issubclass(kind, Output)}
+    schemas: dict[str, Schema] = msgspec.json.schema_components(types, ref_template=_REF_PREFIX + "{name}")[1]
+    outputs = {kind.__name__: kind for kind in _outputs(Output)}
     for name, schema in schemas.items():
         if "description" in schema:
             schema["description"] = inspect.cleandoc(schema["description"])
         if name in outputs:
-            schema["required"] = list(_required_fields(outputs[name]))
+            fields = msgspec.structs.fields(outputs[name])
+            schema["required"] = [field.encode_name for field in fields if field.default is not UNSET]
     return schemas
 
 
@@ -107,26 +107,10 @@ def _has_example(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> bo
     return "examples" in schema or "const" in schema or "properties" in schema
 
 
-def _required_fields(kind: type[Output]) -> Iterator[str]:
-    hints = get_type_hints(kind)
-    for field in msgspec.structs.fields(kind):
-        if UnsetType not in get_args(hints[field.name]):
-            yield field.encode_name
-
-
-def _all_structs(types: Iterable[Any]) -> Iterator[type]:
-    """Yield each struct type among the types or nested in their fields once."""
-    seen: set[Any] = set()
-    waiting = list(types)
-    while waiting:
-        kind = waiting.pop()
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            if kind not in seen:
-                seen.add(kind)
-                waiting.extend(get_type_hints(kind).values())
-                yield kind
-        else:
-            waiting.extend(get_args(kind))
+def _outputs(kind: type[Output]) -> Iterator[type[Output]]:
+    for output in kind.__subclasses__():
+        yield output
+        yield from _outputs(output)
 
 
 GENERAL: Final[tuple[type[Refusal], ...]] = (

@@ -60,8 +60,6 @@ export type ChatClaimFields = { linked: boolean; user?: ChatAccountFields; code?
 
 export type ChatConfigFields = { enabled: boolean; required: boolean; platform: string | null };
 
-export type ChatStatusQuery = { language?: string | null; username: string };
-
 export type ChatStatusReply = { success: true; message?: string; linked: boolean; user?: ChatAccountFields };
 
 export type CheckCodeReply = { success: true; message?: string; proof: string; expiresInSeconds: number };
@@ -146,6 +144,8 @@ export type MailsReply = { success: true; message?: string; mails: Array<MailFie
 
 export type MessageReply = { success: true; message: string };
 
+export type NameQuery = { language?: string | null; username: string };
+
 export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; registered: boolean };
 
 export type NetworkServerFields = { name: string; online: boolean; players: OnlinePlayersFields; version: string | null; checkedAt: number | null; statusHidden: boolean };
@@ -224,8 +224,6 @@ export type SessionsReply = { success: true; message?: string; sessions: Array<S
 
 export type SetPasswordRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: string | null };
 
-export type StatusQuery = { language?: string | null; username: string };
-
 export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number; remainingSeconds?: number };
 
 export type SubmitQuestionnaireRequest = { language?: string | null; answers: Record<string, AnswerFields>; proof?: string | null };
@@ -251,8 +249,6 @@ export type UpdateUserReply = { success: true; message?: string; email: string; 
 export type UpdateUserRequest = { language?: string | null; email: string; code?: string | null; proof?: string | null; currentPassword: string };
 
 export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isOperator: boolean; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null };
-
-export type UserDetailsQuery = { language?: string | null; username: string };
 
 export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from regsvc.accounts.email_changes import EmailChangeRequest
 from regsvc.api.admin import AuditsQuery, AuditsReply, list_audits
 from regsvc.api.admin_users import UserFields, UsersQuery, list_users
-from regsvc.api.base import ApiHandler, WordReason
+from regsvc.api.base import ApiHandler
 from regsvc.api.game_server import (
     DownloadsReply,
     GameServerFields,
@@ -233,16 +233,16 @@ async def list_plain_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply
         since=query.since_at,
         until=query.until_at,
     )
-    return PlainAuditsReply(audits=[_plain(entry, call.word_reason) for entry in found.entries])
+    return PlainAuditsReply(audits=[_plain(call, entry) for entry in found.entries])
 
 
-def _plain(entry: AuditRecord, word_reason: WordReason) -> PlainAuditFields:
+def _plain(call: ApiHandler, entry: AuditRecord) -> PlainAuditFields:
     return PlainAuditFields(
         id=entry.id,
         action=KNOWN_ACTIONS[entry.action],
         operator=entry.operator,
         target=entry.target or "",
-        detail=word_reason(str((entry.detail or {}).get("reason") or "")) or "",
+        detail=call.word_reason(str((entry.detail or {}).get("reason") or "")) or "",
         ip=entry.ip,
         timestamp=milliseconds_of(entry.created_at),
     )

@@ -135,6 +135,12 @@ def test_a_token_counts_in_its_header_only(stack: Stack, route: Route) -> None:
     assert_refused(reply, 401, "unauthorized")
 
 
+def test_what_is_below_admin_is_for_admins() -> None:
+    below = {(route.method, route.path): route.access for route in ROUTES if route.path.startswith("/api/admin")}
+    public = {("POST", "/api/admin/login"), ("POST", "/api/admin/verify")}
+    assert {route for route, access in below.items() if access is not Access.ADMIN} == public
+
+
 # --- A valid session without admin rights: 403 ---
 
 POWERLESS = ("a user", "an operator's user token", "de-opped", "pending again", "pending with an operator's name")
