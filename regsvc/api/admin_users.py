@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -301,10 +299,6 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
     silent: bool = False
 
     @property
-    def is_batch(self) -> bool:
-        return self.usernames is not None
-
-    @property
     def targets(self) -> list[str]:
         """The names in order, without duplicates; raises InvalidField unless exactly one field is given."""
         username = next((name for name in (self.username, self.uuid, self.user_id) if name is not None), None)
@@ -344,16 +338,7 @@ class RejectRequest(ReviewRequest, frozen=True, kw_only=True):
 class BanRequest(ReviewRequest, frozen=True, kw_only=True):
     """A ban until `expiresAt`; null: permanent. If missing, an existing ban keeps its end; a new one has none."""
 
-    expires_at: EpochMilliseconds | msgspec.UnsetType | None = msgspec.UNSET
-
-    @property
-    def has_end(self) -> bool:
-        """Return whether the field was given, null included."""
-        return self.expires_at is not msgspec.UNSET
-
-    @property
-    def ends_at(self) -> datetime | None:
-        return to_datetime(None if isinstance(self.expires_at, msgspec.UnsetType) else self.expires_at)
+    expires_at: EpochMilliseconds | UnsetType | None = UNSET
 
 
 class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):
@@ -409,19 +394,21 @@ async def approve(call: ApiHandler, request: ApproveRequest) -> DecisionReply | 
 
     A player who is approved already, but was removed from the game or registered there anew, is let in again.
     """
-    return await change_status(call, request, "approve", "approved")
+    return await change_status(call, request, "approve", "approved", password_choice=request.password_choice)
 
 
 @ROUTES.add("POST", "/api/admin/user/reject", ADMIN, *DECISION_REFUSALS)
 async def reject(call: ApiHandler, request: RejectRequest) -> DecisionReply | BulkDecisionReply:
     """Reject a pending registration."""
-    return await change_status(call, request, "reject", "rejected")
+    return await change_status(call, request, "reject", "rejected", may_reapply=request.may_reapply)
 
 
 @ROUTES.add("POST", "/api/admin/user/ban", ADMIN, *DECISION_REFUSALS)
 async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDecisionReply:
     """Ban a user, temporarily or permanently, or change a ban."""
-    return await change_status(call, request, "ban", _ban_message)
+    end = request.expires_at
+    expires_at = None if isinstance(end, UnsetType) else to_datetime(end)
+    return await change_status(call, request, "ban", _ban_message, expires_at=expires_at, keeps_expiry=end is UNSET)
 
 
 @ROUTES.add("POST", "/api/admin/user/unban", ADMIN, *DECISION_REFUSALS, errors.PlayerReplaced, errors.AuthMeUnavailable)
@@ -459,25 +446,27 @@ async def apply(
     call: ApiHandler, request: ReviewRequest, decide: Decide, message_key: str | MessageKey
 ) -> DecisionReply | BulkDecisionReply:
     """Apply `decide` to the targets; `message_key` is the key of the message, or derives it from the result."""
-    if request.is_batch:
+    if request.usernames is not None:
         reply: DecisionReply | BulkDecisionReply = BulkDecisionReply(
             results=[await _result(call, name, decide, message_key) for name in request.targets]
         )
     else:
         decided = await decide(request.targets[0])
-        reply = DecisionReply(message=_message(call, decided, message_key), **_outcome(decided))
+        reply = DecisionReply(**_outcome(call, decided, message_key))
     call.services.mail_queue.wake()
     return reply
 
 
 async def change_status(
-    call: ApiHandler, request: ReviewRequest, transition: str, message_key: str | MessageKey
+    call: ApiHandler, request: ReviewRequest, transition: str, message_key: str | MessageKey, **details: Any
 ) -> DecisionReply | BulkDecisionReply:
-    details = _details_of(request)
-    accounts, by = call.services.accounts, call.principal
+    """Apply a transition to the targets; `details` are further ones of the decision."""
+    reason = (request.reason or "").strip() or None
+    decision = DecisionDetails(reason, is_silent=request.silent, **details)
+    by = call.principal
 
     async def decide(username: str) -> DecisionResult:
-        return await call.run(accounts.decide, username, transition, by, details)
+        return await call.run(call.services.accounts.decide, username, transition, by, decision)
 
     return await apply(call, request, decide, message_key)
 
@@ -494,27 +483,14 @@ async def _result(call: ApiHandler, username: str, decide: Decide, message_key: 
             code=refusal.code,
             field=refusal.field or UNSET,
         )
-    return BulkDecisionResult(success=True, message=_message(call, decided, message_key), **_outcome(decided))
+    return BulkDecisionResult(success=True, **_outcome(call, decided, message_key))
 
 
-def _message(call: ApiHandler, decided: DecisionResult, message_key: str | MessageKey) -> str:
+def _outcome(call: ApiHandler, decided: DecisionResult, message_key: str | MessageKey) -> dict[str, Any]:
+    """Return the fields that replies about one user and about many have."""
     key = message_key if isinstance(message_key, str) else message_key(decided)
-    return call.message(key, username=decided.username)
-
-
-def _details_of(request: ReviewRequest) -> DecisionDetails:
-    details = DecisionDetails((request.reason or "").strip() or None, is_silent=request.silent)
-    if isinstance(request, ApproveRequest):
-        return replace(details, password_choice=request.password_choice)
-    if isinstance(request, RejectRequest):
-        return replace(details, may_reapply=request.may_reapply)
-    if isinstance(request, BanRequest):
-        return replace(details, expires_at=request.ends_at, keeps_expiry=not request.has_end)
-    return details
-
-
-def _outcome(decided: DecisionResult) -> dict[str, Any]:
     return {
+        "message": call.message(key, username=decided.username),
         "username": decided.username,
         "status": decided.status or "deleted",
         "warnings": list(decided.warnings) or UNSET,

@@ -176,26 +176,26 @@ async def correct_address(call: ApiHandler, request: CorrectAddressRequest) -> C
     return to_reply(CorrectAddressReply, corrected, message=call.message("email_changed"))
 
 
-def _token_of(handler: ApiHandler, query: ApplicationQuery | None = None) -> str:
+def _token_of(call: ApiHandler, query: ApplicationQuery | None = None) -> str:
     """Return the token in the header or else in the query; empty if there is none."""
     in_query = None if query is None else query.token
-    return handler.request.headers.get(APPLICATION_TOKEN_HEADER) or in_query or ""
+    return call.request.headers.get(APPLICATION_TOKEN_HEADER) or in_query or ""
 
 
-async def _encode_each(handler: ApiHandler, statuses: AsyncIterator[ApplicationStatus | None]) -> AsyncIterator[bytes]:
+async def _encode_each(call: ApiHandler, statuses: AsyncIterator[ApplicationStatus | None]) -> AsyncIterator[bytes]:
     yield PREAMBLE
     async for status in statuses:
-        yield HEARTBEAT if status is None else encode_event("application", _application_reply(handler, status))
+        yield HEARTBEAT if status is None else encode_event("application", _application_reply(call, status))
 
 
 def _application_reply(
-    handler: ApiHandler, found: ApplicationStatus, message: str | UnsetType = UNSET
+    call: ApiHandler, found: ApplicationStatus, message: str | UnsetType = UNSET
 ) -> ApplicationReply:
     """Return the application as its routes show it, with the reason in the caller's language."""
     answers = None
     if found.answers is not None:
         answers = [_given_answer(answer) for answer in found.answers]
-    return to_reply(ApplicationReply, found, message=message, reason=handler.word_reason(found.reason), answers=answers)
+    return to_reply(ApplicationReply, found, message=message, reason=call.word_reason(found.reason), answers=answers)
 
 
 def _given_answer(given: AnsweredQuestion) -> GivenAnswerFields:

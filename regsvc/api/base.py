@@ -241,7 +241,7 @@ class ApiHandler(BaseHandler):
 
     def send(self, reply: Reply, status: int = 200) -> None:
         """Send a successful reply and finish the request."""
-        if self._is_legacy and reply.message is not UNSET:
+        if reply.message is not UNSET and self.services.config.http.legacy_status:
             text = msgspec.json.encode(msgspec.to_builtins(reply) | {"msg": reply.message})
         else:
             text = msgspec.json.encode(reply)
@@ -319,6 +319,7 @@ class ApiHandler(BaseHandler):
             self.set_header("Allow", ", ".join(refusal.allowed))
         if refusal.category is Category.UNAUTHENTICATED:
             self.set_header("WWW-Authenticate", "Bearer")
+        is_legacy = self.services.config.http.legacy_status
         is_softened = refusal.is_business if route is None else route.sends_as_200(type(refusal))
         translations = self.services.translations
         body: dict[str, object] = {
@@ -328,9 +329,9 @@ class ApiHandler(BaseHandler):
         }
         body |= {"field": refusal.field} if refusal.field else {}
         body |= translations.facts_of(refusal, self.language) | facts
-        if self._is_legacy:
+        if is_legacy:
             body["msg"] = body["message"]
-        self._write_json(200 if self._is_legacy and is_softened else refusal.category, msgspec.json.encode(body))
+        self._write_json(200 if is_legacy and is_softened else refusal.category, msgspec.json.encode(body))
 
     def _write_json(self, status: int, text: bytes) -> None:
         self.set_status(status)
@@ -348,10 +349,6 @@ class ApiHandler(BaseHandler):
             return MalformedRequest()
         return InternalServerError(self.request_id)
 
-    @property
-    def _is_legacy(self) -> bool:
-        return self.services.config.http.legacy_status
-
     # --- Checks ---
 
     def check_request(self) -> None:
@@ -361,8 +358,12 @@ class ApiHandler(BaseHandler):
         is_preflight = self.request.method == "OPTIONS" and self._is_origin_allowed
         if self._route is None and not is_preflight:
             raise MethodNotAllowed(self._allowed_methods)
-        if self.request.body and not self._is_body_json:
-            raise UnsupportedMediaType
+        if self.request.body:
+            headers = self.request.headers
+            media_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            encoding = headers.get("Content-Encoding", "identity").strip().lower()
+            if (media_type, encoding) != ("application/json", "identity"):
+                raise UnsupportedMediaType
         _ = self.query
 
     async def _authorize(self) -> None:
@@ -395,12 +396,6 @@ class ApiHandler(BaseHandler):
         return "Origin" in headers and headers["Origin"] in self.services.config.http.allowed_origins
 
     @property
-    def _is_body_json(self) -> bool:
-        media_type = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        encoding = self.request.headers.get("Content-Encoding", "identity").strip().lower()
-        return media_type == "application/json" and encoding == "identity"
-
-    @property
     def _bearer(self) -> str | None:
         """The access token, or None. Schemes other than Bearer are meant for a proxy in front of this service."""
         credentials = [text.partition(" ") for text in self.request.headers.get_list("Authorization")]
@@ -425,16 +420,16 @@ class ApiHandler(BaseHandler):
     @cached_property
     def query(self) -> dict[str, list[str]]:
         """The query's non-empty values by name; raises MalformedRequest for invalid UTF-8 and NUL."""
-        try:
-            texts = {
-                name: [value.decode("utf-8") for value in values if value]
-                for name, values in self.request.query_arguments.items()
-            }
-        except UnicodeDecodeError:
-            raise MalformedRequest from None
-        if any("\0" in value for values in texts.values() for value in values):
-            raise MalformedRequest
-        return {name: values for name, values in texts.items() if values}
+        texts: dict[str, list[str]] = {}
+        for name, values in self.request.query_arguments.items():
+            for value in filter(None, values):
+                if b"\0" in value:
+                    raise MalformedRequest
+                try:
+                    texts.setdefault(name, []).append(value.decode("utf-8"))
+                except UnicodeDecodeError:
+                    raise MalformedRequest from None
+        return texts
 
     def _requested_language(self) -> str | None:
         # A body or query that is refused cannot choose the language of its refusal.

@@ -122,44 +122,40 @@ _LIFETIME: Final = CLAIM_TIMEOUT + REQUEST_TIMEOUT
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-def cookie_tokens(handler: ApiHandler) -> tuple[str, ...]:
+def cookie_tokens(call: ApiHandler) -> tuple[str, ...]:
     """Return the link tokens in the browser's cookie, newest first."""
-    written = handler.get_cookie(_name(handler)) or ""
+    written = call.get_cookie(_cookie_name(call)) or ""
     return tuple(token for token in written.split(".")[:_KEPT] if _TOKEN.fullmatch(token))
 
 
-def header_token(handler: ApiHandler) -> str | None:
+def header_token(call: ApiHandler) -> str | None:
     """Return the link token in the `X-Link-Token` header, or None."""
-    token = handler.request.headers.get(LINK_TOKEN_HEADER, "")
+    token = call.request.headers.get(LINK_TOKEN_HEADER, "")
     return token if _TOKEN.fullmatch(token) else None
 
 
-def presented_link_tokens(handler: ApiHandler) -> tuple[str, ...]:
+def presented_link_tokens(call: ApiHandler) -> tuple[str, ...]:
     """Return the link tokens of the header and the cookie, in this order."""
-    token = header_token(handler)
-    return cookie_tokens(handler) if token is None else (token, *cookie_tokens(handler))
+    token = header_token(call)
+    return cookie_tokens(call) if token is None else (token, *cookie_tokens(call))
 
 
-def remember_token(handler: ApiHandler, token: str) -> None:
+def remember_token(call: ApiHandler, token: str) -> None:
     """Set the cookie, with a new token in front of the existing ones."""
-    handler.set_cookie(
-        _name(handler),
-        ".".join((token, *cookie_tokens(handler))[:_KEPT]),
+    call.set_cookie(
+        _cookie_name(call),
+        ".".join((token, *cookie_tokens(call))[:_KEPT]),
         max_age=_LIFETIME // timedelta(seconds=1),
         path="/",
         httponly=True,
         samesite="Lax",
-        secure=_is_encrypted(handler),
+        secure=_cookie_name(call) == _SAFE_NAME,
     )
 
 
-def _name(handler: ApiHandler) -> str:
-    return _SAFE_NAME if _is_encrypted(handler) else LINK_COOKIE_NAME
-
-
-def _is_encrypted(handler: ApiHandler) -> bool:
-    """Return whether players reach the service over HTTPS, directly or through a proxy."""
-    return handler.services.config.base_url().startswith("https:")
+def _cookie_name(call: ApiHandler) -> str:
+    """Return the safe name where players reach the service over HTTPS, directly or through a proxy."""
+    return _SAFE_NAME if call.services.config.base_url().startswith("https:") else LINK_COOKIE_NAME
 
 
 @ROUTES.add("GET", "/api/chat/auth", PUBLIC, errors.NotEnabled, errors.RateLimited, credentials=(ACCESS_TOKEN,))
@@ -273,18 +269,18 @@ def page_address(base_url: str, outcome: str) -> str:
     return f"{urlsplit(base_url).path.rstrip('/')}{PATH}?{urlencode({'outcome': outcome})}"
 
 
-async def claim_at_login(handler: ApiHandler, username: str, link_token: str | None) -> ChatClaimFields | UnsetType:
+async def claim_at_login(call: ApiHandler, username: str, link_token: str | None) -> ChatClaimFields | UnsetType:
     """Claim the link of the token in the body, else in the header; returns UNSET if there is no token.
 
     The browser's cookie is ignored here, because it may hold another person's link. A link that cannot be claimed does
     not fail the login; the result says why.
     """
-    token = link_token or header_token(handler)
+    token = link_token or header_token(call)
     if token is None:
         return UNSET
     try:
-        account = await handler.services.chat.claim(username, token, handler.caller)
+        account = await call.services.chat.claim(username, token, call.caller)
     except Refusal as refusal:
-        message = handler.services.translations.refusal(refusal, handler.language)
+        message = call.services.translations.refusal(refusal, call.language)
         return ChatClaimFields(linked=False, code=refusal.code, message=message)
     return ChatClaimFields(linked=True, user=to_reply(ChatAccountFields, account))

@@ -145,14 +145,14 @@ def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
     `overrides` has the fields that the record lacks, or that differ in the reply. `success` and `message` never come
     from the record.
     """
-    names = (name for name in kind.__struct_fields__ if name not in overrides and name not in _ENVELOPE)
-    return kind(**overrides, **{name: _plain(getattr(record, name)) for name in names})
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return milliseconds_of(value)
-    return list(value) if isinstance(value, tuple) else value
+    fields = dict(overrides)
+    for name in kind.__struct_fields__:
+        if name not in overrides and name not in _ENVELOPE:
+            value = getattr(record, name)
+            if isinstance(value, datetime):
+                value = milliseconds_of(value)
+            fields[name] = list(value) if isinstance(value, tuple) else value
+    return kind(**fields)
 
 
 def to_datetime(milliseconds: int | None) -> datetime | None:

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, generated from the route table and the contracts of the handlers.
+"""The OpenAPI 3.1 document, generated from the route table: the types, refusals and docstrings of its functions.
 
 Operations and schemas are never written by hand, so they cannot be out of date.
 """
