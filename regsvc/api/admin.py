@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -387,10 +387,4 @@ async def show_checkup(call: ApiHandler, query: DoctorQuery) -> CheckupReply:
     """
     examined = await call.services.doctor.get(force=query.fresh)
     checkup = await call.run(in_language, examined.checkup, call.language)
-    return CheckupReply(
-        language=checkup.language,
-        verdict=cast(Verdict, checkup.verdict),
-        findings=[to_reply(FindingFields, finding) for finding in checkup.findings],
-        not_examined=list(checkup.not_examined),
-        checked_at=milliseconds_of(examined.at),
-    )
+    return to_reply(CheckupReply, checkup, checked_at=milliseconds_of(examined.at))

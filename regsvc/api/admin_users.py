@@ -40,7 +40,6 @@ from regsvc.api.users import Address, ClientFields, Origin, PlayerFields, Sessio
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
-from regsvc.users.user_details import QuestionnaireResult
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
 
@@ -245,23 +244,11 @@ async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
             UserDetailsFields,
             details,
             **msgspec.structs.asdict(user_fields(call, details.entry)),
-            questionnaire=_questionnaire(details.questionnaire),
             history=[
                 to_reply(HistoryFields, review, reason=call.word_reason(review.reason)) for review in details.history
             ],
-            mails=[to_reply(MailFields, mail) for mail in details.mails],
-            sessions=[to_reply(SessionFields, session) for session in details.sessions],
-            clients=[to_reply(ClientFields, client) for client in details.clients],
-            player=None if details.player is None else to_reply(PlayerFields, details.player),
         )
     )
-
-
-def _questionnaire(result: QuestionnaireResult | None) -> QuestionnaireResultFields | None:
-    if result is None:
-        return None
-    answers = [to_reply(ScoredAnswerFields, answer) for answer in result.answers]
-    return to_reply(QuestionnaireResultFields, result, answers=answers)
 
 
 def user_fields(call: ApiHandler, entry: UserListItem) -> UserFields:
@@ -272,7 +259,6 @@ def user_fields(call: ApiHandler, entry: UserListItem) -> UserFields:
         entry,
         reason=call.word_reason(entry.reason),
         reg_time=milliseconds_of(entry.registered_at),
-        chat=None if entry.chat is None else to_reply(LinkedChatFields, entry.chat),
         rejections=None
         if rejections is None
         else to_reply(RejectionFields, rejections, last_reason=call.word_reason(rejections.last_reason)),

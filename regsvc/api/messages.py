@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -140,19 +140,37 @@ _ENVELOPE: Final = frozenset(Reply.__struct_fields__)
 
 
 def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
-    """Return a reply type filled from the record's attributes; times become epoch milliseconds, tuples lists.
+    """Return a reply type filled from the record's attributes, and the types within it from theirs.
 
-    `overrides` has the fields that the record lacks, or that differ in the reply. `success` and `message` never come
-    from the record.
+    Times become epoch milliseconds, tuples lists. `overrides` has the fields that the record lacks, or that differ in
+    the reply. `success` and `message` never come from the record.
     """
     fields = dict(overrides)
-    for name in kind.__struct_fields__:
-        if name not in overrides and name not in _ENVELOPE:
-            value = getattr(record, name)
-            if isinstance(value, datetime):
-                value = milliseconds_of(value)
-            fields[name] = list(value) if isinstance(value, tuple) else value
+    for name, inner in _record_fields(kind):
+        if name not in overrides:
+            fields[name] = _to_field(getattr(record, name), inner)
     return kind(**fields)
+
+
+def _to_field(value: object, inner: type[Output] | None) -> object:
+    if isinstance(value, datetime):
+        return milliseconds_of(value)
+    if isinstance(value, tuple | list):
+        return [_to_field(member, inner) for member in value]
+    return value if value is None or inner is None else to_reply(inner, value)
+
+
+@cache
+def _record_fields(kind: type[Output]) -> tuple[tuple[str, type[Output] | None], ...]:
+    """Return the fields that a record fills, each with the type of reply within it, if there is one."""
+    fields = msgspec.structs.fields(kind)
+    return tuple((field.name, _find_output(field.type)) for field in fields if field.name not in _ENVELOPE)
+
+
+def _find_output(annotation: Any) -> type[Output] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Output):
+        return annotation
+    return next(filter(None, map(_find_output, get_args(annotation))), None)
 
 
 def to_datetime(milliseconds: int | None) -> datetime | None:

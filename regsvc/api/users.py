@@ -28,7 +28,6 @@ from regsvc.api.messages import (
 from regsvc.api.route import USER, Routes
 from regsvc.auth.address_proofs import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.core import errors
-from regsvc.users.user_details import QuestionnaireResult
 
 ROUTES: Final = Routes()
 
@@ -293,21 +292,7 @@ async def export_user(call: ApiHandler) -> ExportUserReply:
         message=call.message("exported"),
         user=to_reply(ExportedUser, export.user, reason=call.word_reason(export.user.reason)),
         reviews=[to_reply(ExportedReview, review, reason=call.word_reason(review.reason)) for review in export.reviews],
-        sessions=[to_reply(SessionFields, session) for session in export.sessions],
-        clients=[to_reply(ClientFields, client) for client in export.clients],
-        mails=[to_reply(ExportedMail, mail) for mail in export.mails],
-        audits=[to_reply(ExportedAudit, audit) for audit in export.audits],
-        chat=None if export.chat is None else to_reply(ExportedChat, export.chat),
-        questionnaire=_questionnaire(export.questionnaire),
-        player=None if export.player is None else to_reply(PlayerFields, export.player),
     )
-
-
-def _questionnaire(result: QuestionnaireResult | None) -> ExportedQuestionnaire | None:
-    if result is None:
-        return None
-    answers = [to_reply(ExportedAnswer, answer) for answer in result.answers]
-    return to_reply(ExportedQuestionnaire, result, answers=answers)
 
 
 class SessionsReply(Reply, frozen=True, kw_only=True):
