@@ -1,1 +1,1 @@
-"""The JSON API: the route table, handlers by groups of routes, and what they share."""
+"""The JSON API: the route table, one file per group of routes, and what they share."""

@@ -19,25 +19,17 @@ from tornado.httputil import (
 )
 from tornado.web import RequestHandler, stream_request_body
 
-from regsvc.api.base import Access, ApiHandler, BaseHandler, ServingApplication, printable_path
+from regsvc.api.base import ApiHandler, BaseHandler, Rule, ServingApplication, printable_path
 from regsvc.api.connections import Connections
-from regsvc.api.in_flight import InFlight
 from regsvc.api.legacy.event_socket import EventSocketHandler, is_socket_request
 from regsvc.api.legacy.routes import legacy_routes
-from regsvc.api.routes import ROUTES, SMALL_BODY, Route
+from regsvc.api.route import SMALL_BODY, Route
+from regsvc.api.routes import ROUTES
 from regsvc.api.services import Services
 from regsvc.core.addresses import client_address, trusted_networks
 from regsvc.core.errors import BodyTooLarge, Category, HeadersTooLarge, MalformedRequest, Overloaded, Refusal
 
 MAX_DISCARDED_BYTES = 1024 * 1024
-
-
-@stream_request_body
-class MalformedRequestHandler(ApiHandler):
-    """Handler that refuses requests whose message framing is invalid, and disconnects."""
-
-    async def prepare(self) -> None:
-        raise MalformedRequest
 
 
 @stream_request_body
@@ -49,8 +41,8 @@ class EarlyRefusalHandler(ApiHandler):
 
     _discarded_bytes = 0
 
-    def initialize(self, access: Mapping[str, Access], refusal: Refusal) -> None:  # type: ignore[override]
-        super().initialize(access)
+    def initialize(self, routes: Mapping[str, Route], refusal: Refusal) -> None:  # type: ignore[override]
+        super().initialize(routes)
         self._refusal = refusal
 
     async def prepare(self) -> None:
@@ -62,6 +54,8 @@ class EarlyRefusalHandler(ApiHandler):
 
     def _is_finished_at_once(self) -> bool:
         headers = self.request.headers
+        if isinstance(self._refusal, MalformedRequest):  # where its body ends is not known
+            return True
         if self._refusal.category is Category.UNAVAILABLE:  # a body that is still to come would keep the connection
             return "Content-Length" in headers or "Transfer-Encoding" in headers
         return self.request.method == "HEAD" or "Expect" in headers  # no body will come, or it has not been sent yet
@@ -82,33 +76,24 @@ access_log = logging.getLogger("regsvc.access")
 MAX_HEADER_BYTES = 16 * 1024
 """Of a request's line and headers together."""
 
-Rule = tuple[Any, ...]
-Target = tuple[type[ApiHandler], dict[str, Any]]
-
 
 def make_application(
     services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()
 ) -> ApiApplication:
     """Return the application for a route table; `pages` are further Tornado rules, matched after the routes."""
-    table = tuple(routes)
-    return ApiApplication(services, table, pages)
+    return ApiApplication(services, tuple(routes), pages)
 
 
 class ApiApplication(ServingApplication):
     """Tornado application with our services and our own handling of incoming requests."""
 
     def __init__(self, services: Services, routes: tuple[Route, ...], pages: Sequence[Rule]) -> None:
-        super().__init__(list(pages), default_handler_class=ApiHandler, default_handler_args={"access": {}})
-        self.services = services
-        self._tables = {False: RouteTable(routes), True: RouteTable(legacy_routes(routes))}
-        self._paths = _literal_paths(pages).union(*(table.targets for table in self._tables.values()))
-        self.in_flight = InFlight()
+        """Raise ValueError for a route table that contradicts itself."""
+        tables = {False: routes, True: legacy_routes(routes)}
+        super().__init__(services, tables, pages)
+        self._by_path = {is_legacy: _by_path(table) for is_legacy, table in tables.items()}
+        self._paths = _literal_paths(pages).union(*self._by_path.values())
         self.connections = Connections(lambda: services.config, services.metrics)
-        self.is_stopping = False
-
-    @property
-    def routes(self) -> tuple[Route, ...]:
-        return self._tables[self.services.config.http.legacy_status].routes
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)
@@ -118,18 +103,16 @@ class ApiApplication(ServingApplication):
         is_legacy = self.services.config.http.legacy_status
         if is_legacy and is_socket_request(request):
             return self.get_handler_delegate(request, EventSocketHandler)
-        target = self._tables[is_legacy].targets.get(request.path)
-        if target is None:
+        routes = self._by_path[is_legacy].get(request.path)
+        if routes is None:
             return super().find_handler(request, **kwargs)
-        return self.get_handler_delegate(request, *target)
+        return self.get_handler_delegate(request, ApiHandler, {"routes": routes})
 
     def max_body(self, request: HTTPServerRequest) -> int:
         """Return the size of the largest body that a method of a path takes."""
         config = self.services.config.http
-        return min(
-            self._tables[config.legacy_status].max_bodies.get((request.method, request.path), SMALL_BODY),
-            config.max_body,
-        )
+        route = self._by_path[config.legacy_status].get(request.path, {}).get(str(request.method))
+        return min(SMALL_BODY if route is None else route.max_body, config.max_body)
 
     def log_request(self, handler: RequestHandler) -> None:
         """Log one line per request, without the query: it may name users. Count it."""
@@ -142,18 +125,6 @@ class ApiApplication(ServingApplication):
         route = request.path if request.path in self._paths else "other"
         method = str(request.method) if request.method in handler.SUPPORTED_METHODS else "other"
         self.services.metrics.count_request(route, method, status, seconds)
-
-
-class RouteTable:
-    """Route table, and for each of its paths the handler with its arguments."""
-
-    def __init__(self, routes: tuple[Route, ...]) -> None:
-        """Raise ValueError for a table that contradicts itself."""
-        self.routes = routes
-        self.targets = _targets(routes)
-        self.max_bodies: dict[tuple[str | None, str | None], int] = {
-            (route.method, route.path): route.max_body for route in routes
-        }
 
 
 class IncomingRequest(HTTPMessageDelegate):
@@ -227,16 +198,17 @@ class IncomingRequest(HTTPMessageDelegate):
         """Refuse a malformed request; the parts that may be at fault are dropped so that it can be answered."""
         self._headers["Host"] = "invalid"
         self._request = self._make_request(self._start_line._replace(path=self._start_line.path.partition("?")[0]))
-        return self._pass_on(MalformedRequestHandler, {"access": {}})
+        return self._pass_on(MalformedRequest())
 
     def _refuse(self, refusal: Refusal) -> Awaitable[None]:
         """Pass the rest of the request to a handler that answers without keeping the body."""
         self._application.connections.release_body(self._stream)
-        return self._pass_on(EarlyRefusalHandler, {"access": {}, "refusal": refusal})
+        return self._pass_on(refusal)
 
-    def _pass_on(self, handler: type[ApiHandler], arguments: dict[str, Any]) -> Awaitable[None]:
+    def _pass_on(self, refusal: Refusal) -> Awaitable[None]:
         self._is_refused = True
-        self._delegate = self._application.get_handler_delegate(self._request, handler, arguments)
+        arguments = {"routes": {}, "refusal": refusal}
+        self._delegate = self._application.get_handler_delegate(self._request, EarlyRefusalHandler, arguments)
         return cast(Awaitable[None], self._delegate.headers_received(self._start_line, self._headers))
 
 
@@ -261,18 +233,13 @@ def declared_length(headers: HTTPHeaders) -> int:
     return int(length)
 
 
-def _targets(routes: Iterable[Route]) -> dict[str, Target]:
-    """Return the handler of each path and its arguments; raises ValueError for a contradictory route table."""
-    handlers: dict[str, type[ApiHandler]] = {}
-    access: dict[str, dict[str, Access]] = {}
+def _by_path(routes: Iterable[Route]) -> dict[str, dict[str, Route]]:
+    """Return the routes of each path by method; raises ValueError for two of one method."""
+    by_path: dict[str, dict[str, Route]] = {}
     for route in routes:
-        methods = access.setdefault(route.path, {})
-        if route.method in methods or handlers.setdefault(route.path, route.handler) is not route.handler:
+        if by_path.setdefault(route.path, {}).setdefault(route.method, route) is not route:
             raise ValueError(f"two routes for {route.method} {route.path}")
-        if getattr(route.handler, route.method.lower()) is getattr(ApiHandler, route.method.lower()):
-            raise ValueError(f"{route.handler.__name__} does not answer {route.method} {route.path}")
-        methods[route.method] = route.access
-    return {path: (handlers[path], {"access": access[path]}) for path in handlers}
+    return by_path
 
 
 def _literal_paths(rules: Sequence[Rule]) -> frozenset[str]:

@@ -1,30 +1,27 @@
-"""Base classes of all request handlers: JSON in and out, one shape for refusals, the caller and their language.
+"""The handler of all API paths: JSON in and out, one shape for refusals, the caller and their language.
 
-A handler parses, calls one service and replies (`regsvc.api.endpoint` reads the request and sends the reply):
+`ApiHandler` is the call that a route's function (`regsvc.api.route`) is given:
 
-    class LogoutHandler(ApiHandler):
-        @endpoint()
-        async def post(self) -> MessageReply:
-            \"\"\"End this session.\"\"\"
-            await self.run(self.services.logins.log_out, self.require_session(), self.caller.address)
-            return MessageReply(message=self.message("logged_out"))
+    @ROUTES.add("POST", "/api/logout", USER)
+    async def log_out(call: ApiHandler) -> MessageReply:
+        \"\"\"End this session.\"\"\"
+        await call.run(call.services.logins.log_out, call.require_session(), call.caller.address)
+        return MessageReply(message=call.message("logged_out"))
 
 `prepare` has already refused malformed requests and those without the access that the route requires.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import random
 import re
-from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
-from enum import Enum
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -32,10 +29,11 @@ from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
-from regsvc.api.in_flight import InFlight
+from regsvc.accounts.access import Principal
 from regsvc.api.json_body import convert, convert_query, parse_object
+from regsvc.api.messages import Reply, Request
+from regsvc.api.route import Access, Route
 from regsvc.api.services import Services
-from regsvc.api.types.messages import Output, Reply, Request, milliseconds_of
 from regsvc.core.addresses import limit_key
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import (
@@ -50,14 +48,13 @@ from regsvc.core.errors import (
     UnsupportedMediaType,
 )
 from regsvc.core.exceptions import describe_exception
+from regsvc.database.audit import Actor
 
 log = logging.getLogger(__name__)
 
-WordReason = Callable[[str | None], str | None]
-"""Function that puts the reason of a decision into the caller's language, as `ApiHandler.word_reason` does."""
 P = ParamSpec("P")
 T = TypeVar("T")
-AnyRequest = TypeVar("AnyRequest", bound=Request)
+Rule = tuple[Any, ...]
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -80,30 +77,38 @@ _LONGEST_LOGGED_PATH = 200
 _request_ids = random.Random()  # noqa: S311
 
 
-class Access(Enum):
-    """The access a route requires."""
-
-    PUBLIC = "public"
-    PUBLIC_WITH_ANY_TOKEN = "public, and an invalid token counts as none"  # noqa: S105 - not a token
-    USER = "user"
-    ADMIN = "admin"
-
-
-PUBLIC_ACCESS = frozenset({Access.PUBLIC, Access.PUBLIC_WITH_ANY_TOKEN})
-
-
 class ServingApplication(Application):
-    """The attributes of the application that handlers use (`regsvc.api.application.ApiApplication`)."""
+    """A Tornado application that has what handlers use of it: services, routes, the requests that are in flight."""
 
-    services: Services
-    in_flight: InFlight
-    is_stopping: bool
-    """While true, every reply asks the client to reconnect."""
+    def __init__(self, services: Services, tables: Mapping[bool, tuple[Route, ...]], pages: Sequence[Rule]) -> None:
+        """`tables` are the route tables without and with `http.legacy_status`, `pages` Tornado's rules beside them."""
+        super().__init__(list(pages), default_handler_class=ApiHandler, default_handler_args={"routes": {}})
+        self.services = services
+        self.is_stopping = False
+        """While true, every reply asks the client to reconnect."""
+        self._tables = tables
+        self._in_flight: set[object] = set()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
 
     @property
-    @abstractmethod
-    def routes(self) -> tuple[Any, ...]:
-        """The route table in force (of `regsvc.api.routes.Route`), from which the OpenAPI document is built."""
+    def routes(self) -> tuple[Route, ...]:
+        """The route table in force."""
+        return self._tables[self.services.config.http.legacy_status]
+
+    def begin(self, handler: object) -> None:
+        """Count a request as in flight: a graceful shutdown waits for its answer."""
+        self._in_flight.add(handler)
+        self._is_idle.clear()
+
+    def end(self, handler: object) -> None:
+        """Stop counting a request, which may have ended before."""
+        self._in_flight.discard(handler)
+        if not self._in_flight:
+            self._is_idle.set()
+
+    async def wait_until_idle(self) -> None:
+        await self._is_idle.wait()
 
 
 class BaseHandler(RequestHandler):
@@ -113,14 +118,14 @@ class BaseHandler(RequestHandler):
 
     def __init__(self, application: ServingApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
         super().__init__(application, request, **kwargs)
-        application.in_flight.add(self)
+        application.begin(self)
 
     def on_finish(self) -> None:
-        self.application.in_flight.discard(self)
+        self.application.end(self)
 
     def on_connection_close(self) -> None:
         """Stop counting the request as in flight: the client has disconnected."""
-        self.application.in_flight.discard(self)
+        self.application.end(self)
 
     @property
     def services(self) -> Services:
@@ -168,57 +173,43 @@ def printable_path(request: HTTPServerRequest) -> str:
 
 
 class ApiHandler(BaseHandler):
-    """Base of all handlers under `/api`; on its own it answers unknown paths."""
+    """Handler of all paths under `/api`, the unknown ones included."""
 
-    _session: VerifiedSession | None = None
+    session: VerifiedSession | None = None
+    """The session of the request's access token, or None if it carried none."""
+    on_disconnect: Callable[[], None] | None = None
+    """Called when the client has disconnected before the answer was complete."""
 
-    def initialize(self, access: Mapping[str, Access]) -> None:
-        """Set up the handler; `access` maps each method of this path to the access it requires."""
-        self._access = access
+    def initialize(self, routes: Mapping[str, Route]) -> None:
+        """Set up the handler; `routes` are those of this path by method."""
+        self._routes = routes
+        self._route = routes.get("GET" if self.request.method == "HEAD" else str(self.request.method))
 
-    @classmethod
-    def sends_as_200(cls, refusal: type[Refusal]) -> bool:
-        """Return whether refusals of this kind have status 200 under `http.legacy_status`."""
-        return refusal.is_business
-
-    # --- For handlers ---
-
-    def body(self, request_type: type[AnyRequest]) -> AnyRequest:
-        """Convert the body to a request type; raises InvalidField."""
-        return convert(self._fields, request_type)
-
-    def query(self, query_type: type[AnyRequest]) -> AnyRequest:
-        """Convert the query to a request type; empty values count as missing. Raises InvalidField."""
-        names = query_type.__struct_encode_fields__
-        known = {name: values for name, values in self._query.items() if name in names}
-        for name, values in known.items():
-            if len(values) > 1:
-                raise InvalidField(name)
-        return convert_query({name: values[0] for name, values in known.items()}, query_type)
+    # --- For the functions of routes ---
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function on a worker thread; return its result or raise its exception."""
         return await self.services.worker.run(function, *args, **kwargs)
 
-    @property
-    def session(self) -> VerifiedSession | None:
-        """The session of the request's access token, or None if it carried none."""
-        return self._session
-
     def require_session(self) -> VerifiedSession:
         """Return the session; raises Unauthorized if there is none, which happens on public routes only."""
-        if self._session is None:
+        if self.session is None:
             raise Unauthorized
-        return self._session
+        return self.session
 
     def require_admin(self) -> VerifiedSession:
         """Return the session on an admin route.
 
         Raises RuntimeError on any other route, where admin rights were not checked: that is a bug.
         """
-        if self._route_access is not Access.ADMIN or self._session is None:
+        if self._route is None or self._route.access is not Access.ADMIN or self.session is None:
             raise RuntimeError("the route table does not keep this path for admins")
-        return self._session
+        return self.session
+
+    @property
+    def principal(self) -> Principal:
+        """The admin, as the one behind a decision; like `require_admin`."""
+        return Principal(Actor(self.require_admin().username, self.caller.address))
 
     @cached_property
     def language(self) -> str:
@@ -230,7 +221,7 @@ class ApiHandler(BaseHandler):
 
     def negotiate_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
         """Pick one of the languages of other texts; `pick` is like `regsvc.core.i18n.languages.negotiate_language`."""
-        requested = self._requested_language() or (self._session.language if self._session else None)
+        requested = self._requested_language() or (self.session.language if self.session else None)
         accepted = self.request.headers.get("Accept-Language")
         return pick(requested, accepted, self.services.config.server.language)
 
@@ -240,36 +231,22 @@ class ApiHandler(BaseHandler):
         address = self.request.remote_ip or ""
         return Caller(address, limit_key(address), self.language, self.request_id)
 
-    def text(self, key: str, /, **facts: object) -> str:
-        """Return a translated text in the caller's language, for keys such as `message.approved`."""
-        return self.services.translations.text(key, self.language, **facts)
-
     def word_reason(self, stored: str | None) -> str | None:
         """Return the reason of a decision in the caller's language, unless it is in an operator's own words."""
         return self.services.translations.reason(stored, self.language)
 
     def message(self, key: str, /, **facts: object) -> str:
-        """Return the translated text `message.<key>` for a reply, with the facts filled in."""
-        return self.text(f"message.{key}", **facts)
+        """Return the text `message.<key>` in the caller's language, with the facts filled in."""
+        return self.services.translations.text(f"message.{key}", self.language, **facts)
 
     def send(self, reply: Reply, status: int = 200) -> None:
         """Send a successful reply and finish the request."""
-        if self._is_legacy and reply.message is not UNSET:
+        if reply.message is not UNSET and self.services.config.http.legacy_status:
             text = msgspec.json.encode(msgspec.to_builtins(reply) | {"msg": reply.message})
         else:
             text = msgspec.json.encode(reply)
         self._write_json(status, text)
         self.finish()
-
-    def refusal_body(self, refusal: Refusal) -> dict[str, object]:
-        """Return a refusal as a JSON object."""
-        body = {
-            "success": False,
-            "code": refusal.code,
-            "message": self.services.translations.refusal(refusal, self.language),
-        }
-        facts = self.services.translations.facts_of(refusal, self.language)
-        return body | ({"field": refusal.field} if refusal.field else {}) | facts
 
     # --- Tornado's hooks ---
 
@@ -278,15 +255,30 @@ class ApiHandler(BaseHandler):
         return False
 
     async def prepare(self) -> None:
-        self._check_request()
+        self.check_request()
         if self.request.method != "OPTIONS":
             await self._authorize()
-            if self._session is not None:
+            if self.session is not None:
                 for cached in ("language", "caller"):  # computed before the user, and so their language, was known
                     self.__dict__.pop(cached, None)
             _ = self._fields  # refuses a malformed body, but only after missing rights
 
-    def head(self) -> Awaitable[None] | None:
+    async def get(self) -> None:
+        """Answer by the function of the route."""
+        route = self._route
+        assert route is not None  # `prepare` has refused methods without one
+        if route.request_type is None:
+            reply = await route.answer(self)
+        elif route.method == "GET":
+            reply = await route.answer(self, self._read_query(route.request_type))
+        else:
+            reply = await route.answer(self, convert(self._fields, route.request_type))
+        if reply is not None:
+            self.send(reply, route.status)
+
+    post = get
+
+    def head(self) -> Awaitable[None]:
         return self.get()
 
     def options(self) -> None:
@@ -304,26 +296,42 @@ class ApiHandler(BaseHandler):
             self.set_header("Access-Control-Allow-Origin", self.request.headers["Origin"])
             self.set_header("Access-Control-Expose-Headers", "X-Request-ID, Retry-After")
 
+    def on_connection_close(self) -> None:
+        super().on_connection_close()
+        if self.on_disconnect is not None:
+            self.on_disconnect()
+
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Turn any exception of a handler, Tornado's own included, into a refusal."""
         exc_info = kwargs.get("exc_info")
         self.write_refusal(self._refusal_for(exc_info[1] if isinstance(exc_info, tuple) else None))
         self.finish()
 
-    def write_refusal(self, refusal: Refusal) -> None:
-        """Write the refusal's status, headers and body, without finishing the request."""
+    def write_refusal(self, refusal: Refusal, **facts: object) -> None:
+        """Write the refusal's status, headers and body, with further facts, without finishing the request."""
         self.services.metrics.count_refusal(refusal.code)
+        route = self._route
+        if route is not None and route.write_refusal is not None and route.write_refusal(self, refusal):
+            return
         if refusal.retry_after is not None:
             self.set_header("Retry-After", str(refusal.retry_after))
         if isinstance(refusal, MethodNotAllowed):
             self.set_header("Allow", ", ".join(refusal.allowed))
         if refusal.category is Category.UNAUTHENTICATED:
             self.set_header("WWW-Authenticate", "Bearer")
-        is_sent_as_200 = self._is_legacy and self.sends_as_200(type(refusal))
-        body = self.refusal_body(refusal)
-        if self._is_legacy:
+        is_legacy = self.services.config.http.legacy_status
+        is_softened = refusal.is_business if route is None else route.sends_as_200(type(refusal))
+        translations = self.services.translations
+        body: dict[str, object] = {
+            "success": False,
+            "code": refusal.code,
+            "message": translations.refusal(refusal, self.language),
+        }
+        body |= {"field": refusal.field} if refusal.field else {}
+        body |= translations.facts_of(refusal, self.language) | facts
+        if is_legacy:
             body["msg"] = body["message"]
-        self._write_json(200 if is_sent_as_200 else refusal.category, msgspec.json.encode(body))
+        self._write_json(200 if is_legacy and is_softened else refusal.category, msgspec.json.encode(body))
 
     def _write_json(self, status: int, text: bytes) -> None:
         self.set_status(status)
@@ -335,66 +343,57 @@ class ApiHandler(BaseHandler):
             return error
         if isinstance(error, HTTPError):  # Tornado rejects a method or a form body before `prepare` runs
             try:
-                self._check_request()
+                self.check_request()
             except Refusal as refusal:
                 return refusal
             return MalformedRequest()
         return InternalServerError(request_id=self.request_id)
 
-    @property
-    def _is_legacy(self) -> bool:
-        return self.services.config.http.legacy_status
-
     # --- Checks ---
 
-    def _check_request(self) -> None:
+    def check_request(self) -> None:
         """Refuse everything that can be refused without knowing the user."""
-        if not self._access:
+        if not self._routes:
             raise UnknownPath
         is_preflight = self.request.method == "OPTIONS" and self._is_origin_allowed
-        if self._route_access is None and not is_preflight:
+        if self._route is None and not is_preflight:
             raise MethodNotAllowed(self._allowed_methods)
-        if self.request.body and not self._is_body_json:
-            raise UnsupportedMediaType
-        _ = self._query
+        if self.request.body:
+            headers = self.request.headers
+            media_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            encoding = headers.get("Content-Encoding", "identity").strip().lower()
+            if (media_type, encoding) != ("application/json", "identity"):
+                raise UnsupportedMediaType
+        _ = self.query
 
     async def _authorize(self) -> None:
+        """Look for the session of the access token; raises Unauthorized and Forbidden as the route requires."""
+        route, sessions = self._route, self.services.sessions
+        assert route is not None  # `check_request` has refused methods without one
+        if route.access is Access.PROBE:
+            return
         try:
-            await self._verify_token()
+            bearer = self._bearer
+            if bearer is None:
+                if route.access in (Access.USER, Access.ADMIN):
+                    raise Unauthorized
+            elif route.access is Access.ADMIN:
+                verify = sessions.authenticate_admin
+                self.session = await self.run(verify, bearer, self.caller, is_activity=route.is_activity)
+            else:
+                self.session = await self.run(sessions.authenticate, bearer)
         except Unauthorized:
-            if self._route_access is not Access.PUBLIC_WITH_ANY_TOKEN:
+            if route.access is not Access.PUBLIC_WITH_ANY_TOKEN:
                 raise
-
-    async def _verify_token(self) -> None:
-        bearer = self._bearer
-        sessions = self.services.sessions
-        if bearer is None:
-            if self._route_access not in PUBLIC_ACCESS:
-                raise Unauthorized
-        elif self._route_access is Access.ADMIN:
-            self._session = await self.run(sessions.authenticate_admin, bearer, self.caller)
-        else:
-            self._session = await self.run(sessions.authenticate, bearer)
-
-    @property
-    def _route_access(self) -> Access | None:
-        method = self.request.method
-        return self._access.get("GET" if method == "HEAD" else str(method))
 
     @property
     def _allowed_methods(self) -> list[str]:
-        return sorted({*self._access, *(["HEAD"] if "GET" in self._access else [])})
+        return sorted({*self._routes, *(["HEAD"] if "GET" in self._routes else [])})
 
     @property
     def _is_origin_allowed(self) -> bool:
         headers = self.request.headers
         return "Origin" in headers and headers["Origin"] in self.services.config.http.allowed_origins
-
-    @property
-    def _is_body_json(self) -> bool:
-        media_type = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        encoding = self.request.headers.get("Content-Encoding", "identity").strip().lower()
-        return media_type == "application/json" and encoding == "identity"
 
     @property
     def _bearer(self) -> str | None:
@@ -405,23 +404,32 @@ class ApiHandler(BaseHandler):
             raise Unauthorized
         return bearers[0] if bearers else None
 
+    def _read_query(self, query_type: type[Request]) -> Request:
+        """Convert the query to a request type; empty values count as missing. Raises InvalidField."""
+        names = query_type.__struct_encode_fields__
+        known = {name: values for name, values in self.query.items() if name in names}
+        for name, values in known.items():
+            if len(values) > 1:
+                raise InvalidField(name)
+        return convert_query({name: values[0] for name, values in known.items()}, query_type)
+
     @cached_property
     def _fields(self) -> dict[str, object]:
         return parse_object(self.request.body)
 
     @cached_property
-    def _query(self) -> dict[str, list[str]]:
+    def query(self) -> dict[str, list[str]]:
         """The query's non-empty values by name; raises MalformedRequest for invalid UTF-8 and NUL."""
-        try:
-            texts = {
-                name: [value.decode("utf-8") for value in values if value]
-                for name, values in self.request.query_arguments.items()
-            }
-        except UnicodeDecodeError:
-            raise MalformedRequest from None
-        if any("\0" in value for values in texts.values() for value in values):
-            raise MalformedRequest
-        return {name: values for name, values in texts.items() if values}
+        texts: dict[str, list[str]] = {}
+        for name, values in self.request.query_arguments.items():
+            for value in filter(None, values):
+                if b"\0" in value:
+                    raise MalformedRequest
+                try:
+                    texts.setdefault(name, []).append(value.decode("utf-8"))
+                except UnicodeDecodeError:
+                    raise MalformedRequest from None
+        return texts
 
     def _requested_language(self) -> str | None:
         # A body or query that is refused cannot choose the language of its refusal.
@@ -430,27 +438,5 @@ class ApiHandler(BaseHandler):
             if isinstance(language, str) and language:
                 return language
         with contextlib.suppress(Refusal):
-            return self._query.get("language", [None])[0]
+            return self.query.get("language", [None])[0]
         return None
-
-
-Plain = TypeVar("Plain", bound=Output)
-
-
-_ENVELOPE: Final = frozenset(Reply.__struct_fields__)
-
-
-def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
-    """Return a reply type filled from the record's attributes; times become epoch milliseconds, tuples lists.
-
-    `overrides` has the fields that the record lacks, or that differ in the reply. `success` and `message` never come
-    from the record.
-    """
-    names = (name for name in kind.__struct_fields__ if name not in overrides and name not in _ENVELOPE)
-    return kind(**overrides, **{name: _plain(getattr(record, name)) for name in names})
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return milliseconds_of(value)
-    return list(value) if isinstance(value, tuple) else value

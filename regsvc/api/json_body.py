@@ -36,8 +36,8 @@ def parse_object(body: bytes) -> dict[str, object]:
     """Parse the JSON object in a body; an empty body counts as `{}`. Raises MalformedBody."""
     if not body:
         return {}
-    if _has_too_many_values(body):
-        raise MalformedBody
+    if _separators(body) >= MAX_VALUES and _separators(_TEXT.sub(b"", body)) >= MAX_VALUES:
+        raise MalformedBody  # before it is parsed; texts are only taken out if needed
     try:
         value = json.loads(
             body.decode("utf-8"),
@@ -55,9 +55,13 @@ def parse_object(body: bytes) -> dict[str, object]:
     return value
 
 
-def convert(fields: Mapping[str, object], request_type: type[T]) -> T:
+def convert(fields: Mapping[str, object], request_type: type[T], *, strict: bool = True) -> T:
     """Convert the fields to a request type; raises InvalidField with the name of the first invalid field."""
-    return _convert(fields, request_type, strict=True)
+    try:
+        return msgspec.convert(fields, request_type, strict=strict)
+    except msgspec.ValidationError as error:
+        field = _field_of(str(error))
+    raise InvalidField(field)
 
 
 def convert_query(texts: Mapping[str, str], query_type: type[Query]) -> Query:
@@ -65,15 +69,7 @@ def convert_query(texts: Mapping[str, str], query_type: type[Query]) -> Query:
     for name in _integer_fields(query_type) & texts.keys():
         if not _INTEGER.fullmatch(texts[name]):  # msgspec would take "1e1", "1.0" and "null" as well
             raise InvalidField(name)
-    return _convert(texts, query_type, strict=False)
-
-
-def _convert(fields: Mapping[str, object], request_type: type[T], *, strict: bool) -> T:
-    try:
-        return msgspec.convert(fields, request_type, strict=strict)
-    except msgspec.ValidationError as error:
-        field = _field_of(str(error))
-    raise InvalidField(field)
+    return convert(texts, query_type, strict=False)
 
 
 @cache
@@ -90,11 +86,6 @@ def _is_integer(kind: msgspec.inspect.Type) -> bool:
     if isinstance(kind, msgspec.inspect.UnionType):
         return any(map(_is_integer, kind.types))
     return isinstance(kind, msgspec.inspect.IntType)
-
-
-def _has_too_many_values(body: bytes) -> bool:
-    """Return whether there are more than `MAX_VALUES`, before they are parsed; texts are only taken out if needed."""
-    return _separators(body) >= MAX_VALUES and _separators(_TEXT.sub(b"", body)) >= MAX_VALUES
 
 
 def _separators(body: bytes) -> int:

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, generated from the route table and the contracts of the handlers.
+"""The OpenAPI 3.1 document, generated from the route table: the types, refusals and docstrings of its functions.
 
 Operations and schemas are never written by hand, so they cannot be out of date.
 """
@@ -9,33 +9,37 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final, Literal, Protocol, get_args, get_type_hints
+from functools import lru_cache
+from typing import Any, Final
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET
 
 from regsvc import __version__
-from regsvc.api.base import PUBLIC_ACCESS, Access, ApiHandler
-from regsvc.api.endpoint import (
+from regsvc.api.applications import APPLICATION_TOKEN_HEADER
+from regsvc.api.base import ApiHandler
+from regsvc.api.chat import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
+from regsvc.api.messages import Output, Request
+from regsvc.api.registration import PROOF_HEADER
+from regsvc.api.route import (
     ACCESS_TOKEN,
     ADDRESS_PROOF,
     APPLICATION_TOKEN,
     LINK_COOKIE,
     LINK_TOKEN,
-    Contract,
-    endpoint,
-    find_contract,
+    PUBLIC,
+    Access,
+    Route,
+    Routes,
 )
-from regsvc.api.handlers.applications import APPLICATION_TOKEN_HEADER
-from regsvc.api.handlers.chat_cookie import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
-from regsvc.api.handlers.registration import PROOF_HEADER
-from regsvc.api.types.messages import Output, Request
 from regsvc.core import errors
 from regsvc.core.errors import Category, Refusal
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.translations import Translations
 
 Schema = dict[str, Any]
+
+ROUTES: Final = Routes()
 
 _REF_PREFIX: Final = "#/components/schemas/"
 _PLACEHOLDERS: Final = {"string": "text", "integer": 1, "number": 1, "boolean": True, "array": [], "null": None}
@@ -47,14 +51,14 @@ def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
     Fields of replies are marked as required even if they have a default: replies are only written, never read, and
     always contain them.
     """
-    wanted = list(types)
-    schemas: dict[str, Schema] = msgspec.json.schema_components(wanted, ref_template=_REF_PREFIX + "{name}")[1]
-    outputs = {kind.__name__: kind for kind in _all_structs(wanted) if issubclass(kind, Output)}
+    schemas: dict[str, Schema] = msgspec.json.schema_components(types, ref_template=_REF_PREFIX + "{name}")[1]
+    outputs = {kind.__name__: kind for kind in _outputs(Output)}
     for name, schema in schemas.items():
         if "description" in schema:
             schema["description"] = inspect.cleandoc(schema["description"])
         if name in outputs:
-            schema["required"] = list(_required_fields(outputs[name]))
+            fields = msgspec.structs.fields(outputs[name])
+            schema["required"] = [field.encode_name for field in fields if field.default is not UNSET]
     return schemas
 
 
@@ -103,26 +107,10 @@ def _has_example(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> bo
     return "examples" in schema or "const" in schema or "properties" in schema
 
 
-def _required_fields(kind: type[Output]) -> Iterator[str]:
-    hints = get_type_hints(kind)
-    for field in msgspec.structs.fields(kind):
-        if UnsetType not in get_args(hints[field.name]):
-            yield field.encode_name
-
-
-def _all_structs(types: Iterable[Any]) -> Iterator[type]:
-    """Yield each struct type among the types or nested in their fields once."""
-    seen: set[Any] = set()
-    waiting = list(types)
-    while waiting:
-        kind = waiting.pop()
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            if kind not in seen:
-                seen.add(kind)
-                waiting.extend(get_type_hints(kind).values())
-                yield kind
-        else:
-            waiting.extend(get_args(kind))
+def _outputs(kind: type[Output]) -> Iterator[type[Output]]:
+    for output in kind.__subclasses__():
+        yield output
+        yield from _outputs(output)
 
 
 GENERAL: Final[tuple[type[Refusal], ...]] = (
@@ -223,24 +211,11 @@ _FACTS: Final[dict[str, object]] = {
 """Values for the placeholders in the messages of example refusals."""
 
 
-class DescribedRoute(Protocol):
-    """An entry of the route table."""
-
-    @property
-    def method(self) -> Literal["GET", "POST"]: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def handler(self) -> type[ApiHandler]: ...
-    @property
-    def access(self) -> Access: ...
-
-
 class OpenApiBuilder:
     """Builder of the OpenAPI document for a route table."""
 
     def __init__(
-        self, routes: Iterable[DescribedRoute], translations: Translations, *, server_url: str, is_legacy: bool
+        self, routes: Iterable[Route], translations: Translations, *, server_url: str, is_legacy: bool
     ) -> None:
         """Prepare the schemas; `server_url` precedes all paths, `is_legacy` gives business refusals status 200."""
         self._routes = list(routes)
@@ -248,18 +223,11 @@ class OpenApiBuilder:
         self._server_url = server_url
         self._is_legacy = is_legacy
         self._shared_responses: dict[str, Any] = {}
-        contracts = [_contract_of(route) for route in self._routes]
-        self._schemas = make_schemas(
-            {
-                kind: None
-                for contract in contracts
-                for kind in (contract.request_type, *contract.reply_types)
-                if kind is not None
-            }
-        )
+        used = (kind for route in self._routes for kind in (route.request_type, *route.reply_types))
+        self._schemas = make_schemas({kind: None for kind in used if kind is not None})
 
     def build(self) -> dict[str, Any]:
-        """Return the whole document as plain data; raises TypeError for a route without a contract."""
+        """Return the whole document as plain data."""
         paths: dict[str, dict[str, Any]] = {}
         for route in self._routes:
             paths.setdefault(route.path, {})[route.method.lower()] = self._operation(route)
@@ -280,26 +248,27 @@ class OpenApiBuilder:
             },
         }
 
-    def _operation(self, route: DescribedRoute) -> dict[str, Any]:
-        contract = _contract_of(route)
-        summary, _blank, more = contract.description.partition("\n\n")
-        first = next(known for known in self._routes if (known.method, known.handler) == (route.method, route.handler))
+    def _operation(self, route: Route) -> dict[str, Any]:
+        summary, _blank, more = (inspect.getdoc(route.answer) or "").partition("\n\n")
+        first = next(known for known in self._routes if known.answer is route.answer)
         if first is not route:
             more = f"Alias of `{route.method} {first.path}`."
         operation: dict[str, Any] = {
             "operationId": _operation_id(route.method, route.path),
             "tags": [_group_of(route.path)],
             "summary": " ".join(summary.split()),
-            "responses": self._responses(route, contract),
+            "responses": self._responses(route),
         }
         if more:
             operation["description"] = more
-        if route.access not in PUBLIC_ACCESS:
+        if route.is_deprecated:
+            operation["deprecated"] = True
+        if route.access in (Access.USER, Access.ADMIN):
             operation["security"] = [{ACCESS_TOKEN: []}]
-        elif contract.credentials:
-            operation["security"] = [{}, *({scheme: []} for scheme in contract.credentials)]
-        if contract.request_type is not None:
-            operation |= self._input(route.method, contract.request_type)
+        elif route.credentials:
+            operation["security"] = [{}, *({scheme: []} for scheme in route.credentials)]
+        if route.request_type is not None:
+            operation |= self._input(route.method, route.request_type)
         return operation
 
     def _input(self, method: str, request_type: type[Request]) -> dict[str, Any]:
@@ -320,34 +289,32 @@ class OpenApiBuilder:
                 parameter["description"] = value.pop("description")
             yield parameter | {"schema": value}
 
-    def _responses(self, route: DescribedRoute, contract: Contract) -> dict[str, Any]:
+    def _responses(self, route: Route) -> dict[str, Any]:
         refusals = list_refusals(route)
-        sent_as_200 = [kind for kind in refusals if self._is_legacy and route.handler.sends_as_200(kind)]
-        responses: dict[str, Any] = {str(contract.status): self._success(contract, sent_as_200)}
-        if sent_as_200 and contract.status != 200:
+        sent_as_200 = [kind for kind in refusals if self._is_legacy and route.sends_as_200(kind)]
+        responses: dict[str, Any] = {str(route.status): self._success(route, sent_as_200)}
+        if sent_as_200 and route.status != 200:
             responses["200"] = self._refused(sent_as_200)
-        if contract.redirects:
-            responses["303"] = {"description": contract.redirects, "headers": _headers("X-Request-ID", "Location")}
+        if route.redirects:
+            responses["303"] = {"description": route.redirects, "headers": _headers("X-Request-ID", "Location")}
         for category in sorted({kind.category for kind in refusals}):
             kinds = [kind for kind in refusals if kind.category is category and kind not in sent_as_200]
             if kinds:
                 responses[str(int(category))] = self._refused(kinds)
         return responses
 
-    def _success(self, contract: Contract, sent_as_200: list[type[Refusal]]) -> dict[str, Any]:
+    def _success(self, route: Route, sent_as_200: list[type[Refusal]]) -> dict[str, Any]:
         described: dict[str, Any] = {"description": "Done.", "headers": _headers("X-Request-ID")}
-        if contract.media_type != "application/json":
-            content: dict[str, Any] = {contract.media_type: {"schema": {"type": "string"}}}
-            if sent_as_200 and contract.status == 200:
+        if route.media_type != "application/json":
+            content: dict[str, Any] = {route.media_type: {"schema": {"type": "string"}}}
+            if sent_as_200 and route.status == 200:
                 content["application/json"] = {"schema": _refusal_schema(sent_as_200)}
             return described | {"content": content}
-        if not contract.reply_types:
+        if not route.reply_types:
             return described | {"content": {"application/json": {"schema": {"type": "object"}}}}
-        kinds = [reference(kind) for kind in contract.reply_types]
-        examples = {
-            kind.__name__: {"value": example_of(reference(kind), self._schemas)} for kind in contract.reply_types
-        }
-        if sent_as_200 and contract.status == 200:
+        kinds = [reference(kind) for kind in route.reply_types]
+        examples = {kind.__name__: {"value": example_of(reference(kind), self._schemas)} for kind in route.reply_types}
+        if sent_as_200 and route.status == 200:
             kinds.append(_refusal_schema(sent_as_200))
         schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         return described | {"content": {"application/json": {"schema": schema, "examples": examples}}}
@@ -388,24 +355,16 @@ class OpenApiBuilder:
         return body | ({"remainingSeconds": 42} if kind.category is Category.LIMITED else {})
 
 
-def list_refusals(route: DescribedRoute) -> list[type[Refusal]]:
+def list_refusals(route: Route) -> list[type[Refusal]]:
     """Return every refusal the route may reply with, its own first."""
-    contract = _contract_of(route)
-    return list(dict.fromkeys((*contract.refusals, *_general_refusals(route, contract))))
+    return list(dict.fromkeys((*route.refusals, *_general_refusals(route))))
 
 
-def _contract_of(route: DescribedRoute) -> Contract:
-    contract = find_contract(getattr(route.handler, route.method.lower()))
-    if contract is None:
-        raise TypeError(f"{route.method} {route.path} has no request and reply types")
-    return contract
-
-
-def _general_refusals(route: DescribedRoute, contract: Contract) -> Iterator[type[Refusal]]:
+def _general_refusals(route: Route) -> Iterator[type[Refusal]]:
     yield from GENERAL
     if route.access is Access.ADMIN:
         yield errors.Forbidden
-    if contract.request_type is not None:
+    if route.request_type is not None:
         yield errors.InvalidField
 
 
@@ -427,32 +386,30 @@ def _group_of(path: str) -> str:
     return path.removeprefix("/api").split("/")[1].removesuffix(".json")
 
 
-_Contents = tuple[tuple[DescribedRoute, ...], Translations, str, bool]
+_building: Final = threading.Lock()
 
 
-class OpenApiHandler(ApiHandler):
-    _built: ClassVar[tuple[_Contents, bytes] | None] = None
-    """The document that was built last, and what from."""
-    _lock: ClassVar = threading.Lock()
+@ROUTES.add("GET", "/api/openapi.json", PUBLIC)
+async def show_document(call: ApiHandler) -> None:
+    """Show this document."""
+    config = call.services.config
+    # building it is slow enough to block the event loop noticeably
+    content = await asyncio.to_thread(
+        _encoded,
+        call.application.routes,
+        call.services.translations,
+        config.server.base_url or "/",
+        config.http.legacy_status,
+    )
+    call.finish_with(content)
 
-    @endpoint()
-    async def get(self) -> None:
-        """Show this document."""
-        config = self.services.config
-        server_url = config.server.base_url or "/"
-        contents = (self.application.routes, self.services.translations, server_url, config.http.legacy_status)
-        built = self._built
-        if built is None or built[0] != contents:
-            # slow enough to block the event loop noticeably
-            built = await asyncio.to_thread(self._build, contents)
-        self.finish_with(built[1])
 
-    @classmethod
-    def _build(cls, contents: _Contents) -> tuple[_Contents, bytes]:
-        """Build the document unless another thread has built it meanwhile."""
-        with cls._lock:
-            if cls._built is None or cls._built[0] != contents:
-                routes, translations, server_url, is_legacy = contents
-                builder = OpenApiBuilder(routes, translations, server_url=server_url, is_legacy=is_legacy)
-                cls._built = (contents, msgspec.json.encode(builder.build()))
-            return cls._built
+def _encoded(routes: tuple[Route, ...], translations: Translations, server_url: str, is_legacy: bool) -> bytes:
+    with _building:  # many may ask at once for a document that is built once
+        return _build(routes, translations, server_url, is_legacy)
+
+
+@lru_cache(maxsize=1)  # it changes only with the config
+def _build(routes: tuple[Route, ...], translations: Translations, server_url: str, is_legacy: bool) -> bytes:
+    builder = OpenApiBuilder(routes, translations, server_url=server_url, is_legacy=is_legacy)
+    return msgspec.json.encode(builder.build())

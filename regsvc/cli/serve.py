@@ -20,7 +20,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from regsvc.api.application import make_application
-from regsvc.api.handlers.health import HEALTH, METRICS
+from regsvc.api.health import PROBES
 from regsvc.api.server import make_server
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
@@ -95,7 +95,7 @@ class Daemon:
     def __init__(self, app: App, read_config: Callable[[], Config]) -> None:
         """`read_config` reads the config again on SIGHUP."""
         self._app = app
-        pages = [*HEALTH, *METRICS, *PAGES, *DOCS, *CHAT_PAGE]
+        pages = [*PROBES, *PAGES, *DOCS, *CHAT_PAGE]
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
         self._application = make_application(app.services, pages=pages)
         context, pending_restart = app.context, app.pending_restart
@@ -258,7 +258,7 @@ class Daemon:
         self._application.is_stopping = True
         server.stop()
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._application.in_flight.wait_until_empty(), _DRAIN.total_seconds())
+            await asyncio.wait_for(self._application.wait_until_idle(), _DRAIN.total_seconds())
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(server.close_all_connections(), 1)
 

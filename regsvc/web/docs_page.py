@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from tornado.escape import xhtml_escape
 
-from regsvc.api.endpoint import ACCESS_TOKEN
-from regsvc.api.openapi import DescribedRoute, OpenApiBuilder
+from regsvc.api.openapi import OpenApiBuilder
+from regsvc.api.route import ACCESS_TOKEN, Route
 from regsvc.config.host_style import image_sources
 from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
@@ -57,7 +57,7 @@ def _look_of(config: Config) -> tuple[str, str, str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)  # rendered once: it changes only with the config
 def _page(
-    routes: tuple[DescribedRoute, ...],
+    routes: tuple[Route, ...],
     translations: Translations,
     server: str,
     theme: str,

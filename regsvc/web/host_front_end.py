@@ -23,7 +23,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from regsvc.api.base import BaseHandler
-from regsvc.api.handlers.events import disconnect, write_chunk
+from regsvc.api.events import disconnect, write_chunk
 from regsvc.core.errors import Overloaded, UnknownPath
 from regsvc.web.base import ReadOnlyHandler
 

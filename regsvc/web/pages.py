@@ -19,8 +19,8 @@ import msgspec
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher
 
-from regsvc.api.handlers.chat import LINKED, PATH, WAITING
-from regsvc.api.handlers.config import public_config
+from regsvc.api.chat import LINKED, PATH, WAITING
+from regsvc.api.config import public_config
 from regsvc.auth.derived_secrets import APPLICATION_PATH
 from regsvc.auth.password_links import SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of, image_sources

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from regsvc.api.base import Access
-from regsvc.api.routes import ROUTES, Route
+from regsvc.api.route import Access, Route
+from regsvc.api.routes import ROUTES
 from regsvc.core.errors import REFUSALS, Category
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.contract import example_body

@@ -14,7 +14,7 @@ export type AuditsQuery = { language?: string | null; page?: number; size?: numb
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
-export type AuthMeConfigFields = { enabled: boolean; requirePassword: boolean; passwordRegex: string };
+export type AuthMeWithRulesFields = { enabled: boolean; requirePassword: boolean; passwordRegex: string };
 
 export type BanRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; expiresAt?: number | null };
 
@@ -60,8 +60,6 @@ export type ChatClaimFields = { linked: boolean; user?: ChatAccountFields; code?
 
 export type ChatConfigFields = { enabled: boolean; required: boolean; platform: string | null };
 
-export type ChatStatusQuery = { language?: string | null; username: string };
-
 export type ChatStatusReply = { success: true; message?: string; linked: boolean; user?: ChatAccountFields };
 
 export type CheckCodeReply = { success: true; message?: string; proof: string; expiresInSeconds: number };
@@ -72,7 +70,9 @@ export type CheckupReply = { success: true; message?: string; language: string; 
 
 export type ClientFields = { client: string; lastLoginAt: number };
 
-export type ConfigReply = { success: true; message?: string; config: PublicConfigFields };
+export type ConfigWithAliasesFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeWithRulesFields; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; bedrock: BedrockConfigFields; enableEmailDomainWhitelist: boolean; discord: ChatConfigFields; wsPort: number | null };
+
+export type ConfigWithAliasesReply = { success: true; message?: string; config: ConfigWithAliasesFields };
 
 export type ConfirmSecondFactorReply = { success: true; message?: string; recoveryCodes: Array<string>; inGame: boolean };
 
@@ -84,9 +84,9 @@ export type CorrectAddressRequest = { language?: string | null; captchaToken?: s
 
 export type DecisionReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
 
-export type DeleteUserReply = { success: true; message?: string; username: string; warnings: Array<string> };
+export type DeleteByAnyPasswordRequest = { language?: string | null; currentPassword?: string | null; totp?: string | null; password?: string | null };
 
-export type DeleteUserRequest = { language?: string | null; currentPassword?: string | null; password?: string | null; totp?: string | null };
+export type DeleteUserReply = { success: true; message?: string; username: string; warnings: Array<string> };
 
 export type DoctorQuery = { language?: string | null; fresh?: boolean };
 
@@ -144,6 +144,8 @@ export type MailsReply = { success: true; message?: string; mails: Array<MailFie
 
 export type MessageReply = { success: true; message: string };
 
+export type NameQuery = { language?: string | null; username: string };
+
 export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; registered: boolean };
 
 export type NetworkServerFields = { name: string; online: boolean; players: OnlinePlayersFields; version: string | null; checkedAt: number | null; statusHidden: boolean };
@@ -161,8 +163,6 @@ export type PasswordLinkRequest = { language?: string | null; username: string }
 export type PlayerFields = { presence: "unasked" | "absent" | "present" | "gone"; plugin: string; since: number; realname: string | null; email: string | null; registeredAt: number | null; wish: string | null; lockReason: string | null; lockedAt: number | null; premiumUuid: string | null; conflicts: Array<string> };
 
 export type PluginVersionFields = { name: string; currentVersion: string | null; latestVersion: string | null; updateAvailable: boolean };
-
-export type PublicConfigFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeConfigFields; enableEmailDomainWhitelist: boolean; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; discord: ChatConfigFields; bedrock: BedrockConfigFields; wsPort: number | null };
 
 export type QuestionFields = { id: number; question: string; language: string | null; type: "single_choice" | "multiple_choice" | "text"; required: boolean; input: QuestionInputFields; options: Array<OptionFields> };
 
@@ -224,8 +224,6 @@ export type SessionsReply = { success: true; message?: string; sessions: Array<S
 
 export type SetPasswordRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: string | null };
 
-export type StatusQuery = { language?: string | null; username: string };
-
 export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number; remainingSeconds?: number };
 
 export type SubmitQuestionnaireRequest = { language?: string | null; answers: Record<string, AnswerFields>; proof?: string | null };
@@ -252,8 +250,6 @@ export type UpdateUserRequest = { language?: string | null; email: string; code?
 
 export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isOperator: boolean; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null };
 
-export type UserDetailsQuery = { language?: string | null; username: string };
-
 export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
 
 export type UserFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isOperator: boolean };
@@ -272,58 +268,57 @@ export type VersionReply = { success: true; message?: string; currentVersion: st
 
 export interface GetRoutes {
   "openapi.json": { reply: Record<string, unknown>; body: {} };
-  "config": { reply: ConfigReply; body: {} };
+  "config": { reply: ConfigWithAliasesReply; body: {} };
   "captcha/generate": { reply: CaptchaReply; body: {} };
-  "captcha": { reply: CaptchaReply; body: {} };
   "captcha/work": { reply: CaptchaWorkReply; body: {} };
-  "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
-  "application": { reply: ApplicationReply; body: {} };
   "review/status": { reply: ReviewStatusReply; body: {} };
   "user/status": { reply: UserStatusReply; body: {} };
+  "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
+  "application": { reply: ApplicationReply; body: {} };
+  "admin/verify": { reply: ValidTokenReply; body: {} };
+  "user/totp": { reply: SecondFactorReply; body: {} };
   "user/export": { reply: ExportUserReply; body: {} };
   "user/sessions": { reply: SessionsReply; body: {} };
-  "user/totp": { reply: SecondFactorReply; body: {} };
   "chat/auth": { reply: BeginChatLinkReply; body: {} };
   "chat/callback": { reply: ChatCallbackReply; body: {} };
   "chat/status": { reply: ChatStatusReply; body: {} };
-  "discord/auth": { reply: BeginChatLinkReply; body: {} };
-  "discord/callback": { reply: ChatCallbackReply; body: {} };
-  "discord/status": { reply: ChatStatusReply; body: {} };
   "version": { reply: VersionReply; body: {} };
   "server/status": { reply: ServerStatusReply; body: {} };
   "server/join": { reply: JoinHelpReply; body: {} };
   "downloads": { reply: DownloadsReply; body: {} };
-  "admin/verify": { reply: ValidTokenReply; body: {} };
   "admin/users": { reply: UsersReply; body: {} };
   "admin/user": { reply: UserDetailsReply; body: {} };
   "admin/audits": { reply: AuditsReply; body: {} };
   "admin/mails": { reply: MailsReply; body: {} };
   "admin/doctor": { reply: CheckupReply; body: {} };
+  "captcha": { reply: CaptchaReply; body: {} };
+  "discord/auth": { reply: BeginChatLinkReply; body: {} };
+  "discord/callback": { reply: ChatCallbackReply; body: {} };
+  "discord/status": { reply: ChatStatusReply; body: {} };
 }
 
 export interface PostRoutes {
   "verify/send": { reply: SendCodeReply; body: SendCodeRequest };
   "verify/check": { reply: CheckCodeReply; body: CheckCodeRequest };
-  "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };
   "register": { reply: RegisterReply; body: RegisterRequest };
+  "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };
   "application/answers": { reply: ApplicationReply; body: ChangeAnswersRequest };
   "application/email": { reply: CorrectAddressReply; body: CorrectAddressRequest };
   "login": { reply: LoginReply; body: LoginRequest };
+  "admin/login": { reply: LoginReply; body: LoginRequest };
   "logout": { reply: MessageReply; body: {} };
+  "admin/verify": { reply: ValidTokenReply | InvalidTokenReply; body: VerifyTokenRequest };
   "user/password": { reply: ChangePasswordReply; body: ChangePasswordRequest };
-  "user/update": { reply: UpdateUserReply; body: UpdateUserRequest };
-  "user/delete": { reply: DeleteUserReply; body: DeleteUserRequest };
-  "user/sessions/end": { reply: MessageReply; body: EndSessionRequest };
+  "password/forgot": { reply: MessageReply; body: ForgotPasswordRequest };
+  "password/reset": { reply: ResetPasswordReply; body: ResetPasswordRequest };
   "user/totp/begin": { reply: BeginSecondFactorReply; body: BeginSecondFactorRequest };
   "user/totp/confirm": { reply: ConfirmSecondFactorReply; body: ConfirmSecondFactorRequest };
   "user/totp/recovery-codes": { reply: RecoveryCodesReply; body: SecondFactorRequest };
   "user/totp/off": { reply: SwitchOffSecondFactorReply; body: SecondFactorRequest };
-  "password/forgot": { reply: MessageReply; body: ForgotPasswordRequest };
-  "password/reset": { reply: ResetPasswordReply; body: ResetPasswordRequest };
+  "user/update": { reply: UpdateUserReply; body: UpdateUserRequest };
+  "user/delete": { reply: DeleteUserReply; body: DeleteByAnyPasswordRequest };
+  "user/sessions/end": { reply: MessageReply; body: EndSessionRequest };
   "chat/unlink": { reply: MessageReply; body: UnlinkChatRequest };
-  "discord/unlink": { reply: MessageReply; body: UnlinkChatRequest };
-  "admin/login": { reply: LoginReply; body: LoginRequest };
-  "admin/verify": { reply: ValidTokenReply | InvalidTokenReply; body: VerifyTokenRequest };
   "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ApproveRequest };
   "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: RejectRequest };
   "admin/user/ban": { reply: DecisionReply | BulkDecisionReply; body: BanRequest };
@@ -332,6 +327,7 @@ export interface PostRoutes {
   "admin/user/password": { reply: DecisionReply | BulkDecisionReply; body: SetPasswordRequest };
   "admin/user/password-link": { reply: PasswordLinkReply; body: PasswordLinkRequest };
   "admin/user/sessions/end": { reply: MessageReply; body: EndUserSessionRequest };
-  "admin/sync": { reply: SyncReply; body: SyncRequest };
   "admin/mails/resend": { reply: ResendReply | BulkResendReply; body: ResendRequest };
+  "admin/sync": { reply: SyncReply; body: SyncRequest };
+  "discord/unlink": { reply: MessageReply; body: UnlinkChatRequest };
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.api.handlers.events import EVENT_STREAM
+from regsvc.api.events import EVENT_STREAM
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.errors import ApplicationNotFound, DatabaseUnavailable, TooManyStreams

@@ -14,7 +14,7 @@ from tornado.netutil import bind_unix_socket
 
 from regsvc import __version__
 from regsvc.api.application import make_application
-from regsvc.api.handlers.health import METRICS
+from regsvc.api.health import PROBES
 from regsvc.api.server import make_server
 from regsvc.config.sections import Config
 from tests.support.daemon import Reply
@@ -230,7 +230,7 @@ class LiveOnUnixSocket(LiveApi):
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = make_server(make_application(self._services, pages=METRICS), self._services.config)
+        server = make_server(make_application(self._services, pages=PROBES), self._services.config)
         server.add_sockets([bind_unix_socket(str(self._path))])
         self._is_ready.set()
         await self._stop.wait()

@@ -15,8 +15,10 @@ from typing import Any, ParamSpec, Self, TypeVar
 from tornado.netutil import bind_sockets
 
 from plugin_bridge.authme.config import AuthMeConfig
-from regsvc.api.application import Rule, make_application
-from regsvc.api.routes import ROUTES, Route
+from regsvc.api.application import make_application
+from regsvc.api.base import Rule
+from regsvc.api.route import Route
+from regsvc.api.routes import ROUTES
 from regsvc.api.server import make_server
 from regsvc.api.services import Services
 from regsvc.auth.sessions import Sessions

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Mapping
 from typing import Any
 
-from regsvc.api.base import Access, ApiHandler
-from regsvc.api.endpoint import endpoint
-from regsvc.api.handlers.login import LoginRequest
-from regsvc.api.routes import Route
-from regsvc.api.types.admin import ReviewRequest, UsersQuery
-from regsvc.api.types.messages import Reply as ReplyType
+from regsvc.api.admin_users import ReviewRequest, UsersQuery
+from regsvc.api.base import ApiHandler
+from regsvc.api.login import LoginRequest
+from regsvc.api.messages import Reply as ReplyType
+from regsvc.api.messages import Request
+from regsvc.api.route import Access, Routes
 from regsvc.config.sections import Config, HttpSection
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
@@ -58,74 +57,64 @@ class Targets(ReplyType, frozen=True, kw_only=True):
     targets: list[str]
 
 
-class OpenHandler(ApiHandler):
-    """GET shows the caller; POST takes the fields of a login."""
-
-    async def get(self) -> None:
-        caller = self.caller
-        username = self.session.username if self.session else None
-        self.send(Caller(address=caller.address, key=caller.limit_key, language=caller.language, username=username))
-
-    @endpoint(status=201)
-    async def post(self, request: LoginRequest) -> Name:
-        return Name(message=self.message("approved", username=request.username), username=request.username)
+class Code(Request, frozen=True, kw_only=True):
+    code: str
 
 
-class RefusingHandler(ApiHandler):
-    async def post(self) -> None:
-        raise EXAMPLES[str(self._fields["code"])]
+ROUTES = Routes()
 
 
-class BuggyHandler(ApiHandler):
-    async def get(self) -> None:
-        try:
-            raise ValueError("INSERT ... hunter2")
-        except ValueError as error:
-            raise KeyError("hunter2") from error
+@ROUTES.add("GET", "/api/open", Access.PUBLIC)
+async def show_caller(call: ApiHandler) -> Caller:
+    caller = call.caller
+    username = call.session.username if call.session else None
+    return Caller(address=caller.address, key=caller.limit_key, language=caller.language, username=username)
 
 
-class SlowHandler(ApiHandler):
-    """Answers only after the client has disconnected."""
-
-    def initialize(self, access: Mapping[str, Access]) -> None:
-        super().initialize(access)
-        self._gone = asyncio.Event()
-
-    async def get(self) -> None:
-        begun.set()
-        await self._gone.wait()
-        self.send(ReplyType())
-        left.set()
-
-    def on_connection_close(self) -> None:
-        self._gone.set()
+@ROUTES.add("POST", "/api/open", Access.PUBLIC, has_large_body=True, status=201)
+async def take_login(call: ApiHandler, request: LoginRequest) -> Name:
+    return Name(message=call.message("approved", username=request.username), username=request.username)
 
 
-class MineHandler(ApiHandler):
-    async def get(self) -> None:
-        self.send(Name(username=self.require_session().username))
+@ROUTES.add("POST", "/api/refuse", Access.PUBLIC)
+async def refuse(call: ApiHandler, request: Code) -> None:
+    raise EXAMPLES[request.code]
 
 
-class AdminHandler(ApiHandler):
-    @endpoint()
-    async def get(self, query: UsersQuery) -> ScoringRequest:
-        return ScoringRequest(page=query.page, search=query.search, admin=self.require_admin().username)
-
-    @endpoint()
-    async def post(self, request: ReviewRequest) -> Targets:
-        return Targets(targets=request.targets)
+@ROUTES.add("GET", "/api/bug", Access.PUBLIC)
+async def fail(call: ApiHandler) -> None:
+    try:
+        raise ValueError("INSERT ... hunter2")
+    except ValueError as error:
+        raise KeyError("hunter2") from error
 
 
-ROUTES = (
-    Route("GET", "/api/open", OpenHandler, Access.PUBLIC),
-    Route("POST", "/api/open", OpenHandler, Access.PUBLIC, has_large_body=True),
-    Route("POST", "/api/refuse", RefusingHandler, Access.PUBLIC),
-    Route("GET", "/api/bug", BuggyHandler, Access.PUBLIC),
-    Route("GET", "/api/slow", SlowHandler, Access.PUBLIC),
-    Route("GET", "/api/mine", MineHandler, Access.USER),
-    Route("GET", "/api/admin", AdminHandler, Access.ADMIN),
-    Route("POST", "/api/admin", AdminHandler, Access.ADMIN),
-)
+@ROUTES.add("GET", "/api/slow", Access.PUBLIC)
+async def wait_until_gone(call: ApiHandler) -> ReplyType:
+    """Answer only after the client has disconnected."""
+    gone = asyncio.Event()
+    call.on_disconnect = gone.set
+    begun.set()
+    await gone.wait()
+    left.set()
+    return ReplyType()
+
+
+@ROUTES.add("GET", "/api/mine", Access.USER)
+async def show_name(call: ApiHandler) -> Name:
+    return Name(username=call.require_session().username)
+
+
+@ROUTES.add("GET", "/api/admin", Access.ADMIN)
+async def show_scoring(call: ApiHandler, query: UsersQuery) -> ScoringRequest:
+    return ScoringRequest(page=query.page, search=query.search, admin=call.require_admin().username)
+
+
+@ROUTES.add("POST", "/api/admin", Access.ADMIN)
+async def show_targets(call: ApiHandler, request: ReviewRequest) -> Targets:
+    return Targets(targets=request.targets)
+
+
 LOGIN = {"username": "Alice", "password": "hunter2"}
 
 

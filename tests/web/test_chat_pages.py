@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.api.handlers.chat import LINKED, PATH, WAITING, page_address
+from regsvc.api.chat import LINKED, PATH, WAITING, page_address
 from regsvc.api.services import Services
 from regsvc.config.sections import Config, HttpSection, ServerSection
 from regsvc.core.errors import REFUSALS

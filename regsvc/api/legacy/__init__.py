@@ -1,4 +1,5 @@
-"""The API as existing front ends and game proxies expect it, in force under `http.legacy_status`.
+"""The API as existing front ends and game proxies expect it.
 
-Everything that differs is here: `routes` replaces handlers in the route table with ones that translate.
+`aliases` has second names of routes and fields, which are always served. `routes` has what is in force under
+`http.legacy_status`: routes that translate, in place of those of the route table.
 """

@@ -60,7 +60,7 @@ class EventSocketHandler(BaseHandler, WebSocketHandler):
         return super().check_origin(origin) or origin.lower() in allowed
 
     def open(self) -> None:
-        self.application.in_flight.add(self)
+        self.application.begin(self)
         # a task: messages of the client, such as the one that closes, are read only after `open` has returned
         self._forwarding = asyncio.create_task(self._serve(), name="event-socket")
 
@@ -74,7 +74,7 @@ class EventSocketHandler(BaseHandler, WebSocketHandler):
     def on_close(self) -> None:
         if self._forwarding is not None:
             self._forwarding.cancel()
-        self.application.in_flight.discard(self)
+        self.application.end(self)
 
     async def _serve(self) -> None:
         """Send events until the session, the client or this process ends, and close the connection."""

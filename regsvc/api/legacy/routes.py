@@ -11,59 +11,61 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.accounts.email_changes import EmailChangeRequest
-from regsvc.api.base import Access, ApiHandler, WordReason, to_reply
-from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
-from regsvc.api.handlers.admin import AuditsHandler, UsersHandler
-from regsvc.api.handlers.captcha import CaptchaProtectedRequest
-from regsvc.api.handlers.config import ConfigHandler, ConfigReply, public_config
-from regsvc.api.handlers.login import LOGIN_REFUSALS, LoginHandler, LoginReply, LoginRequest
-from regsvc.api.handlers.passwords import CHANGE_REFUSALS, ChangePasswordHandler, ChangePasswordRequest
-from regsvc.api.handlers.registration import (
-    SEND_CODE_REFUSALS,
-    Code,
-    ReviewStatusHandler,
-    SendCodeHandler,
-    SendCodeReply,
-    SendCodeRequest,
-    Status,
-    StatusHandler,
-    StatusQuery,
-    UserStatusHandler,
-)
-from regsvc.api.handlers.server import (
-    DownloadsHandler,
+from regsvc.api.admin import AuditsQuery, AuditsReply, list_audits
+from regsvc.api.admin_users import UserFields, UsersQuery, list_users
+from regsvc.api.base import ApiHandler
+from regsvc.api.game_server import (
     DownloadsReply,
     GameServerFields,
     OnlinePlayersFields,
-    ServerStatusHandler,
+    list_downloads,
+    show_server_status,
 )
-from regsvc.api.handlers.users import UPDATE_REFUSALS, UpdateUserHandler, UpdateUserReply
-from regsvc.api.routes import Route
-from regsvc.api.types.admin import AuditsQuery, AuditsReply, UserFields, UsersQuery
-from regsvc.api.types.messages import (
+from regsvc.api.legacy.aliases import ConfigWithAliasesReply, replace_routes, show_config_with_aliases
+from regsvc.api.login import (
+    CHANGE_REFUSALS,
+    LOGIN_REFUSALS,
+    ChangePasswordReply,
+    ChangePasswordRequest,
+    LoginReply,
+    LoginRequest,
+    log_in_to,
+)
+from regsvc.api.messages import (
+    Code,
     Email,
     EpochMilliseconds,
+    NameQuery,
     Output,
     Pagination,
     Password,
     Reply,
     Request,
+    Status,
     Username,
-    Warnings,
     milliseconds_of,
+    to_reply,
 )
+from regsvc.api.registration import (
+    SEND_CODE_REFUSALS,
+    CaptchaProtectedRequest,
+    SendCodeReply,
+    SendCodeRequest,
+    find_status,
+    send_code,
+)
+from regsvc.api.route import ACCESS_TOKEN, ADMIN, PUBLIC, USER, Access, Route, Routes
+from regsvc.api.services import Services
+from regsvc.api.users import UPDATE_REFUSALS, UpdateUserReply, change_email
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.email_address import parse_email
-from regsvc.core.errors import Category, InvalidField, Refusal
+from regsvc.core.errors import InvalidField
 from regsvc.database.audit import ACTIONS, AuditRecord
 
-
-class SessionKeptReply(Reply, frozen=True, kw_only=True):
-    """The password was changed. All other sessions have ended."""
-
-    warnings: Warnings
+_ROUTES: Final = Routes()
+"""Routes in place of those of the same method and path, and new ones."""
 
 
 class SendAnyCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
@@ -144,45 +146,41 @@ class WhitelistReply(Reply, frozen=True, kw_only=True):
     status: Status | Literal["not_registered"]
 
 
-class SendAnyCodeHandler(SendCodeHandler):
-    @endpoint(*SEND_CODE_REFUSALS, credentials=(ACCESS_TOKEN,))
-    async def post(self, request: SendAnyCodeRequest) -> SendCodeReply:
-        """Mail a verification code. The response does not reveal whether the address has an account."""
-        purpose = request.purpose or ("register" if self.session is None else "change_email")
-        return await self.send_code(SendCodeRequest(**{**msgspec.structs.asdict(request), "purpose": purpose}))
+@_ROUTES.add("POST", "/api/verify/send", PUBLIC, *SEND_CODE_REFUSALS, credentials=(ACCESS_TOKEN,))
+async def send_any_code(call: ApiHandler, request: SendAnyCodeRequest) -> SendCodeReply:
+    """Mail a verification code. The response does not reveal whether the address has an account."""
+    purpose = request.purpose or ("register" if call.session is None else "change_email")
+    return await send_code(call, SendCodeRequest(**{**msgspec.structs.asdict(request), "purpose": purpose}))
 
 
-class UpdateByCodeHandler(UpdateUserHandler):
-    @endpoint(*UPDATE_REFUSALS, errors.CodeRequired, errors.LoginTooOld)
-    async def post(self, request: UpdateEmailRequest) -> UpdateUserReply:
-        """Change your own e-mail address. The old address is notified.
+@_ROUTES.add("POST", "/api/user/update", USER, *UPDATE_REFUSALS, errors.CodeRequired, errors.LoginTooOld)
+async def update_by_code(call: ApiHandler, request: UpdateEmailRequest) -> UpdateUserReply:
+    """Change your own e-mail address. The old address is notified.
 
-        Without the password, the login must not be older than 15 minutes.
-        """
-        code = request.code.strip()
-        if code:
-            return await self.change_email(
-                EmailChangeRequest(request.email, CodeOrProof(code), request.current_password)
-            )
-        current = await self._current_email()
-        if current is None or parse_email(current).key != parse_email(request.email).key:
-            raise errors.CodeRequired
-        return UpdateUserReply(message=self.message("email_kept"), email=current, warnings=[])
-
-    async def _current_email(self) -> str | None:
-        session = self.require_session()
-        status = await self.services.statuses.find(session.username, session)
-        return None if status is None else status.email
+    Without the password, the login must not be older than 15 minutes.
+    """
+    code = request.code.strip()
+    if code:
+        return await change_email(call, EmailChangeRequest(request.email, CodeOrProof(code), request.current_password))
+    current = await _current_email(call)
+    if current is None or parse_email(current).key != parse_email(request.email).key:
+        raise errors.CodeRequired
+    return UpdateUserReply(message=call.message("email_kept"), email=current, warnings=[])
 
 
-class ChangePasswordHereHandler(ApiHandler):
-    @endpoint(*CHANGE_REFUSALS)
-    async def post(self, request: ChangePasswordRequest) -> SessionKeptReply:
-        """Change your own password. This ends all of your other sessions."""
-        decided = await self.services.password_changes.change_own(
-            self.require_session(), request.current_password, request.new_password, self.caller, keeps_session=True
-        )
-        return to_reply(SessionKeptReply, decided, message=self.message("password_changed_here"))
+async def _current_email(call: ApiHandler) -> str | None:
+    session = call.require_session()
+    status = await call.services.statuses.find(session.username, session)
+    return None if status is None else status.email
+
+
+@_ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS)
+async def change_password_here(call: ApiHandler, request: ChangePasswordRequest) -> ChangePasswordReply:
+    """Change your own password. This ends all of your other sessions."""
+    decided = await call.services.password_changes.change_own(
+        call.require_session(), request.current_password, request.new_password, call.caller, keeps_session=True
+    )
+    return to_reply(ChangePasswordReply, decided, message=call.message("password_changed_here"))
 
 
 KNOWN_ACTIONS: Final[Mapping[str, str]] = {
@@ -204,115 +202,85 @@ KNOWN_ACTIONS: Final[Mapping[str, str]] = {
 MAX_PLAIN_AUDITS: Final = 500
 
 
-class UsersWithIdHandler(UsersHandler):
-    @endpoint()
-    async def get(self, query: UsersQuery) -> UsersWithIdReply:
-        """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
-        listed = await self.list_users(query)
-        return UsersWithIdReply(
-            users=[UserWithIdFields(id=user.username, **msgspec.structs.asdict(user)) for user in listed.users],
-            next_cursor=listed.next_cursor,
-            pagination=listed.pagination,
-        )
+@_ROUTES.add("GET", "/api/admin/users", ADMIN)
+async def list_users_with_ids(call: ApiHandler, query: UsersQuery) -> UsersWithIdReply:
+    """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
+    listed = await list_users(call, query)
+    return UsersWithIdReply(
+        users=[UserWithIdFields(id=user.username, **msgspec.structs.asdict(user)) for user in listed.users],
+        next_cursor=listed.next_cursor,
+        pagination=listed.pagination,
+    )
 
 
-class PlainAuditsHandler(AuditsHandler):
-    @endpoint()
-    async def get(self, query: AuditsQuery) -> AuditsReply | PlainAuditsReply:
-        """Read the audit log, newest first.
+@_ROUTES.add("GET", "/api/admin/audits", ADMIN)
+async def list_plain_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply | PlainAuditsReply:
+    """Read the audit log, newest first.
 
-        Without `page` and `size`: the newest entries, at most 500, whose action has a short name such as `approve`.
-        """
-        if not self._query.keys().isdisjoint(("page", "size")):
-            return await self.list_audits(query)
-        if query.action is not None and query.action not in {*ACTIONS, *KNOWN_ACTIONS.values()}:
-            raise InvalidField("action")
-        found = await self.run(
-            self.services.audit.list_entries,
-            1,
-            MAX_PLAIN_AUDITS,
-            action=[action for action, word in KNOWN_ACTIONS.items() if query.action in (None, action, word)],
-            operator=query.operator,
-            target=query.target,
-            since=query.since_at,
-            until=query.until_at,
-        )
-        return PlainAuditsReply(audits=[_plain(entry, self.word_reason) for entry in found.entries])
+    Without `page` and `size`: the newest entries, at most 500, whose action has a short name such as `approve`.
+    """
+    if not call.query.keys().isdisjoint(("page", "size")):
+        return await list_audits(call, query)
+    if query.action is not None and query.action not in {*ACTIONS, *KNOWN_ACTIONS.values()}:
+        raise InvalidField("action")
+    found = await call.run(
+        call.services.audit.list_entries,
+        1,
+        MAX_PLAIN_AUDITS,
+        action=[action for action, word in KNOWN_ACTIONS.items() if query.action in (None, action, word)],
+        operator=query.operator,
+        target=query.target,
+        since=query.since_at,
+        until=query.until_at,
+    )
+    return PlainAuditsReply(audits=[_plain(call, entry) for entry in found.entries])
 
 
-def _plain(entry: AuditRecord, word_reason: WordReason) -> PlainAuditFields:
+def _plain(call: ApiHandler, entry: AuditRecord) -> PlainAuditFields:
     return PlainAuditFields(
         id=entry.id,
         action=KNOWN_ACTIONS[entry.action],
         operator=entry.operator,
         target=entry.target or "",
-        detail=word_reason(str((entry.detail or {}).get("reason") or "")) or "",
+        detail=call.word_reason(str((entry.detail or {}).get("reason") or "")) or "",
         ip=entry.ip,
         timestamp=milliseconds_of(entry.created_at),
     )
 
 
-class SingleLoginHandler(LoginHandler):
-    @endpoint(*LOGIN_REFUSALS)
-    async def post(self, request: LoginRequest) -> LoginReply:
-        """Log in: an approved operator as an admin, all others as users. `isAdmin` says which."""
-        return await self.log_in(request, None)
+@_ROUTES.add("POST", "/api/login", PUBLIC, *LOGIN_REFUSALS)
+async def log_in_once(call: ApiHandler, request: LoginRequest) -> LoginReply:
+    """Log in: an approved operator as an admin, all others as users. `isAdmin` says which."""
+    return await log_in_to(call, request, None)
 
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-class FrontEndConfigHandler(ConfigHandler):
-    @endpoint()
-    async def get(self) -> ConfigReply:
-        """Show the public config of this host: texts for front ends, and the requirements of a registration."""
-        public, config = public_config(self.services), self.services.config
-        regex = self._password_regex(public.authme.password_regex)
-        changed = msgspec.structs.replace(
-            public,
-            registration=msgspec.structs.replace(public.registration, password_regex=regex),
-            authme=msgspec.structs.replace(public.authme, password_regex=regex),
-            captcha=msgspec.structs.replace(
-                public.captcha,
-                enabled="captcha" in config.registration.methods,
-                type="math" if public.captcha.type == "work" else public.captcha.type,
-            ),
-            ws_port=public_port(config),
-        )
-        return ConfigReply(config=changed)
-
-    def _password_regex(self, regex: str) -> str:
-        """Return the expression with the lengths in it, as in that for names: it is all that is checked."""
-        rule = self.services.password_rule
-        rest = f"(?:{regex})" if "|" in regex else regex.removeprefix("^")
-        return f"^(?=.{{{rule.min_length},{rule.max_length}}}$){rest}"
+@_ROUTES.add("GET", "/api/config", PUBLIC)
+async def show_front_end_config(call: ApiHandler) -> ConfigWithAliasesReply:
+    """Show the public config of this host: texts for front ends, and the requirements of a registration."""
+    public, config = (await show_config_with_aliases(call)).config, call.services.config
+    regex = _password_regex(call.services, public.registration.password_regex)
+    changed = msgspec.structs.replace(
+        public,
+        registration=msgspec.structs.replace(public.registration, password_regex=regex),
+        authme=msgspec.structs.replace(public.authme, password_regex=regex),
+        captcha=msgspec.structs.replace(
+            public.captcha,
+            enabled="captcha" in config.registration.methods,
+            type="math" if public.captcha.type == "work" else public.captcha.type,
+        ),
+        ws_port=public_port(config),
+    )
+    return ConfigWithAliasesReply(config=changed)
 
 
-class ServerWithPlayersHandler(ServerStatusHandler):
-    @endpoint(credentials=(ACCESS_TOKEN,))
-    async def get(self) -> ServerWithPlayersReply:
-        """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
-        data = self.last_status().data
-        status = self.services.game_status.last_status().status
-        listed = [] if status is None else [OnlinePlayerFields(name=name, uuid=uuid) for name, uuid in status.players]
-        players = ListedPlayersFields(
-            online=data.players.online, max=data.players.max, names=UNSET if self.session is None else listed
-        )
-        return ServerWithPlayersReply(
-            data=ServerWithPlayersFields(**{**msgspec.structs.asdict(data), "players": players})
-        )
-
-
-class AbsoluteDownloadsHandler(DownloadsHandler):
-    @endpoint()
-    async def get(self) -> DownloadsReply:
-        """List the files that this host offers to players, such as a client or a resource pack. URLs are absolute."""
-        base_url = self.services.config.base_url()
-        resources = [
-            msgspec.structs.replace(file, url=f"{base_url}{file.url}") if file.url.startswith("/") else file
-            for file in self.list_downloads().resources
-        ]
-        return DownloadsReply(resources=resources)
+def _password_regex(services: Services, regex: str) -> str:
+    """Return the expression with the lengths in it, as in that for names: it is all that is checked."""
+    rule = services.password_rule
+    rest = f"(?:{regex})" if "|" in regex else regex.removeprefix("^")
+    return f"^(?=.{{{rule.min_length},{rule.max_length}}}$){rest}"
 
 
 def public_port(config: Config) -> int:
@@ -321,63 +289,56 @@ def public_port(config: Config) -> int:
     return address.port or _DEFAULT_PORTS[address.scheme]
 
 
+@_ROUTES.add("GET", "/api/server/status", PUBLIC, credentials=(ACCESS_TOKEN,))
+async def show_server_with_players(call: ApiHandler) -> ServerWithPlayersReply:
+    """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
+    data = (await show_server_status(call)).data
+    status = call.services.game_status.last_status().status
+    listed = [] if status is None else [OnlinePlayerFields(name=name, uuid=uuid) for name, uuid in status.players]
+    players = ListedPlayersFields(
+        online=data.players.online, max=data.players.max, names=UNSET if call.session is None else listed
+    )
+    return ServerWithPlayersReply(data=ServerWithPlayersFields(**{**msgspec.structs.asdict(data), "players": players}))
+
+
+@_ROUTES.add("GET", "/api/downloads", PUBLIC)
+async def list_absolute_downloads(call: ApiHandler) -> DownloadsReply:
+    """List the files that this host offers to players, such as a client or a resource pack. URLs are absolute."""
+    base_url = call.services.config.base_url()
+    resources = [
+        msgspec.structs.replace(file, url=f"{base_url}{file.url}") if file.url.startswith("/") else file
+        for file in (await list_downloads(call)).resources
+    ]
+    return DownloadsReply(resources=resources)
+
+
 NOT_REGISTERED: Final = "not_registered"
 
 
-class TrueLimits:
-    """Mixin for handlers whose limits keep their status, 429."""
-
-    @classmethod
-    def sends_as_200(cls, refusal: type[Refusal]) -> bool:
-        return refusal.is_business and refusal.category is not Category.LIMITED
-
-
-class ProxyUserStatusHandler(TrueLimits, UserStatusHandler):
-    """`UserStatusHandler` with true limits."""
+@_ROUTES.add("GET", "/api/check-whitelist", PUBLIC, errors.RateLimited, credentials=(ACCESS_TOKEN,))
+async def check_whitelist(call: ApiHandler, query: NameQuery) -> WhitelistReply:
+    """Show whether a name is registered, and its status, for proxies older than `/api/user/status`."""
+    found = await find_status(call, query.username)
+    if found is None:
+        return WhitelistReply(found=False, status=NOT_REGISTERED)
+    return WhitelistReply(found=True, username=found.username, status=found.status)
 
 
-class ProxyReviewStatusHandler(TrueLimits, ReviewStatusHandler):
-    """`ReviewStatusHandler` with true limits."""
-
-
-class WhitelistHandler(TrueLimits, StatusHandler):
-    @endpoint(errors.RateLimited, credentials=(ACCESS_TOKEN,))
-    async def get(self, query: StatusQuery) -> WhitelistReply:
-        """Show whether a name is registered, and its status, for proxies older than `/api/user/status`."""
-        found = await self.find_status(query.username)
-        if found is None:
-            return WhitelistReply(found=False, status=NOT_REGISTERED)
-        return WhitelistReply(found=True, username=found.username, status=found.status)
-
-
-_REPLACED: Final[Mapping[type[ApiHandler], type[ApiHandler]]] = {
-    AuditsHandler: PlainAuditsHandler,
-    ChangePasswordHandler: ChangePasswordHereHandler,
-    ConfigHandler: FrontEndConfigHandler,
-    DownloadsHandler: AbsoluteDownloadsHandler,
-    LoginHandler: SingleLoginHandler,
-    ReviewStatusHandler: ProxyReviewStatusHandler,
-    SendCodeHandler: SendAnyCodeHandler,
-    ServerStatusHandler: ServerWithPlayersHandler,
-    UpdateUserHandler: UpdateByCodeHandler,
-    UserStatusHandler: ProxyUserStatusHandler,
-    UsersHandler: UsersWithIdHandler,
-}
-_ADDED: Final = (Route("GET", "/api/check-whitelist", WhitelistHandler, Access.PUBLIC_WITH_ANY_TOKEN),)
+_FOR_PROXIES: Final = ("/api/user/status", "/api/review/status", "/api/check-whitelist")
+"""Paths that game proxies ask, which take any 200 for an answer: their limits keep their status, 429."""
 
 _NEEDS_TO_KNOW: Final = "/api/user/status"
 """The public path where front ends notice that their session has ended."""
 
 
 def legacy_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
-    """Return the table with handlers that translate; on public routes, an invalid token counts as none."""
-    translated = (
-        replace(route, handler=_REPLACED.get(route.handler, route.handler), access=_access_of(route))
-        for route in routes
+    """Return the table with routes that translate; on public routes, an invalid token counts as none."""
+    return tuple(
+        replace(route, access=_access_of(route), keeps_429=route.path in _FOR_PROXIES)
+        for route in replace_routes(routes, _ROUTES)
     )
-    return (*translated, *_ADDED)
 
 
 def _access_of(route: Route) -> Access:
-    is_lenient = route.access is Access.PUBLIC and route.path != _NEEDS_TO_KNOW
+    is_lenient = route.access is PUBLIC and route.path != _NEEDS_TO_KNOW
     return Access.PUBLIC_WITH_ANY_TOKEN if is_lenient else route.access

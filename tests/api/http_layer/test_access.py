@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from regsvc.api.base import Access
-from regsvc.api.routes import ROUTES, Route
+from regsvc.api.route import Access, Route
+from regsvc.api.routes import ROUTES
 from tests.support.daemon import Reply
 from tests.support.each import assert_each
 from tests.support.forged_tokens import FORGERIES
@@ -143,6 +143,12 @@ def test_a_token_counts_in_its_header_only(stack: Stack, route: Route) -> None:
     body = {"token": token} if route.method == "POST" else None
     reply = stack.daemon.request(route.method, f"{route.path}?token={token}&access_token={token}", json=body)
     assert_refused(reply, 401, "unauthorized")
+
+
+def test_what_is_below_admin_is_for_admins() -> None:
+    below = {(route.method, route.path): route.access for route in ROUTES if route.path.startswith("/api/admin")}
+    public = {("POST", "/api/admin/login"), ("POST", "/api/admin/verify")}
+    assert {route for route, access in below.items() if access is not Access.ADMIN} == public
 
 
 # --- A valid session without admin rights: 403 ---

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regsvc.api.base import Access
+from regsvc.api.route import Access
 from regsvc.api.routes import ROUTES
 from tests.support.contract import example_body, list_fields
 from tests.support.daemon import Reply

@@ -9,12 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from regsvc.api.base import Access
 from regsvc.api.legacy.routes import legacy_routes
-from regsvc.api.openapi import OpenApiBuilder, list_refusals
-from regsvc.api.routes import ROUTES, Route
+from regsvc.api.openapi import list_refusals
+from regsvc.api.route import Access, Route, Routes
+from regsvc.api.routes import ROUTES
 from regsvc.core.errors import REFUSALS
-from regsvc.core.i18n.translations import load_translations
 from tests.support.contract import document
 from tests.support.each import assert_each
 from tests.support.stack import MakeStack, Stack
@@ -151,9 +150,7 @@ def test_a_softened_refusal_stands_under_200() -> None:
     def check(route: Route) -> None:
         operation = operation_of(route, is_legacy=True)
         payload = str(operation["responses"].get("200"))
-        assert all(
-            f"'{refusal.code}'" in payload for refusal in list_refusals(route) if route.handler.sends_as_200(refusal)
-        )
+        assert all(f"'{refusal.code}'" in payload for refusal in list_refusals(route) if route.sends_as_200(refusal))
 
     assert_each(legacy_routes(ROUTES), check)
 
@@ -177,13 +174,11 @@ def test_no_text_has_a_gap() -> None:
     assert not [message for message in examples if "{" in message]
 
 
-def test_a_route_without_types_is_none() -> None:
-    class Untyped(ROUTES[0].handler):  # type: ignore[misc]
-        async def get(self) -> None: ...
+def test_a_function_without_types_is_no_route() -> None:
+    def untyped(call: object, name: str) -> object: ...
 
-    route = Route("GET", "/api/untyped", Untyped, Access.PUBLIC)
-    with pytest.raises(TypeError, match="GET /api/untyped has no request and reply types"):
-        OpenApiBuilder([route], load_translations(), server_url="/", is_legacy=False).build()
+    with pytest.raises(TypeError, match="untyped has no request and reply types"):
+        Routes().add("GET", "/api/untyped", Access.PUBLIC)(untyped)  # type: ignore[type-var]
 
 
 def test_the_host_serves_it_to_anybody(stack: Stack) -> None:

@@ -12,8 +12,7 @@ from datetime import timedelta
 import pytest
 
 from regsvc.api.application import make_application
-from regsvc.api.base import Access
-from regsvc.api.routes import Route
+from regsvc.api.route import Access
 from regsvc.config.sections import Config, ServerSection
 from tests.support.certificate import Certificate
 from tests.support.live_api import LiveApi, make_services
@@ -21,7 +20,6 @@ from tests.support.probe_routes import (
     EXAMPLES,
     LOGIN,
     ROUTES,
-    MineHandler,
     assert_common_headers,
     assert_refused,
     begun,
@@ -246,12 +244,7 @@ def test_a_preflight_of_an_allowed_origin_is_answered(shared_api: LiveApi) -> No
 # --- The route table ---
 
 
-def test_a_route_nobody_answers_is_noticed_at_start() -> None:
-    with pytest.raises(ValueError, match="does not answer POST /api/mine"):
-        make_application(make_services(Config()), [Route("POST", "/api/mine", MineHandler, Access.USER)])
-
-
-def test_two_handlers_for_one_path_are_noticed_at_start() -> None:
-    routes = [*ROUTES, replace(ROUTES[0], handler=MineHandler)]
+def test_two_routes_for_one_path_are_noticed_at_start() -> None:
+    routes = [*ROUTES, replace(ROUTES[0], access=Access.USER)]
     with pytest.raises(ValueError, match="two routes for GET /api/open"):
         make_application(make_services(Config()), routes)

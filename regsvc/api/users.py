@@ -7,25 +7,29 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from regsvc.accounts.email_changes import EmailChangeRequest
-from regsvc.api.base import ApiHandler, to_reply
-from regsvc.api.endpoint import endpoint
-from regsvc.api.handlers.registration import Code, CodeProof, Platform, Status
-from regsvc.api.types.messages import (
+from regsvc.api.base import ApiHandler
+from regsvc.api.messages import (
+    Code,
+    CodeProof,
     Email,
     EpochMilliseconds,
     Language,
     MessageReply,
     Output,
     Password,
+    Platform,
     Reply,
     Request,
+    Status,
     Username,
     Warnings,
+    to_reply,
 )
+from regsvc.api.route import USER, Routes
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.core import errors
-from regsvc.core.errors import InvalidField
-from regsvc.users.user_details import QuestionnaireResult
+
+ROUTES: Final = Routes()
 
 Totp = Annotated[
     str,
@@ -82,20 +86,10 @@ class UpdateUserReply(Reply, frozen=True, kw_only=True):
 
 
 class DeleteUserRequest(Request, frozen=True, kw_only=True):
-    """The current password, under either name, and the second factor if there is one."""
+    """The current password, and the second factor if there is one."""
 
-    current_password: Password | None = None
-    password: Password | None = None
+    current_password: Password
     totp: Totp | None = None
-
-    @property
-    def given_password(self) -> str:
-        """The password; raises InvalidField unless exactly one of the two fields is given."""
-        if self.current_password is not None and self.password is None:
-            return self.current_password
-        if self.password is not None and self.current_password is None:
-            return self.password
-        raise InvalidField("currentPassword")
 
 
 class DeleteUserReply(Reply, frozen=True, kw_only=True):
@@ -255,65 +249,50 @@ UPDATE_REFUSALS: Final = (
 )
 
 
-class UpdateUserHandler(ApiHandler):
-    @endpoint(*UPDATE_REFUSALS)
-    async def post(self, request: UpdateUserRequest) -> UpdateUserReply:
-        """Change your own e-mail address, or verify the current one. The old address is notified."""
-        given = CodeOrProof(request.code, request.proof)
-        if given == NO_CODE_OR_PROOF:
-            raise errors.InvalidField("code")
-        return await self.change_email(EmailChangeRequest(request.email, given, request.current_password))
-
-    async def change_email(self, change: EmailChangeRequest) -> UpdateUserReply:
-        changed = await self.services.email_changes.change_own(self.require_session(), change, self.caller)
-        return to_reply(UpdateUserReply, changed, message=self.message("email_changed"))
+@ROUTES.add("POST", "/api/user/update", USER, *UPDATE_REFUSALS)
+async def update_user(call: ApiHandler, request: UpdateUserRequest) -> UpdateUserReply:
+    """Change your own e-mail address, or verify the current one. The old address is notified."""
+    given = CodeOrProof(request.code, request.proof)
+    if given == NO_CODE_OR_PROOF:
+        raise errors.InvalidField("code")
+    return await change_email(call, EmailChangeRequest(request.email, given, request.current_password))
 
 
-class DeleteUserHandler(ApiHandler):
-    @endpoint(
-        errors.WrongPassword,
-        errors.TotpRequired,
-        errors.ProtectedOperator,
-        errors.WrongStatus,
-        errors.RateLimited,
-        errors.AuthMeUnavailable,
+async def change_email(call: ApiHandler, change: EmailChangeRequest) -> UpdateUserReply:
+    changed = await call.services.email_changes.change_own(call.require_session(), change, call.caller)
+    return to_reply(UpdateUserReply, changed, message=call.message("email_changed"))
+
+
+DELETION_REFUSALS: Final = (
+    errors.WrongPassword,
+    errors.TotpRequired,
+    errors.ProtectedOperator,
+    errors.WrongStatus,
+    errors.RateLimited,
+    errors.AuthMeUnavailable,
+)
+
+
+@ROUTES.add("POST", "/api/user/delete", USER, *DELETION_REFUSALS)
+async def delete_user(call: ApiHandler, request: DeleteUserRequest) -> DeleteUserReply:
+    """Delete your own account, here and in the game. Operators and recently rejected users cannot."""
+    decided = await call.services.self_deletion.delete(
+        call.require_session(), request.current_password, request.totp, call.caller
     )
-    async def post(self, request: DeleteUserRequest) -> DeleteUserReply:
-        """Delete your own account, here and in the game. Operators and recently rejected users cannot."""
-        decided = await self.services.self_deletion.delete(
-            self.require_session(), request.given_password, request.totp, self.caller
-        )
-        return to_reply(DeleteUserReply, decided, message=self.message("deleted_own", username=decided.username))
+    return to_reply(DeleteUserReply, decided, message=call.message("deleted_own", username=decided.username))
 
 
-class ExportUserHandler(ApiHandler):
-    @endpoint()
-    async def get(self) -> ExportUserReply:
-        """Export all data stored about you, without secrets and without data of other people."""
-        export = await self.run(self.services.user_export.export, self.require_session())
-        return to_reply(
-            ExportUserReply,
-            export,
-            message=self.message("exported"),
-            user=to_reply(ExportedUser, export.user, reason=self.word_reason(export.user.reason)),
-            reviews=[
-                to_reply(ExportedReview, review, reason=self.word_reason(review.reason)) for review in export.reviews
-            ],
-            sessions=[to_reply(SessionFields, session) for session in export.sessions],
-            clients=[to_reply(ClientFields, client) for client in export.clients],
-            mails=[to_reply(ExportedMail, mail) for mail in export.mails],
-            audits=[to_reply(ExportedAudit, audit) for audit in export.audits],
-            chat=None if export.chat is None else to_reply(ExportedChat, export.chat),
-            questionnaire=_questionnaire(export.questionnaire),
-            player=None if export.player is None else to_reply(PlayerFields, export.player),
-        )
-
-
-def _questionnaire(result: QuestionnaireResult | None) -> ExportedQuestionnaire | None:
-    if result is None:
-        return None
-    answers = [to_reply(ExportedAnswer, answer) for answer in result.answers]
-    return to_reply(ExportedQuestionnaire, result, answers=answers)
+@ROUTES.add("GET", "/api/user/export", USER)
+async def export_user(call: ApiHandler) -> ExportUserReply:
+    """Export all data stored about you, without secrets and without data of other people."""
+    export = await call.run(call.services.user_export.export, call.require_session())
+    return to_reply(
+        ExportUserReply,
+        export,
+        message=call.message("exported"),
+        user=to_reply(ExportedUser, export.user, reason=call.word_reason(export.user.reason)),
+        reviews=[to_reply(ExportedReview, review, reason=call.word_reason(review.reason)) for review in export.reviews],
+    )
 
 
 class SessionsReply(Reply, frozen=True, kw_only=True):
@@ -324,18 +303,16 @@ class EndSessionRequest(Request, frozen=True, kw_only=True):
     session: SessionId
 
 
-class SessionsHandler(ApiHandler):
-    @endpoint()
-    async def get(self) -> SessionsReply:
-        """List your active sessions, newest first."""
-        sessions = await self.run(self.services.session_ending.list_own, self.require_session())
-        return SessionsReply(sessions=[to_reply(SessionFields, session) for session in sessions])
+@ROUTES.add("GET", "/api/user/sessions", USER)
+async def list_sessions(call: ApiHandler) -> SessionsReply:
+    """List your active sessions, newest first."""
+    sessions = await call.run(call.services.session_ending.list_own, call.require_session())
+    return SessionsReply(sessions=[to_reply(SessionFields, session) for session in sessions])
 
 
-class EndSessionHandler(ApiHandler):
-    @endpoint(errors.SessionNotFound)
-    async def post(self, request: EndSessionRequest) -> MessageReply:
-        """End one of your sessions."""
-        end = self.services.session_ending.end_own
-        await self.run(end, self.require_session(), request.session, self.caller.address)
-        return MessageReply(message=self.message("session_ended"))
+@ROUTES.add("POST", "/api/user/sessions/end", USER, errors.SessionNotFound)
+async def end_session(call: ApiHandler, request: EndSessionRequest) -> MessageReply:
+    """End one of your sessions."""
+    end = call.services.session_ending.end_own
+    await call.run(end, call.require_session(), request.session, call.caller.address)
+    return MessageReply(message=call.message("session_ended"))

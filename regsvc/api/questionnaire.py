@@ -8,13 +8,14 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.api.base import ApiHandler, to_reply
-from regsvc.api.endpoint import endpoint
-from regsvc.api.handlers.registration import Proof
-from regsvc.api.types.messages import EpochMilliseconds, Output, Reply, Request
+from regsvc.api.base import ApiHandler
+from regsvc.api.messages import EpochMilliseconds, Output, Proof, Reply, Request, to_reply
+from regsvc.api.route import PUBLIC, Routes
 from regsvc.core import errors
 from regsvc.registration.questionnaire.questions import Answer, ChoiceQuestion, Question, TextQuestion
 from regsvc.registration.questionnaire.service import Submitter
+
+ROUTES: Final = Routes()
 
 Points = Annotated[int, Meta(ge=0, examples=[60])]
 QuestionId = Annotated[int, Meta(ge=1, description="The number that the host gave the question.", examples=[1])]
@@ -126,47 +127,54 @@ class SubmitQuestionnaireReply(Reply, frozen=True, kw_only=True):
 SECONDS_PER_MINUTE: Final = 60
 
 
-class QuestionnaireConfigHandler(ApiHandler):
-    @endpoint()
-    async def get(self, query: QuestionnaireQuery) -> QuestionnaireConfigReply:
-        """Show the questions in the requested language, without the scoring."""
-        questionnaires = self.services.questionnaires
-        asked = questionnaires.questionnaire
-        language = self.negotiate_language(asked.negotiate_language)
-        return QuestionnaireConfigReply(
-            data=QuestionnaireFields(
-                enabled=questionnaires.is_enabled,
-                pass_score=asked.pass_score,
-                questions=[_question(question, language) for question in asked.questions],
-            )
+@ROUTES.add("GET", "/api/questionnaire/config", PUBLIC)
+async def show_questionnaire(call: ApiHandler, query: QuestionnaireQuery) -> QuestionnaireConfigReply:
+    """Show the questions in the requested language, without the scoring."""
+    questionnaires = call.services.questionnaires
+    asked = questionnaires.questionnaire
+    language = call.negotiate_language(asked.negotiate_language)
+    return QuestionnaireConfigReply(
+        data=QuestionnaireFields(
+            enabled=questionnaires.is_enabled,
+            pass_score=asked.pass_score,
+            questions=[_question(question, language) for question in asked.questions],
         )
+    )
 
 
-class SubmitQuestionnaireHandler(ApiHandler):
-    @endpoint(errors.InvalidAnswer, errors.InvalidCode, errors.RateLimited, errors.NotEnabled)
-    async def post(self, request: SubmitQuestionnaireRequest) -> SubmitQuestionnaireReply:
-        """Submit answers to the questionnaire. After answers that do not pass, the applicant has to wait.
+@ROUTES.add(
+    "POST",
+    "/api/questionnaire/submit",
+    PUBLIC,
+    errors.InvalidAnswer,
+    errors.InvalidCode,
+    errors.RateLimited,
+    errors.NotEnabled,
+    has_large_body=True,
+)
+async def submit_questionnaire(call: ApiHandler, request: SubmitQuestionnaireRequest) -> SubmitQuestionnaireReply:
+    """Submit answers to the questionnaire. After answers that do not pass, the applicant has to wait.
 
-        The wait is that of the proven address or, without a proof, that of all applicants behind the client's address,
-        which failed answers with a proof start, too.
-        """
-        answers = {key: to_answer(fields) for key, fields in request.answers.items()}
-        submitted = await self.services.questionnaires.submit(answers, Submitter(self.caller, request.proof))
-        wait = round(submitted.wait.total_seconds())
-        if submitted.is_passed:
-            key = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
-        else:
-            key = "questionnaire_failed_wait" if wait else "questionnaire_failed"
-        return to_reply(
-            SubmitQuestionnaireReply,
-            submitted,
-            message=self.message(
-                key, score=submitted.score, passScore=submitted.pass_score, minutes=ceil(wait / SECONDS_PER_MINUTE)
-            ),
-            passed=submitted.is_passed,
-            manual_review_required=submitted.requires_review,
-            remaining_seconds=UNSET if submitted.is_passed else wait,
-        )
+    The wait is that of the proven address or, without a proof, that of all applicants behind the client's address,
+    which failed answers with a proof start, too.
+    """
+    answers = {key: to_answer(fields) for key, fields in request.answers.items()}
+    submitted = await call.services.questionnaires.submit(answers, Submitter(call.caller, request.proof))
+    wait = round(submitted.wait.total_seconds())
+    if submitted.is_passed:
+        key = "questionnaire_to_read" if submitted.requires_review else "questionnaire_passed"
+    else:
+        key = "questionnaire_failed_wait" if wait else "questionnaire_failed"
+    return to_reply(
+        SubmitQuestionnaireReply,
+        submitted,
+        message=call.message(
+            key, score=submitted.score, passScore=submitted.pass_score, minutes=ceil(wait / SECONDS_PER_MINUTE)
+        ),
+        passed=submitted.is_passed,
+        manual_review_required=submitted.requires_review,
+        remaining_seconds=UNSET if submitted.is_passed else wait,
+    )
 
 
 def to_answer(fields: AnswerFields) -> Answer:

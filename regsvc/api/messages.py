@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -33,6 +33,19 @@ Username = Annotated[str, Meta(description="The player's name.", examples=["Alic
 """In a request, white space at its ends is removed: see `Request`."""
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
 Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, examples=["correct-horse"])]
+Status = Annotated[
+    str, Meta(extra_json_schema={"enum": ["pending", "approved", "rejected", "banned"]}, examples=["approved"])
+]
+Platform = Annotated[str, Meta(extra_json_schema={"enum": ["java", "bedrock"]}, examples=["java"])]
+Code = Annotated[str, Meta(description="The mailed verification code.", examples=["123456"])]
+Proof = Annotated[
+    str,
+    Meta(
+        description="What `POST /api/verify/check` gave in exchange for a code.",
+        examples=["7.x0Tq3L1zV8pG5cH2mB5kTyR3v0cY2mB5kTpJ7Vd0cVbq8.1790003600"],
+    ),
+]
+CodeProof = Annotated[Proof, Meta(description="In place of the code.")]
 Warnings = Annotated[
     list[str],
     Meta(
@@ -83,6 +96,12 @@ def _is_name(kind: msgspec.inspect.Type) -> bool:
     return isinstance(kind, msgspec.inspect.ListType) and _is_name(kind.item_type)
 
 
+class NameQuery(Request, frozen=True, kw_only=True):
+    """The user's name, in any case."""
+
+    username: Username
+
+
 class Output(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Base of all structs in replies. A field is always present, unless its type includes `UnsetType`."""
 
@@ -113,6 +132,45 @@ class Pagination(Output, frozen=True, kw_only=True):
     total_pages: Annotated[int, Meta(examples=[1])] | None
     has_next: Annotated[bool, Meta(examples=[False])]
     has_prev: Annotated[bool, Meta(examples=[False])]
+
+
+Plain = TypeVar("Plain", bound=Output)
+
+_ENVELOPE: Final = frozenset(Reply.__struct_fields__)
+
+
+def to_reply(kind: type[Plain], record: object, **overrides: object) -> Plain:
+    """Return a reply type filled from the record's attributes, and the types within it from theirs.
+
+    Times become epoch milliseconds, tuples lists. `overrides` has the fields that the record lacks, or that differ in
+    the reply. `success` and `message` never come from the record.
+    """
+    fields = dict(overrides)
+    for name, inner in _record_fields(kind):
+        if name not in overrides:
+            fields[name] = _to_field(getattr(record, name), inner)
+    return kind(**fields)
+
+
+def _to_field(value: object, inner: type[Output] | None) -> object:
+    if isinstance(value, datetime):
+        return milliseconds_of(value)
+    if isinstance(value, tuple | list):
+        return [_to_field(member, inner) for member in value]
+    return value if value is None or inner is None else to_reply(inner, value)
+
+
+@cache
+def _record_fields(kind: type[Output]) -> tuple[tuple[str, type[Output] | None], ...]:
+    """Return the fields that a record fills, each with the type of reply within it, if there is one."""
+    fields = msgspec.structs.fields(kind)
+    return tuple((field.name, _find_output(field.type)) for field in fields if field.name not in _ENVELOPE)
+
+
+def _find_output(annotation: Any) -> type[Output] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Output):
+        return annotation
+    return next(filter(None, map(_find_output, get_args(annotation))), None)
 
 
 def to_datetime(milliseconds: int | None) -> datetime | None:

@@ -11,10 +11,12 @@ from msgspec import UNSET, Meta, UnsetType
 from plugin_bridge.server.status_ping import ServerStatus
 from plugin_bridge.server.versions import is_newer
 from regsvc import __version__
-from regsvc.api.base import ApiHandler, to_reply
-from regsvc.api.endpoint import ACCESS_TOKEN, endpoint
-from regsvc.api.types.messages import EpochMilliseconds, Output, Reply, epoch_milliseconds
+from regsvc.api.base import ApiHandler
+from regsvc.api.messages import EpochMilliseconds, Output, Reply, epoch_milliseconds, to_reply
+from regsvc.api.route import ACCESS_TOKEN, PUBLIC, Routes
 from regsvc.runtime.game_status import BedrockServer, LastStatus, make_join_help
+
+ROUTES: Final = Routes()
 
 VersionText = Annotated[str, Meta(examples=["1.2.0"])]
 PluginVersionText = Annotated[str, Meta(examples=["5.6.0-beta2"])]
@@ -148,92 +150,84 @@ class DownloadsReply(Reply, frozen=True, kw_only=True):
 PLUGIN: Final = "AuthMe"
 
 
-class VersionHandler(ApiHandler):
-    @endpoint()
-    async def get(self) -> VersionReply:
-        """Show the installed versions, and whether newer ones are available (checked in the background)."""
-        updates = self.services.updates
-        own, plugin = updates.published.get("companion"), updates.published.get("plugin")
-        installed = await self.services.plugin.get()
-        return VersionReply(
-            current_version=__version__,
-            latest_version=own.version if own else None,
-            update_available=is_newer(own.version if own else None, __version__),
-            releases_url=own.page if own else None,
-            checked_at=epoch_milliseconds(updates.checked_at),
-            plugin=PluginVersionFields(
-                name=PLUGIN,
-                current_version=installed,
-                latest_version=plugin.version if plugin else None,
-                update_available=is_newer(plugin.version if plugin else None, installed),
-            ),
-        )
+@ROUTES.add("GET", "/api/version", PUBLIC)
+async def show_versions(call: ApiHandler) -> VersionReply:
+    """Show the installed versions, and whether newer ones are available (checked in the background)."""
+    updates = call.services.updates
+    own, plugin = updates.published.get("companion"), updates.published.get("plugin")
+    installed = await call.services.plugin.get()
+    return VersionReply(
+        current_version=__version__,
+        latest_version=own.version if own else None,
+        update_available=is_newer(own.version if own else None, __version__),
+        releases_url=own.page if own else None,
+        checked_at=epoch_milliseconds(updates.checked_at),
+        plugin=PluginVersionFields(
+            name=PLUGIN,
+            current_version=installed,
+            latest_version=plugin.version if plugin else None,
+            update_available=is_newer(plugin.version if plugin else None, installed),
+        ),
+    )
 
 
-class ServerStatusHandler(ApiHandler):
-    @endpoint(credentials=(ACCESS_TOKEN,))
-    async def get(self) -> ServerStatusReply:
-        """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
-        return self.last_status()
-
-    def last_status(self) -> ServerStatusReply:
-        last, network = self.services.game_status.last_status(), self.services.network
-        status = last.status
-        return ServerStatusReply(
-            data=GameServerFields(
-                online=status is not None,
-                players=self._players(status),
-                version=status.version if status else None,
-                motd=status.motd if status else None,
-                latency_ms=round(status.latency * 1000) if status else None,
-                checked_at=epoch_milliseconds(last.at),
-                status_hidden=last.is_hidden,
-                servers=[self._server(name, game.last_status()) for name, game in network.items()] or UNSET,
-            )
-        )
-
-    def _server(self, name: str, last: LastStatus) -> NetworkServerFields:
-        status = last.status
-        return NetworkServerFields(
-            name=name,
+@ROUTES.add("GET", "/api/server/status", PUBLIC, credentials=(ACCESS_TOKEN,))
+async def show_server_status(call: ApiHandler) -> ServerStatusReply:
+    """Show the game server's status of some seconds ago. Only logged-in users see the names of the players."""
+    last, network = call.services.game_status.last_status(), call.services.network
+    status = last.status
+    return ServerStatusReply(
+        data=GameServerFields(
             online=status is not None,
-            players=self._players(status),
+            players=_players(call, status),
             version=status.version if status else None,
+            motd=status.motd if status else None,
+            latency_ms=round(status.latency * 1000) if status else None,
             checked_at=epoch_milliseconds(last.at),
             status_hidden=last.is_hidden,
+            servers=[_server(call, name, game.last_status()) for name, game in network.items()] or UNSET,
         )
-
-    def _players(self, status: ServerStatus | None) -> OnlinePlayersFields:
-        names = [] if status is None else [player.name for player in status.players]
-        return OnlinePlayersFields(
-            online=status.online if status else None,
-            max=status.max if status else None,
-            names=UNSET if self.session is None else names,
-        )
+    )
 
 
-class JoinHelpHandler(ApiHandler):
-    @endpoint()
-    async def get(self) -> JoinHelpReply:
-        """Show what players need to join the game: addresses, versions, and a QR code for phones."""
-        help = await asyncio.to_thread(make_join_help, self.services.config)
-        return JoinHelpReply(
-            data=JoinHelpFields(address=help.address, versions=help.versions, bedrock=_bedrock_fields(help.bedrock))
-        )
+def _server(call: ApiHandler, name: str, last: LastStatus) -> NetworkServerFields:
+    status = last.status
+    return NetworkServerFields(
+        name=name,
+        online=status is not None,
+        players=_players(call, status),
+        version=status.version if status else None,
+        checked_at=epoch_milliseconds(last.at),
+        status_hidden=last.is_hidden,
+    )
 
 
-class DownloadsHandler(ApiHandler):
-    @endpoint()
-    async def get(self) -> DownloadsReply:
-        """List the files that this host offers to players, such as a client or a resource pack."""
-        return self.list_downloads()
+def _players(call: ApiHandler, status: ServerStatus | None) -> OnlinePlayersFields:
+    names = [] if status is None else [player.name for player in status.players]
+    return OnlinePlayersFields(
+        online=status.online if status else None,
+        max=status.max if status else None,
+        names=UNSET if call.session is None else names,
+    )
 
-    def list_downloads(self) -> DownloadsReply:
-        return DownloadsReply(
-            resources=[
-                to_reply(DownloadFields, download, id=name) for name, download in self.services.config.downloads.items()
-            ]
-        )
+
+@ROUTES.add("GET", "/api/server/join", PUBLIC)
+async def show_join_help(call: ApiHandler) -> JoinHelpReply:
+    """Show what players need to join the game: addresses, versions, and a QR code for phones."""
+    help = await asyncio.to_thread(make_join_help, call.services.config)
+    return JoinHelpReply(
+        data=JoinHelpFields(address=help.address, versions=help.versions, bedrock=_bedrock_fields(help.bedrock))
+    )
+
+
+@ROUTES.add("GET", "/api/downloads", PUBLIC)
+async def list_downloads(call: ApiHandler) -> DownloadsReply:
+    """List the files that this host offers to players, such as a client or a resource pack."""
+    return DownloadsReply(
+        resources=[
+            to_reply(DownloadFields, download, id=name) for name, download in call.services.config.downloads.items()
+        ]
+    )
 
 
 def _bedrock_fields(server: BedrockServer | None) -> BedrockServerFields | None:

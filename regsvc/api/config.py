@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.api.base import ApiHandler, to_reply
-from regsvc.api.endpoint import endpoint
+from regsvc.api.base import ApiHandler
+from regsvc.api.messages import Language, Output, Reply, to_reply
+from regsvc.api.route import PUBLIC, Routes
 from regsvc.api.services import Services
-from regsvc.api.types.messages import Language, Output, Reply
 from regsvc.config.sections import Config
 from regsvc.core.game_address import public_game_address
+
+ROUTES: Final = Routes()
 
 Regex = Annotated[str, Meta(description="A regular expression.", examples=["^[a-zA-Z0-9_]{3,16}$"])]
 
@@ -36,11 +38,9 @@ class RegistrationConfigFields(Output, frozen=True, kw_only=True):
 
 
 class AuthMeConfigFields(Output, frozen=True, kw_only=True):
-    """The shared AuthMe table, and its rules for passwords."""
+    """The shared AuthMe table."""
 
     enabled: bool
-    require_password: bool
-    password_regex: Regex
 
 
 class CaptchaConfigFields(Output, frozen=True, kw_only=True):
@@ -105,17 +105,12 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
     username_regex: Regex
     registration: RegistrationConfigFields
     authme: AuthMeConfigFields
-    enable_email_domain_whitelist: bool
     enable_email_alias_limit: bool
     email_domain_whitelist: list[str] | UnsetType = UNSET
     captcha: CaptchaConfigFields
     questionnaire: QuestionnaireConfigFields
     chat: ChatConfigFields
-    discord: ChatConfigFields
     bedrock: BedrockConfigFields
-    ws_port: Annotated[
-        int | None, Meta(description="The port of the WebSocket, for front ends that existed before.", examples=[443])
-    ]
 
 
 class ConfigReply(Reply, frozen=True, kw_only=True):
@@ -125,11 +120,10 @@ class ConfigReply(Reply, frozen=True, kw_only=True):
 USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
 
 
-class ConfigHandler(ApiHandler):
-    @endpoint()
-    async def get(self) -> ConfigReply:
-        """Show the public config of this host: texts for front ends, and the requirements of a registration."""
-        return ConfigReply(config=public_config(self.services))
+@ROUTES.add("GET", "/api/config", PUBLIC)
+async def show_config(call: ApiHandler) -> ConfigReply:
+    """Show the public config of this host: texts for front ends, and the requirements of a registration."""
+    return ConfigReply(config=public_config(call.services))
 
 
 def public_config(services: Services) -> PublicConfigFields:
@@ -152,16 +146,13 @@ def public_config(services: Services) -> PublicConfigFields:
         auth_methods=list(config.registration.methods),
         username_regex=_username_regex(services),
         registration=_registration(services),
-        authme=_authme(services),
-        enable_email_domain_whitelist=bool(domains),
+        authme=AuthMeConfigFields(enabled=services.is_authme_enabled),
         enable_email_alias_limit=not config.registration.email_aliases,
         email_domain_whitelist=domains or UNSET,
         captcha=_captcha(config),
         questionnaire=_questionnaire(services),
         chat=_chat(config),
-        discord=_chat(config),
         bedrock=to_reply(BedrockConfigFields, config.bedrock),
-        ws_port=None,
     )
 
 
@@ -169,10 +160,6 @@ def _username_regex(services: Services) -> str:
     if services.config.registration.username_regex:
         return services.config.registration.username_regex
     return services.name_rule.regex if services.is_authme_enabled else USERNAME_REGEX_WITHOUT_AUTHME
-
-
-def _password_regex(services: Services) -> str:
-    return services.config.registration.password_regex or services.password_rule.regex
 
 
 def _registration(services: Services) -> RegistrationConfigFields:
@@ -183,17 +170,9 @@ def _registration(services: Services) -> RegistrationConfigFields:
         code_digits=services.config.verification.code_digits,
         password=services.config.registration.password_rule,
         password_reset="mail" if services.mail_queue.is_available else "operator",
-        password_regex=_password_regex(services),
+        password_regex=services.config.registration.password_regex or services.password_rule.regex,
         password_min_length=services.password_rule.min_length,
         password_max_length=services.password_rule.max_length,
-    )
-
-
-def _authme(services: Services) -> AuthMeConfigFields:
-    return AuthMeConfigFields(
-        enabled=services.is_authme_enabled,
-        require_password=services.config.registration.password_rule == "required",  # noqa: S105 - a mode
-        password_regex=_password_regex(services),
     )
 
 

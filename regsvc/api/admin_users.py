@@ -1,0 +1,533 @@
+"""Admin routes for users: list them, show one, decide about them, their passwords and sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Any, Final, Literal, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from regsvc.accounts.decisions import DecisionResult
+from regsvc.api.admin import Count, MailFields
+from regsvc.api.base import ApiHandler
+from regsvc.api.messages import (
+    Email,
+    EpochMilliseconds,
+    Language,
+    MessageReply,
+    NameQuery,
+    Output,
+    PageNumber,
+    PageSize,
+    Pagination,
+    Password,
+    Platform,
+    Reply,
+    Request,
+    Status,
+    Username,
+    Warnings,
+    epoch_milliseconds,
+    milliseconds_of,
+    to_datetime,
+    to_reply,
+)
+from regsvc.api.questionnaire import Kind
+from regsvc.api.route import ADMIN, Routes
+from regsvc.api.users import Address, ClientFields, Origin, PlayerFields, SessionFields, SessionId, Transition
+from regsvc.core import errors
+from regsvc.core.errors import InvalidField, Refusal
+from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
+from regsvc.users.user_list import UserListItem
+from regsvc.users.user_query import UserQuery
+
+ROUTES: Final = Routes()
+
+MAX_BATCH = 100
+
+Reason = Annotated[
+    str,
+    Meta(
+        max_length=4000,
+        description="Mailed and shown to the user: a text, or the code of a built-in reason, which everyone reads in "
+        f"their own language (replies have its words): {', '.join(f'`{code}`' for code in BUILT_IN_REASONS)}.",
+        examples=["Too many alts"],
+    ),
+]
+PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
+Outcome = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["pending", "approved", "rejected", "banned", "deleted"]},
+        description="The status afterwards; `deleted` if the user no longer exists.",
+        examples=["approved"],
+    ),
+]
+
+# --- Users ---
+
+
+class UsersQuery(Request, frozen=True, kw_only=True):
+    """A filter, with either a page number or a cursor."""
+
+    page: PageNumber | None = None
+    size: Annotated[PageSize, Meta(description="Users per page; 20, for `pending` 100.")] | None = None
+    search: Annotated[
+        Username,
+        Meta(
+            description="A part of the name or e-mail address, or the client address of the registration: whole, "
+            "or its beginning up to a dot or colon.",
+            examples=["ali"],
+        ),
+    ] = ""
+    status: Annotated[
+        Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
+    ] = "all"
+    plugin: Annotated[PluginState, Meta(description="The state of the player in AuthMe's table.")] | None = None
+    sort: (
+        Annotated[Literal["newest", "oldest", "name"], Meta(description="`newest`, for `pending` `oldest`.")] | None
+    ) = None
+    after: Annotated[str, Meta(description="`nextCursor` of the previous page; excludes `page`.")] | None = None
+
+
+class LinkedChatFields(Output, frozen=True, kw_only=True):
+    """The chat account linked to a user."""
+
+    id: Annotated[str, Meta(examples=["80351110224678912"])]
+    username: Annotated[str, Meta(examples=["alice"])] | None
+
+
+class RejectionFields(Output, frozen=True, kw_only=True):
+    """Earlier rejections of this name, or of this e-mail address under any name."""
+
+    count: Count
+    last_at: EpochMilliseconds | None
+    last_reason: Annotated[str, Meta(examples=["Too young"])] | None
+
+
+class UserFields(Output, frozen=True, kw_only=True):
+    """A user as shown to admins. Never contains a hash, salt, code or token."""
+
+    username: Username
+    email: Email | None
+    status: Status
+    reg_time: EpochMilliseconds
+    language: Language | None
+    platform: Platform
+    reason: str | None
+    reviewed_by: str | None
+    reviewed_at: EpochMilliseconds | None
+    ban_expires_at: EpochMilliseconds | None
+    chat: LinkedChatFields | None
+    discord_id: str | None
+    questionnaire_score: int | None
+    questionnaire_passed: bool | None
+    questionnaire_review_summary: str | None
+    questionnaire_requires_review: Annotated[
+        bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
+    ]
+    rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
+    plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
+    plugin_since: EpochMilliseconds | None
+    last_login: EpochMilliseconds | None
+    is_operator: Annotated[
+        bool, Meta(description="Whether the name is an operator's: approved, the user is an admin.", examples=[False])
+    ]
+
+
+class UsersReply(Reply, frozen=True, kw_only=True):
+    """A page of users; `nextCursor` is null on the last page."""
+
+    users: list[UserFields]
+    next_cursor: str | None
+    pagination: Pagination
+
+
+class HistoryFields(Output, frozen=True, kw_only=True):
+    """A decision about this user, or about an earlier user with the same name or e-mail address."""
+
+    username: Username
+    transition: Transition
+    status_before: Status
+    status_after: Status | None
+    reason: str | None
+    ban_expires_at: EpochMilliseconds | None
+    operator: Annotated[str, Meta(examples=["Olivia"])]
+    reviewed_at: EpochMilliseconds
+    is_same_user: bool
+    is_same_name: bool
+    is_same_email: bool
+
+
+class ScoredAnswerFields(Output, frozen=True, kw_only=True):
+    """A question as it was asked, with the answers and their points; `points` is null until a person has read them."""
+
+    question_id: Annotated[int, Meta(examples=[1])]
+    type: Kind
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
+    points: Annotated[int, Meta(examples=[10])] | None
+    max_points: Annotated[int, Meta(examples=[10])]
+    note: Annotated[str, Meta(description="The remark of the scoring service.", examples=[""])]
+
+
+class QuestionnaireResultFields(Output, frozen=True, kw_only=True):
+    """The result of the questionnaire that the user registered with."""
+
+    score: Annotated[int, Meta(examples=[80])]
+    max_score: Annotated[int, Meta(examples=[100])]
+    pass_score: Annotated[int, Meta(examples=[60])]
+    is_passed: bool
+    requires_review: bool
+    summary: Annotated[str, Meta(examples=["80 of 100 points; 60 are needed."])]
+    submitted_at: EpochMilliseconds
+    answers: list[ScoredAnswerFields]
+
+
+class UserDetailsFields(UserFields, frozen=True, kw_only=True):
+    """The user as in the list, with further details. Lists are newest first and have at most 100 entries."""
+
+    is_email_verified: bool
+    origin: Origin
+    registration_ip: Address | None
+    password_set_at: EpochMilliseconds | None
+    banned_from: Annotated[Status, Meta(description="The status that returns when the ban ends.")] | None
+    questionnaire: QuestionnaireResultFields | None
+    history: list[HistoryFields]
+    mails: list[MailFields]
+    sessions: list[SessionFields]
+    clients: list[ClientFields]
+    player: PlayerFields | None
+
+
+class UserDetailsReply(Reply, frozen=True, kw_only=True):
+    user: UserDetailsFields
+
+
+@ROUTES.add("GET", "/api/admin/users", ADMIN)
+async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
+    """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
+    page = await call.run(
+        call.services.users.list_users,
+        UserQuery(
+            page=query.page,
+            size=query.size,
+            search=query.search,
+            status=query.status,
+            plugin=query.plugin or "all",
+            sort=query.sort,
+            after=query.after,
+        ),
+    )
+    return UsersReply(
+        users=[user_fields(call, entry) for entry in page.entries],
+        next_cursor=page.next_cursor,
+        pagination=Pagination(
+            current_page=page.page,
+            page_size=page.size,
+            total_count=page.total,
+            total_pages=page.total_pages,
+            has_next=page.has_next,
+            has_prev=page.has_prev,
+        ),
+    )
+
+
+@ROUTES.add("GET", "/api/admin/user", ADMIN, errors.UserNotFound)
+async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
+    """Show all details of a user: history of the name and the e-mail address, mails, sessions, the player."""
+    details = await call.run(call.services.user_details.get, query.username)
+    return UserDetailsReply(
+        user=to_reply(
+            UserDetailsFields,
+            details,
+            **msgspec.structs.asdict(user_fields(call, details.entry)),
+            history=[
+                to_reply(HistoryFields, review, reason=call.word_reason(review.reason)) for review in details.history
+            ],
+        )
+    )
+
+
+def user_fields(call: ApiHandler, entry: UserListItem) -> UserFields:
+    """Return a user as all admin routes show users."""
+    rejections = entry.rejections
+    return to_reply(
+        UserFields,
+        entry,
+        reason=call.word_reason(entry.reason),
+        reg_time=milliseconds_of(entry.registered_at),
+        rejections=None
+        if rejections is None
+        else to_reply(RejectionFields, rejections, last_reason=call.word_reason(rejections.last_reason)),
+        last_login=epoch_milliseconds(entry.last_login_at),
+    )
+
+
+# --- Decisions ---
+
+
+class ReviewRequest(Request, frozen=True, kw_only=True):
+    """A decision about one user (`username`) or many (`usernames`), who are notified unless `silent`."""
+
+    username: Username | None = None
+    uuid: (
+        Annotated[Username, Meta(description="An alias of `username` for older front ends.", examples=["Alice"])] | None
+    ) = None
+    user_id: (
+        Annotated[Username, Meta(description="Another alias of `username` for older front ends.", examples=["Alice"])]
+        | None
+    ) = None
+    usernames: Annotated[list[Username], Meta(min_length=1, max_length=MAX_BATCH)] | None = None
+    reason: Reason | None = None
+    silent: bool = False
+
+    @property
+    def targets(self) -> list[str]:
+        """The names in order, without duplicates; raises InvalidField unless exactly one field is given."""
+        username = next((name for name in (self.username, self.uuid, self.user_id) if name is not None), None)
+        if self.usernames is not None and username is not None:
+            raise InvalidField("usernames")
+        if self.usernames is not None:
+            return list(dict.fromkeys(self.usernames))
+        if username is not None:
+            return [username]
+        raise InvalidField("username")
+
+
+class ApproveRequest(ReviewRequest, frozen=True, kw_only=True):
+    """An approval, of a batch with one choice of the password for all."""
+
+    password_choice: (
+        Annotated[
+            PasswordChoice,
+            Meta(
+                description="The password that counts where an approved user's name was registered anew in the game "
+                "(`plugin` is `returned`); without it that approval is refused (`password_choice_needed`). `keep` the "
+                "one from before, `take` the one it was registered with, or mail the user a `link` to set one, until "
+                "when the row stays locked. Where the player is merely gone (`absent`), `link` keeps the password from "
+                "before from coming back. Ignored for registrations under review, whose own password counts.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class RejectRequest(ReviewRequest, frozen=True, kw_only=True):
+    """A rejection. `mayReapply`: the name is free again at once, not only after `registration.reapply_after`."""
+
+    may_reapply: bool = False
+
+
+class BanRequest(ReviewRequest, frozen=True, kw_only=True):
+    """A ban until `expiresAt`; null: permanent. If missing, an existing ban keeps its end; a new one has none."""
+
+    expires_at: EpochMilliseconds | UnsetType | None = UNSET
+
+
+class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):
+    """A new password; without one, a link to set a password is mailed."""
+
+    password: Password | None = None
+
+
+class DecisionReply(Reply, frozen=True, kw_only=True):
+    """The result for one user."""
+
+    username: Username
+    status: Outcome
+    warnings: Warnings | UnsetType = UNSET
+
+
+class BulkDecisionResult(Output, frozen=True, kw_only=True):
+    """The result for one of many users: the current `status`, and `code` if the decision was refused."""
+
+    success: bool
+    message: Annotated[str, Meta(examples=["Alice was approved."])]
+    username: Username
+    status: Outcome | UnsetType = UNSET
+    warnings: Warnings | UnsetType = UNSET
+    code: Annotated[str, Meta(examples=["wrong_status"])] | UnsetType = UNSET
+    field: str | UnsetType = UNSET
+
+
+class BulkDecisionReply(Reply, frozen=True, kw_only=True):
+    """One result per name, in the order of the request."""
+
+    results: list[BulkDecisionResult]
+
+
+DECISION_REFUSALS: Final = (errors.UserNotFound, errors.WrongStatus, errors.ProtectedOperator)
+
+Decide = Callable[[str], Awaitable[DecisionResult]]
+MessageKey = Callable[[DecisionResult], str]
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/approve",
+    ADMIN,
+    *DECISION_REFUSALS,
+    errors.PlayerReplaced,
+    errors.PasswordChoiceNeeded,
+    errors.AuthMeUnavailable,
+    errors.MailUnavailable,
+)
+async def approve(call: ApiHandler, request: ApproveRequest) -> DecisionReply | BulkDecisionReply:
+    """Approve a pending or rejected registration, so that the player may join.
+
+    A player who is approved already, but was removed from the game or registered there anew, is let in again.
+    """
+    return await change_status(call, request, "approve", "approved", password_choice=request.password_choice)
+
+
+@ROUTES.add("POST", "/api/admin/user/reject", ADMIN, *DECISION_REFUSALS)
+async def reject(call: ApiHandler, request: RejectRequest) -> DecisionReply | BulkDecisionReply:
+    """Reject a pending registration."""
+    return await change_status(call, request, "reject", "rejected", may_reapply=request.may_reapply)
+
+
+@ROUTES.add("POST", "/api/admin/user/ban", ADMIN, *DECISION_REFUSALS)
+async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDecisionReply:
+    """Ban a user, temporarily or permanently, or change a ban."""
+    end = request.expires_at
+    expires_at = None if isinstance(end, UnsetType) else to_datetime(end)
+    return await change_status(call, request, "ban", _ban_message, expires_at=expires_at, keeps_expiry=end is UNSET)
+
+
+@ROUTES.add("POST", "/api/admin/user/unban", ADMIN, *DECISION_REFUSALS, errors.PlayerReplaced, errors.AuthMeUnavailable)
+async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
+    """Lift a ban."""
+    return await change_status(call, request, "unban", "unbanned")
+
+
+@ROUTES.add("POST", "/api/admin/user/delete", ADMIN, *DECISION_REFUSALS)
+async def delete(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
+    """Delete a user and their player."""
+    return await change_status(call, request, "delete", "deleted")
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/password",
+    ADMIN,
+    *DECISION_REFUSALS,
+    errors.InvalidPassword,
+    errors.PasswordRequired,
+    errors.MailUnavailable,
+)
+async def set_password(call: ApiHandler, request: SetPasswordRequest) -> DecisionReply | BulkDecisionReply:
+    """Set a user's password, or mail the user a link to set one. A new password ends all of their sessions."""
+    by = call.principal
+    if request.password is None:
+        mail_link = partial(call.services.password_mails.mail_link, by=by)
+        return await apply(call, request, mail_link, "reset_link_sent")
+    decide = partial(call.services.password_changes.set_by_admin, password=request.password, by=by)
+    return await apply(call, request, decide, _password_message)
+
+
+async def apply(
+    call: ApiHandler, request: ReviewRequest, decide: Decide, message_key: str | MessageKey
+) -> DecisionReply | BulkDecisionReply:
+    """Apply `decide` to the targets; `message_key` is the key of the message, or derives it from the result."""
+    if request.usernames is not None:
+        reply: DecisionReply | BulkDecisionReply = BulkDecisionReply(
+            results=[await _result(call, name, decide, message_key) for name in request.targets]
+        )
+    else:
+        decided = await decide(request.targets[0])
+        reply = DecisionReply(**_outcome(call, decided, message_key))
+    call.services.mail_queue.wake()
+    return reply
+
+
+async def change_status(
+    call: ApiHandler, request: ReviewRequest, transition: str, message_key: str | MessageKey, **details: Any
+) -> DecisionReply | BulkDecisionReply:
+    """Apply a transition to the targets; `details` are further ones of the decision."""
+    reason = (request.reason or "").strip() or None
+    decision = DecisionDetails(reason, is_silent=request.silent, **details)
+    by = call.principal
+
+    async def decide(username: str) -> DecisionResult:
+        return await call.run(call.services.accounts.decide, username, transition, by, decision)
+
+    return await apply(call, request, decide, message_key)
+
+
+async def _result(call: ApiHandler, username: str, decide: Decide, message_key: str | MessageKey) -> BulkDecisionResult:
+    try:
+        decided = await decide(username)
+    except Refusal as refusal:
+        return BulkDecisionResult(
+            success=False,
+            message=call.services.translations.refusal(refusal, call.language),
+            username=username,
+            status=refusal.facts.get("status", UNSET),  # type: ignore[arg-type]  # that of WrongStatus is a text
+            code=refusal.code,
+            field=refusal.field or UNSET,
+        )
+    return BulkDecisionResult(success=True, **_outcome(call, decided, message_key))
+
+
+def _outcome(call: ApiHandler, decided: DecisionResult, message_key: str | MessageKey) -> dict[str, Any]:
+    """Return the fields that replies about one user and about many have."""
+    key = message_key if isinstance(message_key, str) else message_key(decided)
+    return {
+        "message": call.message(key, username=decided.username),
+        "username": decided.username,
+        "status": decided.status or "deleted",
+        "warnings": list(decided.warnings) or UNSET,
+    }
+
+
+def _ban_message(decided: DecisionResult) -> str:
+    return "ban_changed" if decided.status_before == decided.status else "banned"
+
+
+def _password_message(decided: DecisionResult) -> str:
+    return "player_password_set" if decided.status == "approved" else "player_password_kept"
+
+
+# --- Links and sessions ---
+
+
+class PasswordLinkRequest(Request, frozen=True, kw_only=True):
+    """The user to make a link for."""
+
+    username: Username
+
+
+class PasswordLinkReply(Reply, frozen=True, kw_only=True):
+    """A link that sets the user's password once, until `expiresAt`. It is in this reply only."""
+
+    username: Username
+    status: Status
+    link: Annotated[str, Meta(examples=["https://play.example.org/set-password#token=7.c2VjcmV0"])]
+    expires_at: EpochMilliseconds
+
+
+@ROUTES.add("POST", "/api/admin/user/password-link", ADMIN, errors.UserNotFound, errors.ProtectedOperator)
+async def make_password_link(call: ApiHandler, request: PasswordLinkRequest) -> PasswordLinkReply:
+    """Make a link that sets a user's password once, to hand over yourself: it is shown only now."""
+    created = await call.run(call.services.password_mails.create_link, request.username, call.principal)
+    return to_reply(PasswordLinkReply, created, message=call.message("link_created", username=created.username))
+
+
+class EndUserSessionRequest(Request, frozen=True, kw_only=True):
+    """The user, and one of the user's sessions."""
+
+    username: Username
+    session: SessionId
+
+
+@ROUTES.add(
+    "POST", "/api/admin/user/sessions/end", ADMIN, errors.UserNotFound, errors.SessionNotFound, errors.ProtectedOperator
+)
+async def end_user_session(call: ApiHandler, request: EndUserSessionRequest) -> MessageReply:
+    """End one session of a user."""
+    end = call.services.session_ending.end_of
+    username = await call.run(end, request.username, request.session, call.principal)
+    return MessageReply(message=call.message("session_ended_of", username=username))

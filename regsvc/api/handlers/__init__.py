@@ -1,1 +1,0 @@
-"""Request handlers, one module per group of routes."""

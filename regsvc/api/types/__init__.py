@@ -1,1 +1,0 @@
-"""Request and reply types, one module per group of routes."""
