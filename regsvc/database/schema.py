@@ -42,9 +42,7 @@ def list_tables() -> list[Relation]:
         opening = re.match(r"(?:CREATE|ALTER) TABLE (?:IF NOT EXISTS )?(\w+)", statement)
         if opening is not None:
             columns = (_column(name, definition, note) for name, definition, note in _COLUMN.findall(statement))
-            dropped = re.findall(r"DROP COLUMN (\w+)", statement)
-            table = tables[opening[1]]
-            table.columns = [column for column in (*table.columns, *columns) if column.name not in dropped]
+            tables[opening[1]].columns += columns
     return list(tables.values())
 
 

@@ -197,8 +197,8 @@ another case. The database itself refuses an unknown status, and, where the data
 change of the audit log.
 
 Do not change: `applied_status`, which is how the sync detects edits (changed together with `status` it hides the edit:
-no review, no mail, no audit entry); `regsvc_player`, which is all that the sync knows about the game; hashes, salts and
-nonces. Edits of the game's own table count as changes made in the game.
+no review, no mail, no audit entry); `regsvc_sync_record`, which is all that the sync knows about the game; hashes,
+salts and nonces. Edits of the game's own table count as changes made in the game.
 
 Without a `WHERE`, an edit affects all users. If one run finds more edits than `sync.max_changes`, it applies none of
 them and waits for `companion sync --allow-mass-changes`; until then you can undo them. Meanwhile `regsvc_v_sync_drift`
@@ -209,7 +209,7 @@ _VIEWS = """\
 ## Views
 
 The views read our tables only, and return rows in no particular order: add `ORDER BY`. They are missing if the database
-login may not create views; once it may, run `DELETE FROM regsvc_migration WHERE name = 'views'` and restart.
+login may not create views; once it may, run `DELETE FROM regsvc_migration WHERE name = 'baseline'` and restart.
 """
 
 

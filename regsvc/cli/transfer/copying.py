@@ -62,7 +62,7 @@ class CopyTarget:
     def prepare(self) -> None:
         """Create our tables, after deleting an unfinished copy of the same installation.
 
-        Raises `TransferProblem` if the database holds anything else, and `SchemaTooNew`.
+        Raises `TransferProblem` if the database holds anything else, and `UnusableSchema`.
         """
         existing = self._existing_tables()
         if self._is_unfinished_copy(existing):
