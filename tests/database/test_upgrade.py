@@ -69,6 +69,8 @@ with ours.connection_context():
 """
 """Migrates the database at a URL, and kills itself before one of the statements."""
 
+UNCHANGING = ("SELECT", "SHOW", "PRAGMA", "BEGIN", "SAVEPOINT", "RELEASE")
+
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -109,7 +111,8 @@ def fresh_schema(
 def opened(url: str, stack: ExitStack) -> Database:
     database = open_database(url, timedelta(seconds=5))
     bind_models(database)
-    stack.enter_context(database.connection_context())
+    database.connect()
+    stack.callback(database.close)
     return database
 
 
@@ -176,7 +179,7 @@ def kill_after_each_new_statement(
                 raise Killed  # a dead process cleans nothing up
             cursor = execute(self, sql, params)
             statement = f"{sql} {params}" if "regsvc_sync_record (" in sql else sql
-            if not sql.startswith(("SELECT", "SHOW", "PRAGMA")) and statement not in done:
+            if not sql.startswith(UNCHANGING) and statement not in done:
                 done.add(statement)
                 is_killed = True
                 raise Killed
@@ -191,8 +194,9 @@ def kill_after_each_new_statement(
             run_until_killed()
             return len(done)
         except Killed:
-            database.close()
-            database.connect()
+            pass
+        database.close()  # a cursor in the traceback would keep the file locked
+        database.connect()
 
 
 # --- the upgrade ---
