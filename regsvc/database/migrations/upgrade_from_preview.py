@@ -1,4 +1,4 @@
-"""Brings a database of the last preview version (commit 5980771, or a later one before 1.0) to the baseline.
+"""Upgrade of a database of the last preview version (commit 5980771, or a later one) to the baseline.
 
 What has other names in the baseline is brought there; the baseline itself then creates what is missing. Each step finds
 out by itself whether it is done, so that whoever was killed goes on: MySQL commits every change of a table at once.
