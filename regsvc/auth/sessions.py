@@ -21,7 +21,7 @@ from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import upsert_query
-from regsvc.database.cluster import catch_up
+from regsvc.database.engine import catch_up
 from regsvc.database.models import KnownClient
 from regsvc.database.prepared import PreparedQuery, slot
 
