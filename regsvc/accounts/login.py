@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from peewee import Database
 
@@ -22,7 +21,6 @@ from regsvc.core.errors import Refusal
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, User
-from regsvc.database.prepared import PreparedQuery, slot
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import UserRecord
 
@@ -200,8 +198,13 @@ class Logins:
         """Open a session if the user may log in and is still as looked up; None, with nothing done, if not."""
         if not self._may_log_in(user, identity, audience):
             return None
-        same = {"status": user.status, "token_generation": user.token_generation}
-        if not _RECORD_LOGIN.execute(id=user.id, username=user.username, **same, last_login_at=self._now()):
+        is_same = (
+            (User.id == user.id)
+            & (User.username == user.username)
+            & (User.status == user.status)
+            & (User.token_generation == user.token_generation)
+        )
+        if not User.update(last_login_at=self._now()).where(is_same).execute():
             return None
         return self._issue(user, identity, audience, caller)
 
@@ -232,14 +235,3 @@ class Logins:
 
     def _is_approved_operator(self, user: User | UserRecord) -> bool:
         return bool(user.status == APPROVED) and self._is_operator(user.username)
-
-
-_RECORD_LOGIN: Final = PreparedQuery(
-    User,
-    lambda: User.update({User.last_login_at: slot(User.last_login_at)}).where(
-        User.id == slot(User.id),
-        User.username == slot(User.username),
-        User.status == slot(User.status),
-        User.token_generation == slot(User.token_generation),
-    ),
-)

@@ -23,7 +23,7 @@ REGISTRATIONS = 80  # a run
 PLENTY = ["100000 per minute", "100000 per day"]
 LIMITS = ("limits_per_address", "limits_per_client", "limits_total", "limits_total_forgot")
 """As many limits as by default, so that as many are counted."""
-EFFECTS = {"regsvc_user": 1, "regsvc_player": 1, "regsvc_verification": 1, "regsvc_outbox": 2, "regsvc_audit": 1}
+EFFECTS = {"regsvc_user": 1, "regsvc_sync_record": 1, "regsvc_verification": 1, "regsvc_outbox": 2, "regsvc_audit": 1}
 """Rows that each table gets of one registration; the mails are the code and the receipt."""
 
 

@@ -52,7 +52,7 @@ def restore_backup(folder: Path, config: Config, now: Clock) -> RestoreResult:
     """Restore a backup into the database that the config names.
 
     Needs no `AppContext`, which would need the backup's keys. Raises `TransferProblem`, `StateInUse`, `ConfigError`,
-    `UnusableKey`, `WrongDatabase`, `SchemaTooNew`.
+    `UnusableKey`, `WrongDatabase`, `UnusableSchema`.
     """
     state_dir = config.server.state_dir
     manifest = read_manifest(folder)

@@ -10,8 +10,7 @@ from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.database.cluster import catch_up
-from regsvc.database.engine import Worker
+from regsvc.database.engine import Worker, catch_up
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
 from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS

@@ -106,7 +106,7 @@ class Candidates:
         for rows, condition in table.rows_of_buckets(buckets):
             sql = (
                 f"SELECT {name} FROM {rows} "  # noqa: S608
-                f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
+                f"LEFT JOIN regsvc_sync_record p ON p.username_key = {name} COLLATE utf8mb4_bin "
                 f"WHERE {condition} AND NOT COALESCE({_is_as_synced(table)}{is_older}, 0)"
             )
             found += [row[0] for row in self._execute(sql, values)]
@@ -115,7 +115,7 @@ class Candidates:
     def lost_rows(self, table: SharedTable) -> Iterator[list[str]]:
         """Yield the names of players without a row that had one when last synced, or one that was reported."""
         is_reported = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
-        yield from self._without_row(table, "regsvc_player", f"(o.presence = '{PRESENT}' OR {is_reported})")
+        yield from self._without_row(table, "regsvc_sync_record", f"(o.presence = '{PRESENT}' OR {is_reported})")
 
     def _without_row(self, table: SharedTable, ours: str, condition: str) -> Iterator[list[str]]:
         """Look up every name in this table of ours by AuthMe's index of names, `_BATCH` at a time to bound memory."""

@@ -23,7 +23,7 @@ from regsvc.sync.accounts_loader import pages_of
 FULL_EVERY: Final = timedelta(days=1)
 """Longest time between two runs that look at every row."""
 _UNFINISHED: Final = Bucket(-1, 0)
-_TABLE: Final = "regsvc_digest"
+_TABLE: Final = "regsvc_bucket"
 _BATCH: Final = 2_000
 _COMMIT_TIME: Final = timedelta(seconds=10)
 """Longest time between recording a moment and committing it."""
