@@ -44,6 +44,9 @@ from regsvc.notifications.mail.http_backend import (
     TemporaryMailFailure,
 )
 
+T = TypeVar("T")
+_TLS_PORT: Final = 465
+
 
 def send_test_mail(values: Mapping[str, object], password: str | None, address: str) -> str | None:
     """Send a mail through the mail server in `values`, by "section.key"; return why it failed, or None.
@@ -74,9 +77,6 @@ def send_test_mail(values: Mapping[str, object], password: str | None, address: 
     return None
 
 
-T = TypeVar("T")
-
-
 class Terminal:
     """The host's terminal: questions and answers."""
 
@@ -103,9 +103,6 @@ class Terminal:
         """Ask a question that is answered with yes or no."""
         answer = input(f"{question} [{'Y/n' if default else 'y/N'}]: ").strip().lower()
         return answer.startswith("y") if answer else default
-
-
-_TLS_PORT: Final = 465
 
 
 class Collector:

@@ -43,6 +43,13 @@ FORMAT: Final = "companion-backup"
 OUR_FILE: Final = "companion.db"
 AUTHME_FILE: Final = "authme.db"
 TABLES: Final = "tables"
+_PAGES: Final = 100  # 400 KB: locks AuthMe's file for about a millisecond at a time
+_TIMEOUT: Final = 60.0  # seconds
+_PAUSE: Final = 0.05  # seconds, in which our own writers get their turn
+log = logging.getLogger(__name__)
+_UNFINISHED: Final = ".unfinished"
+_CONTENTS: Final = {INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, OUR_FILE, AUTHME_FILE, TABLES, MANIFEST}
+_NAME: Final = "companion-%Y%m%d-%H%M%S"
 
 
 @dataclass(frozen=True)
@@ -118,11 +125,6 @@ def verify_files(folder: Path, manifest: Manifest) -> None:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-_PAGES: Final = 100  # 400 KB: locks AuthMe's file for about a millisecond at a time
-_TIMEOUT: Final = 60.0  # seconds
-_PAUSE: Final = 0.05  # seconds, in which our own writers get their turn
 
 
 class _SourceWritten(Exception):
@@ -240,13 +242,6 @@ def _create(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA journal_mode = OFF")
     return connection
-
-
-log = logging.getLogger(__name__)
-
-_UNFINISHED: Final = ".unfinished"
-_CONTENTS: Final = {INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, OUR_FILE, AUTHME_FILE, TABLES, MANIFEST}
-_NAME: Final = "companion-%Y%m%d-%H%M%S"
 
 
 def make_backup(
