@@ -104,11 +104,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-def creates_state(args: argparse.Namespace) -> bool:
-    """Return whether the command may create a state directory, keys and a database. All others refuse without them."""
-    return args.command in ("serve", "migrate", "restore") or (args.command == "import" and not args.dry_run)
-
-
 def _common_options() -> CommandParser:
     common = CommandParser(add_help=False)
     common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=_CONFIG_HELP)
@@ -131,9 +126,7 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
 
         add_user_commands(parser, common)
     elif command == "sync":
-        from regsvc.cli.commands import add_sync_options
-
-        add_sync_options(parser)
+        _add_sync_options(parser)
     elif command == "migrate" or command in DATA_COMMANDS:
         from regsvc.cli.data import add_data_options
 
@@ -153,6 +146,20 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
         parser.add_argument("address", metavar="ADDRESS")
     elif command == "docs":
         parser.add_argument("file", metavar="FILE", nargs="?", help="such as upgrade, or conf/companion.toml")
+
+
+def _add_sync_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sync`."""
+    parser.add_argument("--plan", action="store_true", help="only tell what would be done, and to whom")
+    parser.add_argument(
+        "--json", dest="is_json", action="store_true", help="with --plan: print JSON with all names; a run prints JSON"
+    )
+    parser.add_argument("--full", action="store_true", help="examine every row, as the daemon does once a day")
+    parser.add_argument(
+        "--allow-mass-changes",
+        action="store_true",
+        help="also apply changes held back by the limit (sync.max_changes)",
+    )
 
 
 def _find_mistake(args: argparse.Namespace) -> str | None:

@@ -15,9 +15,9 @@ from regsvc import __version__
 from regsvc.app.app import App
 from regsvc.app.context import AppContext, open_context
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
-from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK, creates_state
+from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK
 from regsvc.cli.data import check_upgrade, is_offline_command, run_data_command, run_offline_command
-from regsvc.cli.given_config import actor_name, read_config_as_owner, require_installation
+from regsvc.cli.given_config import actor_name, creates_state, read_config_as_owner, require_installation
 from regsvc.cli.translations import report_translations
 from regsvc.cli.users import run_user_command
 from regsvc.config.places import is_installation
@@ -34,6 +34,15 @@ from regsvc.sync.reconciler import unlock_all
 from regsvc.sync.reporting.words import describe_plan
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
+_STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
+_SHOW_PLACE = ("migrate", "sync", "import", "backup", UNLOCK_ALL)
+_NOT_CHECKED = (
+    "not checked: whether the databases and AuthMe's table can be used, the mail server, and the port; "
+    "for that run: companion doctor"
+)
+NO_AUTHME: Final = "AuthMe was not found (game.directory, authme.config)"
+_MAX_NAMES: Final = 50
+"""Names printed of each kind of planned change."""
 
 
 def run_game_command(command: str, app: App) -> int:
@@ -88,14 +97,6 @@ def _no_answer_reason(game_status: GameStatus) -> str:
     except ServerFileError as error:
         return str(error)
     return f"no answer from {address.host}:{address.port}" if address else "its address is unknown"
-
-
-_STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
-_SHOW_PLACE = ("migrate", "sync", "import", "backup", UNLOCK_ALL)
-_NOT_CHECKED = (
-    "not checked: whether the databases and AuthMe's table can be used, the mail server, and the port; "
-    "for that run: companion doctor"
-)
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -225,25 +226,6 @@ def _mail_test(address: str, app: App) -> int:
     failure = asyncio.run(send_test_mail(app.mail_backend, app.mail_renderer, address, language))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0
-
-
-NO_AUTHME: Final = "AuthMe was not found (game.directory, authme.config)"
-_MAX_NAMES: Final = 50
-"""Names printed of each kind of planned change."""
-
-
-def add_sync_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `sync`."""
-    parser.add_argument("--plan", action="store_true", help="only tell what would be done, and to whom")
-    parser.add_argument(
-        "--json", dest="is_json", action="store_true", help="with --plan: print JSON with all names; a run prints JSON"
-    )
-    parser.add_argument("--full", action="store_true", help="examine every row, as the daemon does once a day")
-    parser.add_argument(
-        "--allow-mass-changes",
-        action="store_true",
-        help="also apply changes held back by the limit (sync.max_changes)",
-    )
 
 
 def run_sync(args: argparse.Namespace, app: App) -> int:

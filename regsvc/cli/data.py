@@ -39,6 +39,15 @@ _TO_HELP: Final = (
     "from standard input, which hides the password from other users of the machine. Stop the daemon first. If it is "
     "interrupted, run it again"
 )
+UP_TO_DATE: Final = 0
+UNKNOWN: Final = 1
+"""Exit status if the database cannot be read."""
+MIGRATES: Final = 3
+TOO_NEW: Final = 4
+_SIZE_ON_MYSQL: Final = (
+    "SELECT SUM(data_length + index_length) FROM information_schema.tables "
+    "WHERE table_schema = DATABASE() AND table_name LIKE 'regsvc\\_%%'"
+)
 
 
 def add_data_options(command: str, parser: argparse.ArgumentParser) -> None:
@@ -177,18 +186,6 @@ def _purge(args: argparse.Namespace, app: App) -> int:
     if not purge_run.counts:
         print("nothing is due")
     return 0
-
-
-UP_TO_DATE: Final = 0
-UNKNOWN: Final = 1
-"""Exit status if the database cannot be read."""
-MIGRATES: Final = 3
-TOO_NEW: Final = 4
-
-_SIZE_ON_MYSQL: Final = (
-    "SELECT SUM(data_length + index_length) FROM information_schema.tables "
-    "WHERE table_schema = DATABASE() AND table_name LIKE 'regsvc\\_%%'"
-)
 
 
 def check_upgrade(config: Config) -> int:

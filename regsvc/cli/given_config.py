@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from regsvc.cli.command_line import creates_state
 from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces, find_config_file, is_installation
 from regsvc.config.sections import Config, ConfigError
@@ -130,6 +129,11 @@ def _require_readable_program(name: str) -> None:
             raise ConfigError(
                 [f"the companion is installed where {name} cannot read it ({file}): install it below /opt, for example"]
             )
+
+
+def creates_state(args: argparse.Namespace) -> bool:
+    """Return whether the command may create a state directory, keys and a database. All others refuse without them."""
+    return args.command in ("serve", "migrate", "restore") or (args.command == "import" and not args.dry_run)
 
 
 def read_config(args: argparse.Namespace) -> Config:

@@ -13,6 +13,7 @@ from regsvc.cli.given_config import actor_name
 from regsvc.cli.transfer.importing import (
     CHAT_LOST,
     EMAIL_LOST,
+    OUTCOMES,
     PASSWORD_LOST,
     Importer,
     ImportReport,
@@ -43,6 +44,8 @@ _REFUSALS: Final = {
     "invalid_hash": "the password's hash has characters that no hash has",
     "not_a_record": "the record is not an object",
 }
+STANDARD_INPUT: Final = "-"
+VERIFYMC: Final = "verifymc"
 
 
 def describe_refusal(row: RefusedRecord) -> str:
@@ -74,18 +77,18 @@ def describe_handover(
     records, entries = _count(len(data.users), "record"), _count(len(data.entries), "audit entry")
     lines = [
         f"VerifyMC: {records} and {entries} in {data.origin}",
-        f"{'new users' if not is_dry_run else 'would become users'}: {report.imported}",
+        f"{'new users' if not is_dry_run else 'would become users'}: {report['imported']}",
         f"{'matched' if not is_dry_run else 'would be matched'} with players in AuthMe's table, whose passwords stay: "
-        f"{report.matched}",
-        f"users here already, left as they are: {report.skipped}",
-        *([f"users who get the address of their record: {report.updated}"] if report.updated else ()),
-        f"not imported: {report.refused}",
+        f"{report['matched']}",
+        f"users here already, left as they are: {report['skipped']}",
+        *([f"users who get the address of their record: {report['updated']}"] if report["updated"] else ()),
+        f"not imported: {report['refused']}",
         *_parts(data, report, algorithms),
         *_entries(data, new_entries, kept_entries),
     ]
     if is_dry_run:
         return [*lines, "nothing was changed: this was a dry run"]
-    if report.imported:
+    if report["imported"]:
         lines.append(
             "the next sync run creates the players of new users who are approved and whose password AuthMe knows"
         )
@@ -93,10 +96,9 @@ def describe_handover(
 
 
 def _parts(data: VerifyMCData, report: ImportReport, algorithms: Collection[str]) -> Iterator[str]:
-    parts = report.parts
-    if report.imported + report.matched == 0:
+    if report["imported"] + report["matched"] == 0:
         return
-    yield "by status: " + ", ".join(f"{parts[f'status {status}']} {status}" for status in STATUSES)
+    yield "by status: " + ", ".join(f"{report[f'status {status}']} {status}" for status in STATUSES)
     passwords = {
         READY: "kept as they are",
         CONVERTED: "plain SHA-256, made AuthMe's SHA256",
@@ -105,22 +107,22 @@ def _parts(data: VerifyMCData, report: ImportReport, algorithms: Collection[str]
         PASSWORD_LOST: "that cannot be hashed, left out",
         "none": "without one",
     }
-    found = [f"{parts[f'password {kind}']} {words}" for kind, words in passwords.items() if parts[f"password {kind}"]]
+    found = [f"{report[f'password {kind}']} {words}" for kind, words in passwords.items() if report[f"password {kind}"]]
     if found:
         yield f"passwords of new users: {', '.join(found)}"
     yield from _unknown_algorithms(report, algorithms)
-    yield f"e-mail addresses: {parts['email verified']} verified, {parts['email unverified']} unverified"
-    if parts["email unverified"] and not data.settings.are_emails_verified:
+    yield f"e-mail addresses: {report['email verified']} verified, {report['email unverified']} unverified"
+    if report["email unverified"] and not data.settings.are_emails_verified:
         yield "  (if the players proved them by codes, import with --verified-emails)"
-    if parts[EMAIL_LOST]:
-        yield f"e-mail addresses left out, as another user has them or they are none: {parts[EMAIL_LOST]}"
-    yield f"chat links: {parts['chat']}" + (f", left out: {parts[CHAT_LOST]}" if parts[CHAT_LOST] else "")
-    yield f"questionnaire results: {parts['questionnaire']}"
+    if report[EMAIL_LOST]:
+        yield f"e-mail addresses left out, as another user has them or they are none: {report[EMAIL_LOST]}"
+    yield f"chat links: {report['chat']}" + (f", left out: {report[CHAT_LOST]}" if report[CHAT_LOST] else "")
+    yield f"questionnaire results: {report['questionnaire']}"
 
 
 def _unknown_algorithms(report: ImportReport, algorithms: Collection[str]) -> Iterator[str]:
     prefix = "algorithm "
-    counts = {part.removeprefix(prefix): count for part, count in report.parts.items() if part.startswith(prefix)}
+    counts = {part.removeprefix(prefix): count for part, count in report.items() if part.startswith(prefix)}
     unknown = {name: count for name, count in counts.items() if name not in algorithms}
     if algorithms and unknown:
         yield (
@@ -144,9 +146,6 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing if number == 1 else plural}"
 
 
-STANDARD_INPUT: Final = "-"
-
-
 def read_url(value: str, title: str) -> str:
     """Return the value, or for "-" the next line of standard input: other users can see a command line.
 
@@ -157,9 +156,6 @@ def read_url(value: str, title: str) -> str:
     if sys.stdin.isatty():
         return getpass.getpass(f"{title} (not shown): ").strip()
     return sys.stdin.readline().strip()
-
-
-VERIFYMC: Final = "verifymc"
 
 
 def add_import_options(parser: argparse.ArgumentParser) -> None:
@@ -195,11 +191,11 @@ def run_import(args: argparse.Namespace, app: App) -> int:
     request = ImportRequest(actor_name(), is_dry_run=args.dry_run, fill_emails=args.update)
     report = _run(app, read_users(Path(args.file), args.format), request, [])
     verb = "would import" if args.dry_run else "imported"
-    print(f"{verb} {report.imported}, updated {report.updated}, unchanged (existing) {report.skipped}", end="")
-    print(f", refused {report.refused}")
-    if report.imported and not args.dry_run:
+    print(f"{verb} {report['imported']}, updated {report['updated']}, unchanged (existing) {report['skipped']}", end="")
+    print(f", refused {report['refused']}")
+    if report["imported"] and not args.dry_run:
         print("the next sync run creates players for imported users who are approved and have a password")
-    return 1 if report.refused else 0
+    return 1 if report["refused"] else 0
 
 
 def _import_verifymc(args: argparse.Namespace, app: App) -> int:
@@ -215,7 +211,7 @@ def _import_verifymc(args: argparse.Namespace, app: App) -> int:
     print("\n".join([*describe_operators(data, app.credential_rules.is_operator), *told]))
     for row in refused:
         print(describe_refusal(row), file=sys.stderr)
-    return 1 if report.refused else 0
+    return 1 if report["refused"] else 0
 
 
 def _run(
@@ -226,24 +222,23 @@ def _run(
 ) -> ImportReport:
     """Import the records. The refused ones of a handover are collected; others are printed at once."""
     context = app.context
-    audit = app.audit
     importer = Importer(
         app.worker,
         context.location.players,
         app.reconciler,
         app.credential_rules,
         app.hashing,
-        UserWriter(context.location.database, app.reconciler, app.chat_links, audit, context.now),
+        UserWriter(context.location.database, app.reconciler, app.chat_links, app.audit, context.now),
+        request,
     )
     progress = Progress.on_stderr("importing", None)
     try:
-        return importer.run(
-            records, request, refused.append if request.is_handover else _print_refused, progress.advance
-        )
+        return importer.run(records, refused.append if request.is_handover else _print_refused, progress.advance)
     except Exception:
-        if importer.report.total and not request.is_dry_run:
+        total = sum(importer.report[outcome] for outcome in OUTCOMES)
+        if total and not request.is_dry_run:
             print(
-                f"companion: the import stopped after {importer.report.total} records, which stay as they are now; "
+                f"companion: the import stopped after {total} records, which stay as they are now; "
                 "the same command can be run again",
                 file=sys.stderr,
             )

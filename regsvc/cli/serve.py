@@ -46,6 +46,17 @@ from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
 
+log = logging.getLogger(__name__)
+_DRAIN = timedelta(seconds=8)
+_FIRST_REOPENING = timedelta(seconds=2)
+_LONGEST_REOPENING = timedelta(minutes=1)
+_BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
+_SWITCH_INTERVAL = 0.0005
+"""Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
+EX_PORT_IN_USE = 75
+_BACKLOG = 1024
+"""Connections that wait to be accepted: a client whose connection is one too many tries again after a second."""
+
 
 def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
     """Send `READY=1`, `WATCHDOG=1`, `STOPPING=1`, `STATUS=…` or several of them, one per line.
@@ -75,18 +86,6 @@ def watchdog_interval(environment: Mapping[str, str] = os.environ) -> float | No
     if not microseconds.isdecimal() or int(microseconds) == 0 or not is_for_us:
         return None
     return int(microseconds) / 2_000_000
-
-
-log = logging.getLogger(__name__)
-
-_DRAIN = timedelta(seconds=8)
-_FIRST_REOPENING = timedelta(seconds=2)
-_LONGEST_REOPENING = timedelta(minutes=1)
-_BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
-
-
-_SWITCH_INTERVAL = 0.0005
-"""Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
 
 
 class Daemon:
@@ -271,12 +270,6 @@ def _favour_event_loop() -> None:
     gc.collect()
     gc.freeze()
     sys.setswitchinterval(_SWITCH_INTERVAL)
-
-
-EX_PORT_IN_USE = 75
-
-_BACKLOG = 1024
-"""Connections that wait to be accepted: a client whose connection is one too many tries again after a second."""
 
 
 def run_serve(args: argparse.Namespace) -> int:

@@ -17,6 +17,43 @@ READABLE: Final = 4.5
 
 _STEPS: Final = 100
 _RED_GREEN_BLUE: Final = (0.2126, 0.7152, 0.0722)
+MAX_STYLE_BYTES: Final = 64 * 1024
+LIGHT: Final[Mapping[str, str]] = {
+    "page": "#eef0f2",
+    "card": "#ffffff",
+    "sunken": "#f3f5f7",
+    "text": "#1c2430",
+    "quiet": "#55606e",
+    "on-accent": "#ffffff",
+    "bad": "#a8201a",
+}
+"""Colours of our pages in light mode, by the names of their CSS variables, as in `styles/base.css`."""
+DARK: Final[Mapping[str, str]] = {
+    "page": "#14181d",
+    "card": "#1e242b",
+    "sunken": "#161b21",
+    "text": "#e8ebee",
+    "quiet": "#a9b3be",
+    "on-accent": "#10201a",
+    "bad": "#ff9c92",
+}
+"""Colours of our pages in dark mode."""
+_PAIRS: Final = (
+    *((front, back) for front in ("text", "quiet", "accent", "bad") for back in ("page", "card", "sunken")),
+    ("on-accent", "accent"),
+)
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_DARK_BLOCK: Final = re.compile(r"@media[^{]*prefers-color-scheme:\s*dark[^{]*\{")
+_VARIABLE: Final = re.compile(r"--([\w-]+)\s*:\s*(#(?:[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}))\s*[;}]")
+_FONT: Final = re.compile(r"@font-face\s*\{[^}]*\}?")
+_IMPORT: Final = re.compile(r"@import\s[^;]*;?")
+_TOKEN: Final = re.compile(
+    r"""(?P<comment>/\*.*?(?:\*/|\Z)) | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
+    | url\(\s*(?!["'\s])[^)]*\)? | \\. | [{}]""",
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+"""Whatever may contain a brace that opens or closes no block, and the braces that do."""
+_PICTURE: Final = re.compile(r"""url\(\s*["']?([^"')\s]+)""")
 
 
 def contrast(one: str, other: str) -> float:
@@ -60,30 +97,6 @@ def _format(channels: list[int]) -> str:
 if TYPE_CHECKING:
     from regsvc.config.sections import Config
 
-MAX_STYLE_BYTES: Final = 64 * 1024
-
-LIGHT: Final[Mapping[str, str]] = {
-    "page": "#eef0f2",
-    "card": "#ffffff",
-    "sunken": "#f3f5f7",
-    "text": "#1c2430",
-    "quiet": "#55606e",
-    "on-accent": "#ffffff",
-    "bad": "#a8201a",
-}
-"""Colours of our pages in light mode, by the names of their CSS variables, as in `styles/base.css`."""
-
-DARK: Final[Mapping[str, str]] = {
-    "page": "#14181d",
-    "card": "#1e242b",
-    "sunken": "#161b21",
-    "text": "#e8ebee",
-    "quiet": "#a9b3be",
-    "on-accent": "#10201a",
-    "bad": "#ff9c92",
-}
-"""Colours of our pages in dark mode."""
-
 
 class Accent(NamedTuple):
     """An accent colour in light and in dark mode."""
@@ -99,23 +112,6 @@ THEMES: Final[Mapping[str, Accent]] = {
     "amethyst": Accent("#6a43a8", "#c3a6f2"),
 }
 """The accent colours of our pages' themes, as in `styles/base.css`."""
-
-_PAIRS: Final = (
-    *((front, back) for front in ("text", "quiet", "accent", "bad") for back in ("page", "card", "sunken")),
-    ("on-accent", "accent"),
-)
-_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_DARK_BLOCK: Final = re.compile(r"@media[^{]*prefers-color-scheme:\s*dark[^{]*\{")
-_VARIABLE: Final = re.compile(r"--([\w-]+)\s*:\s*(#(?:[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}))\s*[;}]")
-_FONT: Final = re.compile(r"@font-face\s*\{[^}]*\}?")
-_IMPORT: Final = re.compile(r"@import\s[^;]*;?")
-_TOKEN: Final = re.compile(
-    r"""(?P<comment>/\*.*?(?:\*/|\Z)) | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
-    | url\(\s*(?!["'\s])[^)]*\)? | \\. | [{}]""",
-    re.DOTALL | re.IGNORECASE | re.VERBOSE,
-)
-"""Whatever may contain a brace that opens or closes no block, and the braces that do."""
-_PICTURE: Final = re.compile(r"""url\(\s*["']?([^"')\s]+)""")
 
 
 def accent_of(config: Config) -> Accent:

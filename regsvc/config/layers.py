@@ -19,6 +19,22 @@ _POSITION: Final = re.compile(r"\(at line (\d+), column \d+\)")
 _HEADER: Final = re.compile(r"\s*\[+\s*([^\]#]*?)\s*\]*\s*(?:#.*)?")
 _PAIR: Final = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*([=:])?\s*(.*?)\s*")
 _MAX_SHOWN: Final = 80
+ENVIRONMENT_PREFIX = "COMPANION_"
+CONFIG_VARIABLE = "COMPANION_CONFIG"
+"""Names the config file (`regsvc.config.places`)."""
+# Hooks of the test suite, not config keys.
+_TEST_PREFIX = "COMPANION_TEST_"
+DOWNLOADS = "downloads"
+GAME_SERVERS = "game.server"
+_DOWNLOAD_SECTION = re.compile(r"downloads\.[A-Za-z0-9_-]{1,64}")
+_GAME_SERVER_SECTION = re.compile(r"game\.server\.[0-9]+")
+_COLUMNS_PREFIX = "columns_"
+SECTIONS: dict[str, type] = {
+    name: declaring
+    for name, declaring in get_type_hints(Config).items()
+    if isinstance(declaring, type) and is_dataclass(declaring)
+}
+"""The dataclass of each section by name, without `downloads` and `game.server`, of which there may be many."""
 
 
 def explain_mistake(text: str, error: tomllib.TOMLDecodeError, may_show: Callable[[str], bool]) -> str:
@@ -94,26 +110,6 @@ def _shown(line: str, may_show: Callable[[str], bool]) -> str:
 def _reason(error: tomllib.TOMLDecodeError) -> str:
     """Return the parser's reason without its position."""
     return str(error).partition(" (at ")[0]
-
-
-ENVIRONMENT_PREFIX = "COMPANION_"
-CONFIG_VARIABLE = "COMPANION_CONFIG"
-"""Names the config file (`regsvc.config.places`)."""
-# Hooks of the test suite, not config keys.
-_TEST_PREFIX = "COMPANION_TEST_"
-
-DOWNLOADS = "downloads"
-GAME_SERVERS = "game.server"
-_DOWNLOAD_SECTION = re.compile(r"downloads\.[A-Za-z0-9_-]{1,64}")
-_GAME_SERVER_SECTION = re.compile(r"game\.server\.[0-9]+")
-_COLUMNS_PREFIX = "columns_"
-
-SECTIONS: dict[str, type] = {
-    name: declaring
-    for name, declaring in get_type_hints(Config).items()
-    if isinstance(declaring, type) and is_dataclass(declaring)
-}
-"""The dataclass of each section by name, without `downloads` and `game.server`, of which there may be many."""
 
 
 @dataclass(frozen=True)

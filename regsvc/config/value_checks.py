@@ -33,6 +33,20 @@ _HINT: Final = (
 _ONE_SERVER: Final = (
     "a database URL names one server: for several, put a proxy such as HAProxy in front of them and name that"
 )
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
+K = TypeVar("K")
+Json = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
+Values = Mapping[str, str | None]
+MIN_KEY_LENGTH = 32
+MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text", "html", "id")
+"""What `mail.http_body` may contain, each in braces."""
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
+_WEB_ADDRESS = re.compile(r"""https?://[^\s/?#@;,'"\\]+(?:[/?#]\S*)?""")  # the host is part of a page's CSP
+# What examples, tutorials and samples put in place of a secret; added digits and punctuation do not help.
+_PLACEHOLDERS = re.compile(
+    r"(?:change|replace)(?:me|this|it)(?:please|now)?|(?:your|insert|my)(?:secret|password|token|key)(?:here)?"
+    r"|placeholder|todo|fixme|default|example"
+)
 
 
 def split_database_url(url: str) -> SplitResult:
@@ -63,14 +77,6 @@ def with_absolute_path(url: str, folder: Path | None) -> str:
     if path in (url, "") or path.startswith("/"):
         return url
     return f"{prefix}{quote(str((folder or Path()).absolute()))}/{path}"
-
-
-_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
-
-K = TypeVar("K")
-
-Json = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
-Values = Mapping[str, str | None]
 
 
 class _Absent(Exception):
@@ -139,21 +145,6 @@ def _fill_parts(parts: Iterable[tuple[K, Json]], values: Values) -> Iterator[tup
     for key, part in parts:
         with contextlib.suppress(_Absent):
             yield key, _fill(part, values)
-
-
-MIN_KEY_LENGTH = 32
-
-MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text", "html", "id")
-"""What `mail.http_body` may contain, each in braces."""
-
-_IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
-_WEB_ADDRESS = re.compile(r"""https?://[^\s/?#@;,'"\\]+(?:[/?#]\S*)?""")  # the host is part of a page's CSP
-
-# What examples, tutorials and samples put in place of a secret; added digits and punctuation do not help.
-_PLACEHOLDERS = re.compile(
-    r"(?:change|replace)(?:me|this|it)(?:please|now)?|(?:your|insert|my)(?:secret|password|token|key)(?:here)?"
-    r"|placeholder|todo|fixme|default|example"
-)
 
 
 def required(written: str) -> str:

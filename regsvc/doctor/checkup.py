@@ -20,6 +20,7 @@ from regsvc.doctor.finding import Check, Finding, Severity
 _MODULES: Final = (config, database, tables, authme, rules, game, host, background)
 CHECKS: Final = tuple(check for module in _MODULES for check in vars(module).values() if isinstance(check, Check))
 """All checks, in the order of the report."""
+MAX_AGE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,6 @@ def examine(facts: Facts) -> Checkup:
             not_examined.append(Sentence("one check, because of a bug in the doctor ({place})", place=place))
     findings = tuple(chain.from_iterable(found.values()))
     return Checkup(findings, tuple(dict.fromkeys(reason for reason in not_examined if reason)))
-
-
-MAX_AGE: Final = timedelta(minutes=1)
 
 
 class CachedCheckup:

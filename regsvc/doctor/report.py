@@ -17,6 +17,14 @@ from regsvc.doctor.checkup import CHECKS, Checkup
 from regsvc.doctor.finding import Finding, Severity
 
 _MEANINGS: Final = {check.id: Sentence(check.means) for check in CHECKS}
+log = logging.getLogger(__name__)
+EXIT_STATUS: Final[Mapping[str, int]] = {"fine": 0, Severity.RISKY: 1, Severity.BROKEN: 2}
+"""By verdict."""
+_MAX_LOGGED: Final = 5
+_WIDEST: Final = 110
+_NARROWEST: Final = 50
+_COLOURS: Final[Mapping[str, str]] = {"fine": "\033[32m", Severity.RISKY: "\033[33m", Severity.BROKEN: "\033[31m"}
+_RESET: Final = "\033[0m"
 
 
 def in_language(checkup: Checkup, language: str) -> Checkup:
@@ -49,18 +57,6 @@ def _translate_finding(finding: Finding, words: Mapping[str, str]) -> Finding:
         do=translate(finding.do, words),
         where=translate(finding.where, words),
     )
-
-
-log = logging.getLogger(__name__)
-
-EXIT_STATUS: Final[Mapping[str, int]] = {"fine": 0, Severity.RISKY: 1, Severity.BROKEN: 2}
-"""By verdict."""
-
-_MAX_LOGGED: Final = 5
-_WIDEST: Final = 110
-_NARROWEST: Final = 50
-_COLOURS: Final[Mapping[str, str]] = {"fine": "\033[32m", Severity.RISKY: "\033[33m", Severity.BROKEN: "\033[31m"}
-_RESET: Final = "\033[0m"
 
 
 def as_json(checkup: Checkup, places: Mapping[str, str]) -> str:

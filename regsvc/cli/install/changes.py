@@ -22,6 +22,11 @@ from regsvc.cli.install.targets import Target
 from regsvc.config.places import SystemPlaces
 
 _NAME: Final = "installed.json"
+NEW: Final = "new"
+CHANGED: Final = "changed"
+RIGHTS: Final = "owner or mode changed"
+EDITED: Final = "edited, left as it is"
+SAME: Final = "as it should be"
 
 
 @dataclass
@@ -61,13 +66,6 @@ def read_record(file: Path) -> InstallRecord | None:
 def record_text(record: InstallRecord) -> str:
     """Return the text of the record's file."""
     return msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
-
-
-NEW: Final = "new"
-CHANGED: Final = "changed"
-RIGHTS: Final = "owner or mode changed"
-EDITED: Final = "edited, left as it is"
-SAME: Final = "as it should be"
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,9 @@ from regsvc.core.errors import InvalidEmail
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure
 from regsvc.notifications.mail.backends import make_mail_backend
 
+T = TypeVar("T")
+_TLS_PORT: Final = 465
+
 
 def send_test_mail(values: Mapping[str, object], password: str | None, address: str) -> str | None:
     """Send a mail through the mail server in `values`, by "section.key"; return why it failed, or None.
@@ -70,9 +73,6 @@ def send_test_mail(values: Mapping[str, object], password: str | None, address: 
     return None
 
 
-T = TypeVar("T")
-
-
 class Terminal:
     """The host's terminal: questions and answers."""
 
@@ -99,9 +99,6 @@ class Terminal:
         """Ask a question that is answered with yes or no."""
         answer = input(f"{question} [{'Y/n' if default else 'y/N'}]: ").strip().lower()
         return answer.startswith("y") if answer else default
-
-
-_TLS_PORT: Final = 465
 
 
 class Collector:

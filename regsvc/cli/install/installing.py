@@ -50,6 +50,10 @@ from regsvc.config.sections import ConfigError
 from regsvc.database.location import read_recorded_location
 
 _SYSTEMD_RUNS: Final = Path("/run/systemd/system")
+_DOCTOR_BROKEN: Final = 2
+INSTALLED_BUT_BROKEN: Final = 3
+"""Exit status if everything was written, and the doctor finds something broken."""
+_LOCAL: Final = "sqlite:"
 
 
 def program_command() -> list[str]:
@@ -96,11 +100,6 @@ def run_companion(program: Sequence[str], *arguments: str) -> subprocess.Complet
 def systemctl(*arguments: str) -> bool:
     """Call systemd's manager; return whether it succeeded."""
     return subprocess.run(["systemctl", *arguments], check=False).returncode == 0  # noqa: S603, S607
-
-
-_DOCTOR_BROKEN: Final = 2
-INSTALLED_BUT_BROKEN: Final = 3
-"""Exit status if everything was written, and the doctor finds something broken."""
 
 
 def install(args: argparse.Namespace) -> int:
@@ -254,9 +253,6 @@ def run_install_command(args: argparse.Namespace) -> int:
     except (EOFError, KeyboardInterrupt):
         print("\ncompanion: interrupted", file=sys.stderr)
         return 130
-
-
-_LOCAL: Final = "sqlite:"
 
 
 def uninstall(args: argparse.Namespace) -> int:

@@ -15,18 +15,6 @@ from regsvc.config.layers import file_layer, key_of
 from regsvc.config.places import SystemPlaces
 from regsvc.config.sections import ConfigError
 
-
-class InstallProblem(Exception):
-    """The command cannot go on, and has written and removed nothing; `str()` says what to do.
-
-    `status` is the exit status: 1, or 2 for an option that is missing or wrong.
-    """
-
-    def __init__(self, sentence: str, status: int = 1) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
 GAME_DIRECTORY: Final = "game.directory"
 BASE_URL: Final = "server.base_url"
 PORT: Final = "server.port"
@@ -35,7 +23,6 @@ MAIL_PORT: Final = "mail.port"
 MAIL_SECURITY: Final = "mail.security"
 MAIL_USERNAME: Final = "mail.username"
 MAIL_SENDER: Final = "mail.sender"
-
 OPTIONS: Final = {
     GAME_DIRECTORY: "--game-dir",
     BASE_URL: "--base-url",
@@ -47,6 +34,20 @@ OPTIONS: Final = {
     MAIL_SENDER: "--mail-sender",
 }
 """Config keys that have an option of `companion install`."""
+FIRST_PORT: Final = 8080
+AUTHME: Final = Path("plugins/AuthMe")
+_USUAL_FOLDERS: Final = ("srv/*", "srv/*/*", "home/*", "home/*/*", "opt/*", "opt/*/*", "var/lib/*", "var/opt/*")
+
+
+class InstallProblem(Exception):
+    """The command cannot go on, and has written and removed nothing; `str()` says what to do.
+
+    `status` is the exit status: 1, or 2 for an option that is missing or wrong.
+    """
+
+    def __init__(self, sentence: str, status: int = 1) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,6 @@ def help_of(key: str) -> str:
     """Return the help text of a key, to follow a colon."""
     text = str(declaration_of(key).help).rstrip(".")
     return text[0].lower() + text[1:]
-
-
-FIRST_PORT: Final = 8080
-AUTHME: Final = Path("plugins/AuthMe")
-_USUAL_FOLDERS: Final = ("srv/*", "srv/*/*", "home/*", "home/*/*", "opt/*", "opt/*/*", "var/lib/*", "var/opt/*")
 
 
 def find_game_directory(instance: str | None) -> Path | None:

@@ -14,6 +14,14 @@ from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.key_types import to_toml
 from regsvc.config.places import LOCATION_FILE, SystemPlaces
 
+BACKUPS: Final = Path("/var/backups")
+UNITS: Final = Path("/etc/systemd/system")
+PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
+MAIL_PASSWORD: Final = "mail_password"  # noqa: S105 - the name of a file
+_DROP_IN_HEADER: Final = "# Written by `companion install`. Put lines of your own into another file: systemctl edit."
+_SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
+_SAMPLE_HOST: Final = "play.example.org"
+
 
 def fill_sample(sample: str, values: Mapping[str, object]) -> str:
     """Return the sample config with these values by "section.key"; a secret's `key_file` takes the place of the key.
@@ -31,16 +39,6 @@ def fill_sample(sample: str, values: Mapping[str, object]) -> str:
                 line = f"{name} = {to_toml(values[f'{section}.{name}'])}"
         lines.append(line)
     return "\n".join(lines) + "\n"
-
-
-BACKUPS: Final = Path("/var/backups")
-UNITS: Final = Path("/etc/systemd/system")
-PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
-MAIL_PASSWORD: Final = "mail_password"  # noqa: S105 - the name of a file
-
-_DROP_IN_HEADER: Final = "# Written by `companion install`. Put lines of your own into another file: systemctl edit."
-_SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
-_SAMPLE_HOST: Final = "play.example.org"
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,13 @@ FORMAT: Final = "companion-backup"
 OUR_FILE: Final = "companion.db"
 AUTHME_FILE: Final = "authme.db"
 TABLES: Final = "tables"
+_PAGES: Final = 100  # 400 KB: locks AuthMe's file for about a millisecond at a time
+_TIMEOUT: Final = 60.0  # seconds
+_PAUSE: Final = 0.05  # seconds, in which our own writers get their turn
+log = logging.getLogger(__name__)
+_UNFINISHED: Final = ".unfinished"
+_CONTENTS: Final = {INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, OUR_FILE, AUTHME_FILE, TABLES, MANIFEST}
+_NAME: Final = "companion-%Y%m%d-%H%M%S"
 
 
 @dataclass(frozen=True)
@@ -120,11 +127,6 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_PAGES: Final = 100  # 400 KB: locks AuthMe's file for about a millisecond at a time
-_TIMEOUT: Final = 60.0  # seconds
-_PAUSE: Final = 0.05  # seconds, in which our own writers get their turn
-
-
 class _SourceWritten(Exception):
     """AuthMe's file was written while it was being copied."""
 
@@ -137,18 +139,11 @@ def copy_databases(ours: Path, authme_file: Path | None, folder: Path, on_pages:
     file is written meanwhile, our lock is released before the next attempt. Raises `TransferProblem`.
     """
     copies = [folder / OUR_FILE]
-    deadline = time.monotonic() + _TIMEOUT
     try:
         with closing(_open(ours, "rw")) as writer, closing(_open(ours, "ro")) as reader:
             if authme_file is not None and authme_file.exists():
                 copies.append(folder / AUTHME_FILE)
-                writer.execute("BEGIN IMMEDIATE")
-                while not _copy_unless_written(authme_file, copies[1], on_pages):
-                    writer.execute("ROLLBACK")
-                    if time.monotonic() > deadline:
-                        raise _busy_file(authme_file)
-                    time.sleep(_PAUSE)
-                    writer.execute("BEGIN IMMEDIATE")
+                _copy_at_rest(authme_file, copies[1], on_pages, writer)
             reader.execute("BEGIN")
             reader.execute("SELECT 1 FROM regsvc_installation").fetchone()  # takes the snapshot
             if writer.in_transaction:
@@ -170,19 +165,31 @@ def copy_authme_file(authme_file: Path, folder: Path, on_pages: Callable[[int], 
     if not authme_file.exists():
         return
     copy = folder / AUTHME_FILE
-    deadline = time.monotonic() + _TIMEOUT
     try:
-        while not _copy_unless_written(authme_file, copy, on_pages):
-            if time.monotonic() > deadline:
-                raise _busy_file(authme_file)
-            time.sleep(_PAUSE)
+        _copy_at_rest(authme_file, copy, on_pages)
     except sqlite3.Error as error:
         raise TransferProblem(f"Cannot copy AuthMe's database file ({authme_file}): {error}.") from error
     check_integrity(copy)
 
 
-def _busy_file(path: Path) -> TransferProblem:
-    return TransferProblem(f"{path} is written too often to be copied: try again when fewer people play.")
+def _copy_at_rest(
+    source: Path, target: Path, on_pages: Callable[[int], None], ours: sqlite3.Connection | None = None
+) -> None:
+    """Copy AuthMe's file, from the start again if it was written meanwhile.
+
+    `ours`: a connection to our file, which is locked against writers during each attempt, and after the last one.
+    """
+    deadline = time.monotonic() + _TIMEOUT
+    while True:
+        if ours is not None:
+            ours.execute("BEGIN IMMEDIATE")
+        if _copy_unless_written(source, target, on_pages):
+            return
+        if ours is not None:
+            ours.execute("ROLLBACK")
+        if time.monotonic() > deadline:
+            raise TransferProblem(f"{source} is written too often to be copied: try again when fewer people play.")
+        time.sleep(_PAUSE)
 
 
 def check_integrity(path: Path) -> None:
@@ -240,13 +247,6 @@ def _create(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA journal_mode = OFF")
     return connection
-
-
-log = logging.getLogger(__name__)
-
-_UNFINISHED: Final = ".unfinished"
-_CONTENTS: Final = {INSTALLATION_KEY_FILE, SIGNING_KEY_FILE, OUR_FILE, AUTHME_FILE, TABLES, MANIFEST}
-_NAME: Final = "companion-%Y%m%d-%H%M%S"
 
 
 def make_backup(

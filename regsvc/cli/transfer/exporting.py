@@ -19,6 +19,20 @@ from regsvc.database.audit import Audit
 from regsvc.database.models import PRESENT, UNVERIFIED, AuditEntry, Player, Review, User
 
 STANDARD_OUTPUT: Final = "-"
+_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+_MARK: Final = "'"
+Format = Literal["csv", "json"]
+What = Literal["users", "audit", "all"]
+Record = dict[str, Any]
+FORMAT: Final = "companion-export"
+VERSION: Final = 1
+USER_COLUMNS: Final = (
+    *("username", "email", "is_email_verified", "status", "reason", "registered_at", "registration_ip"),
+    *("origin", "platform", "language", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at"),
+    *("password_set_at", "last_login_at", "is_email_noted"),
+)
+HASH_COLUMNS: Final = ("hash", "salt", "algorithm")
+AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "detail", "ip", "occurrences")
 
 
 @contextmanager
@@ -60,10 +74,6 @@ def _writing_into(path: Path) -> Iterator[TextIO]:
         raise TransferProblem(f"{path} cannot be written: {error.strerror}.") from error
 
 
-_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-_MARK: Final = "'"
-
-
 def to_cell(value: object) -> str:
     """Convert a value: None becomes an empty cell, a boolean yes or no."""
     if value is None:
@@ -78,22 +88,6 @@ def to_cell(value: object) -> str:
 def from_cell(cell: str) -> str:
     """Reverse `to_cell` for text. A leading ' that marks nothing is kept."""
     return cell[1:] if cell[:1] == _MARK and cell[1:2] in (*_FORMULAS, _MARK) and len(cell) > 1 else cell
-
-
-Format = Literal["csv", "json"]
-What = Literal["users", "audit", "all"]
-Record = dict[str, Any]
-
-FORMAT: Final = "companion-export"
-VERSION: Final = 1
-
-USER_COLUMNS: Final = (
-    *("username", "email", "is_email_verified", "status", "reason", "registered_at", "registration_ip"),
-    *("origin", "platform", "language", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at"),
-    *("password_set_at", "last_login_at", "is_email_noted"),
-)
-HASH_COLUMNS: Final = ("hash", "salt", "algorithm")
-AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "detail", "ip", "occurrences")
 
 
 class Exporter:

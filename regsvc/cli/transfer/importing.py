@@ -29,6 +29,18 @@ from regsvc.users.email_owners import claim, may_have
 CHAT_PLATFORM: Final = "discord"
 _ADOPTED: Final = "adopted"
 _TOKEN_BYTES: Final = 32
+_BATCH_ROWS: Final = 200
+_MAX_RACES: Final = 3
+_EMAIL_CODES: Final = frozenset({"invalid_email", "email_taken"})
+_NO_EMAIL: Final = frozenset({"your@email.com"})
+_ALGORITHMS: Final = frozenset({*HASHERS, PASSLIB})
+"""Algorithms that a login on the web verifies; AuthMe need not, since the login replaces the hash."""
+EMAIL_LOST: Final = "email_lost"
+CHAT_LOST: Final = "chat_lost"
+PASSWORD_LOST: Final = "password_lost"  # noqa: S105 - a code
+OUTCOMES: Final = ("imported", "matched", "skipped", "updated", "refused")
+ImportReport = Counter[str]
+"""Number of records by outcome (`OUTCOMES`), and of users by what was imported of them, or was not."""
 
 
 @dataclass(frozen=True)
@@ -191,18 +203,6 @@ def is_only_adopted(user: User) -> bool:
     return user.origin == _ADOPTED and not is_decided
 
 
-_BATCH_ROWS: Final = 200
-_MAX_RACES: Final = 3
-_EMAIL_CODES: Final = frozenset({"invalid_email", "email_taken"})
-_NO_EMAIL: Final = frozenset({"your@email.com"})
-_ALGORITHMS: Final = frozenset({*HASHERS, PASSLIB})
-"""Algorithms that a login on the web verifies; AuthMe need not, since the login replaces the hash."""
-
-EMAIL_LOST: Final = "email_lost"
-CHAT_LOST: Final = "chat_lost"
-PASSWORD_LOST: Final = "password_lost"  # noqa: S105 - a code
-
-
 @dataclass(frozen=True)
 class ImportRequest:
     """Options of an import. `is_dry_run`: report only. `fill_emails`: give users without an address the file's.
@@ -218,30 +218,6 @@ class ImportRequest:
 
 
 @dataclass
-class ImportReport:
-    """Number of records by outcome, and of users by what was imported of them (`parts`)."""
-
-    imported: int = 0
-    matched: int = 0
-    skipped: int = 0
-    updated: int = 0
-    refused: int = 0
-    parts: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def total(self) -> int:
-        return self.imported + self.matched + self.skipped + self.updated + self.refused
-
-    def add(self, other: "ImportReport") -> None:
-        self.imported += other.imported
-        self.matched += other.matched
-        self.skipped += other.skipped
-        self.updated += other.updated
-        self.refused += other.refused
-        self.parts += other.parts
-
-
-@dataclass
 class _Batch:
     """Decisions about the records of a batch."""
 
@@ -254,16 +230,11 @@ class _Batch:
     """As `Importer._seen`, of this batch alone."""
 
     def report(self) -> ImportReport:
-        parts = Counter(part for user in self.new for part in _parts(user, is_new=True))
-        parts += Counter(part for _known, user in self.matched for part in _parts(user, is_new=False))
-        return ImportReport(
-            imported=len(self.new),
-            matched=len(self.matched),
-            skipped=self.skipped,
-            updated=len(self.filled),
-            refused=len(self.refused),
-            parts=parts,
-        )
+        report = ImportReport(part for user in self.new for part in _parts(user, is_new=True))
+        report.update(part for _known, user in self.matched for part in _parts(user, is_new=False))
+        counts = (len(self.new), len(self.matched), self.skipped, len(self.filled), len(self.refused))
+        report.update(dict(zip(OUTCOMES, counts, strict=True)))
+        return report
 
 
 class Importer:
@@ -277,6 +248,7 @@ class Importer:
         rules: CredentialRules,
         hashing: PasswordHashing,
         writer: UserWriter,
+        request: ImportRequest,
     ) -> None:
         self._worker = worker
         self._players = players
@@ -284,6 +256,7 @@ class Importer:
         self._rules = rules
         self._hashing = hashing
         self._writer = writer
+        self._request = request
         self.report = ImportReport()
         """What was imported so far."""
         self._seen: set[str] = set()
@@ -292,7 +265,6 @@ class Importer:
     def run(
         self,
         records: Iterable[ImportedUser | RefusedRecord],
-        request: ImportRequest,
         on_refused: Callable[[RefusedRecord], None],
         on_rows: Callable[[int], None],
     ) -> ImportReport:
@@ -301,20 +273,20 @@ class Importer:
         Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseUnavailable`; earlier batches stay imported.
         """
         for batch in _batches(records):
-            checked, refused = self._check(batch, request)
-            given, refused = len(refused), self._without_existing(refused, request)
-            decided = self._import_batch(checked, request)
+            checked, refused = self._check(batch)
+            given, refused = len(refused), self._without_existing(refused)
+            decided = self._import_batch(checked)
             decided.skipped += given - len(refused)
             decided.refused += refused
             for row in sorted(decided.refused, key=lambda row: row.line):
                 on_refused(row)
-            self.report.add(decided.report())
+            self.report += decided.report()
             on_rows(len(batch))
         return self.report
 
-    def _without_existing(self, refused: list[RefusedRecord], request: ImportRequest) -> list[RefusedRecord]:
+    def _without_existing(self, refused: list[RefusedRecord]) -> list[RefusedRecord]:
         """Return those that are not there already: an old name may break today's rules, and is not changed anyway."""
-        is_update = request.fill_emails
+        is_update = self._request.fill_emails
         keys = [name_key(row.name) for row in refused if row.name and not (is_update and row.code in _EMAIL_CODES)]
         existing = self._worker.run_here(self._find_existing, keys) if keys else set()
         return [row for row in refused if name_key(row.name) not in existing]
@@ -324,23 +296,21 @@ class Importer:
 
     # --- checks without the database ---
 
-    def _check(
-        self, batch: list[ImportedUser | RefusedRecord], request: ImportRequest
-    ) -> tuple[list[CheckedUser], list[RefusedRecord]]:
+    def _check(self, batch: list[ImportedUser | RefusedRecord]) -> tuple[list[CheckedUser], list[RefusedRecord]]:
         checked, refused = [], []
         for row in batch:
             if isinstance(row, RefusedRecord):
                 refused.append(row)
                 continue
             try:
-                checked.append(self._check_record(row, request))
+                checked.append(self._check_record(row))
             except Refusal as refusal:
                 refused.append(RefusedRecord(row.line, row.username, refusal.code))
             except RecordError as refusal:
                 refused.append(RefusedRecord(row.line, row.username, str(refusal)))
         return checked, refused
 
-    def _check_record(self, row: ImportedUser, request: ImportRequest) -> CheckedUser:
+    def _check_record(self, row: ImportedUser) -> CheckedUser:
         self._rules.check_username(row.username, row.platform)
         stored = None
         if row.hash is not None:
@@ -353,21 +323,21 @@ class Importer:
                 return CheckedUser(row, None, stored, contact=address.display)
             return CheckedUser(row, address, stored)
         except Refusal:
-            if not request.is_handover:
+            if not self._request.is_handover:
                 raise
             return CheckedUser(row, None, stored, (EMAIL_LOST,))
 
     # --- the batch's transaction ---
 
-    def _import_batch(self, checked: list[CheckedUser], request: ImportRequest) -> _Batch:
+    def _import_batch(self, checked: list[CheckedUser]) -> _Batch:
         for attempt in range(1, _MAX_RACES + 1):
             try:
-                if not request.is_dry_run:
+                if not self._request.is_dry_run:
                     self._worker.run_here(self._adopt_players, [user.key for user in checked])
                     checked = self._worker.run_here(self._hash_passwords, checked)
-                decided = self._worker.run_here(self._write, checked, request)
+                decided = self._worker.run_here(self._write, checked)
                 self._seen |= decided.seen
-                if not request.is_dry_run:
+                if not self._request.is_dry_run:
                     self._worker.run_here(self._follow_matched, decided)
                 return decided
             except IntegrityError:  # lost a race against a registration: try again
@@ -396,40 +366,38 @@ class Importer:
             pass
         return replace(user, lost=(*user.lost, PASSWORD_LOST))
 
-    def _write(self, checked: list[CheckedUser], request: ImportRequest) -> _Batch:
+    def _write(self, checked: list[CheckedUser]) -> _Batch:
         decided = _Batch()
         with self._writer.database.atomic():
             keys = [user.key for user in checked]
-            users, playing = _users_of(keys), self._find_unadopted(keys, request)
+            users, playing = _users_of(keys), self._find_unadopted(keys)
             for user in checked:
                 try:
-                    self._decide(user, users.get(user.key), decided, request, is_playing=user.key in playing)
+                    self._decide(user, users.get(user.key), decided, is_playing=user.key in playing)
                 except RecordError as refusal:
                     decided.refused.append(RefusedRecord(user.row.line, user.row.username, str(refusal)))
                 else:
                     decided.seen.add(user.key)
-            if not request.is_dry_run:
-                self._writer.create(decided.new, request.by)
-                self._writer.complete([(known, user) for known, user in decided.matched if known], request.by)
+            if not self._request.is_dry_run:
+                self._writer.create(decided.new, self._request.by)
+                self._writer.complete([(known, user) for known, user in decided.matched if known], self._request.by)
                 for known, user in decided.filled:
-                    self._writer.fill_email(known, user, request.by)
+                    self._writer.fill_email(known, user, self._request.by)
         return decided
 
-    def _find_unadopted(self, keys: list[str], request: ImportRequest) -> set[str]:
+    def _find_unadopted(self, keys: list[str]) -> set[str]:
         """Return the names with a player, in a dry run only, which does not adopt players first."""
-        return set(self._players.find_many(keys)) if request.is_dry_run else set()
+        return set(self._players.find_many(keys)) if self._request.is_dry_run else set()
 
-    def _decide(
-        self, user: CheckedUser, known: User | None, decided: _Batch, request: ImportRequest, *, is_playing: bool
-    ) -> None:
+    def _decide(self, user: CheckedUser, known: User | None, decided: _Batch, *, is_playing: bool) -> None:
         """Add the record to what is decided. Raises `RecordError`."""
         if self._is_seen(user.key, decided):
             decided.skipped += 1
-        elif request.is_handover and (is_only_adopted(known) if known is not None else is_playing):
-            decided.matched.append((known, self._grant(user, decided, request, known.id if known else None)))
+        elif self._request.is_handover and (is_only_adopted(known) if known is not None else is_playing):
+            decided.matched.append((known, self._grant(user, decided, known.id if known else None)))
         elif known is not None or is_playing:
-            if request.fill_emails and known is not None and known.email is None and user.address is not None:
-                decided.filled.append((known, self._grant(user, decided, request, known.id)))
+            if self._request.fill_emails and known is not None and known.email is None and user.address is not None:
+                decided.filled.append((known, self._grant(user, decided, known.id)))
             else:
                 decided.skipped += 1
         else:
@@ -437,15 +405,13 @@ class Importer:
                 raise RecordError("username_taken")
             if user.row.status in (PENDING, REJECTED) and self._rules.is_operator(user.row.username):
                 raise RecordError("reserved_username")  # as at registration: who approves it may not know its author
-            decided.new.append(self._grant(user, decided, request))
+            decided.new.append(self._grant(user, decided))
 
-    def _grant(
-        self, user: CheckedUser, decided: _Batch, request: ImportRequest, own_id: int | None = None
-    ) -> CheckedUser:
+    def _grant(self, user: CheckedUser, decided: _Batch, own_id: int | None = None) -> CheckedUser:
         """Return the record without what belongs to another user; if it is no handover, raise `RecordError`."""
         address, account, lost = user.address, user.chat_account, user.lost
         if address is not None and not self._is_address_free(address, user, decided, own_id):
-            if not request.is_handover:
+            if not self._request.is_handover:
                 raise RecordError("email_taken")
             user, lost = replace(user, address=None), (*lost, EMAIL_LOST)
         elif address is not None:

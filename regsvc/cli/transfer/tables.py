@@ -43,6 +43,7 @@ _GENERATED_COLUMNS: Final = {"is_edited", "changed_at"}
 _EXCLUDED_MODELS: Final = (Lease, Migration, DigestBucket, SyncState)
 _UNKNOWN: Final = UtcDateTimeField().db_value(UNKNOWN)
 _MODULUS: Final = 1 << 256
+_ROWS_PER_STATEMENT: Final = 100  # stays below MySQL's max_allowed_packet even with long questionnaire answers
 
 
 class TransferProblem(Exception):
@@ -154,9 +155,6 @@ def quoted(database: Database, name: str) -> str:
     """Quote a table or column name for SQL."""
     mark = str(database.quote)[0]
     return f"{mark}{name}{mark}"
-
-
-_ROWS_PER_STATEMENT: Final = 100  # stays below MySQL's max_allowed_packet even with long questionnaire answers
 
 
 class DatabaseRows(Rows):

@@ -73,6 +73,9 @@ _NO_PASSWORD: Final = re.compile(
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _MAX_PLAIN: Final = 255
 _MAX_ACCOUNT_ID: Final = 32
+_URL: Final = ("mysql://", "mariadb://")
+_FOLDERS: Final = ("", "data", "plugins/VerifyMC", "plugins/VerifyMC/data")  # before 1.6 the files were in data
+_NOTHING: Final = "nothing was imported"
 
 
 @dataclass(frozen=True)
@@ -262,11 +265,6 @@ def _moment(value: Any) -> datetime | None:
         return from_epoch_ms(number)
     except (OverflowError, ValueError, OSError):
         return None
-
-
-_URL: Final = ("mysql://", "mariadb://")
-_FOLDERS: Final = ("", "data", "plugins/VerifyMC", "plugins/VerifyMC/data")  # before 1.6 the files were in data
-_NOTHING: Final = "nothing was imported"
 
 
 @dataclass(frozen=True)

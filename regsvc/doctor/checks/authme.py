@@ -21,6 +21,7 @@ from regsvc.doctor.finding import Severity, Symptom, check, list_some
 
 _GROUP_OF_ALL_ON_SQLITE: Final = -1
 """Which AuthMe assumes where it reads no group, and which is its default for those who are not activated."""
+_CONNECTION: Final = frozenset({"DataSource.mySQLHost", "DataSource.mySQLPort"})
 
 
 @check(
@@ -298,9 +299,6 @@ def group_is_no_lock(facts: Facts) -> Iterator[Sentence | Symptom]:
             ),
             Sentence("If they may join, activate them in the forum, or give them another group with SQL."),
         )
-
-
-_CONNECTION: Final = frozenset({"DataSource.mySQLHost", "DataSource.mySQLPort"})
 
 
 @check(

@@ -15,6 +15,9 @@ from regsvc.sync.report import HeldBack
 from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
+_STALE_AFTER: Final = timedelta(minutes=15)
+_STUCK_AFTER: Final = timedelta(minutes=15)
+_FIX_CAUSE: Final = Sentence("Fix the cause (see last_error). These are not sent again, but later ones are.")
 
 
 @check(
@@ -103,11 +106,6 @@ def totals_are_used_up(facts: Facts) -> Iterator[Sentence]:
                 limit=limit,
                 minutes=math.ceil(wait / 60),
             )
-
-
-_STALE_AFTER: Final = timedelta(minutes=15)
-_STUCK_AFTER: Final = timedelta(minutes=15)
-_FIX_CAUSE: Final = Sentence("Fix the cause (see last_error). These are not sent again, but later ones are.")
 
 
 @check(

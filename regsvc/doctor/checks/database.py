@@ -25,6 +25,8 @@ from regsvc.doctor.finding import Severity, Symptom, check
 _DEFAULT_PASSWORD: Final = AuthMeConfig().password
 _UNUSABLE: Final = "{database} cannot be used: {problem}."
 _GRANT: Final = FixLocation(Source.DATABASE, "GRANT")
+_QUORUM: Final = 3
+"""Nodes of which one may fail."""
 
 
 @check(
@@ -208,11 +210,7 @@ def connection_is_plain(facts: Facts) -> Iterator[Symptom]:
 def _grant(facts: Facts, *rights: str) -> str:
     """Return the statement that the database administrator has to run."""
     database = facts.server_database
-    return f"GRANT {', '.join(rights)} ON `{database.database}`.* TO {facts.login};"
-
-
-_QUORUM: Final = 3
-"""Nodes of which one may fail."""
+    return f"GRANT {', '.join(rights)} ON `{database.database}`.* TO {facts.ours.login};"
 
 
 @check(

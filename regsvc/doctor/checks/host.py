@@ -16,6 +16,11 @@ from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Sourc
 from regsvc.doctor.finding import Severity, Symptom, check
 
 _LISTEN_LOCALLY: Final = FixLocation(Source.OURS, '[server] host = "127.0.0.1"')
+_MIN_FREE: Final = 256 * 1024 * 1024
+_MEBIBYTE: Final = 1024 * 1024
+_RELEASED_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_TOLERANCE: Final = timedelta(minutes=5)
+_DATABASE_TOLERANCE: Final = timedelta(seconds=10)
 
 
 @check(
@@ -128,13 +133,6 @@ def proxy_is_not_trusted(facts: Facts) -> Iterator[Sentence]:
         yield Sentence(
             "server.base_url is https and the companion has no certificate, so there is a proxy, but none is trusted."
         )
-
-
-_MIN_FREE: Final = 256 * 1024 * 1024
-_MEBIBYTE: Final = 1024 * 1024
-_RELEASED_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_TOLERANCE: Final = timedelta(minutes=5)
-_DATABASE_TOLERANCE: Final = timedelta(seconds=10)
 
 
 @check(

@@ -34,6 +34,13 @@ _PBKDF2_KEY: Final = "settings.security.pbkdf2Rounds"
 # Defaults of AuthMe's config.
 _DEFAULTS: Final = {_BCRYPT_KEY: 12, _PBKDF2_KEY: 10_000, "settings.security.doubleMD5SaltLength": 8}
 _PBKDF2: Final = frozenset({"PBKDF2", "PBKDF2BASE64"})
+_NAME_KEY: Final = "settings.restrictions.allowedNicknameCharacters"
+_LENGTH_KEY: Final = "settings.restrictions.maxNicknameLength"
+_PASSWORD_KEY: Final = "settings.restrictions.allowedPasswordCharacters"  # noqa: S105 - a key of AuthMe's
+_SUGGESTED_PATTERNS: Final = {_NAME_KEY: "[a-zA-Z0-9_]*", _PASSWORD_KEY: "[!-~]*"}
+# Characters that hosts may allow besides letters and digits, tried one by one inside a name or a password.
+_PROBE_CHARACTERS: Final = (*"""_-.+*~!?#$%&/\\|:;,'"`^<>=()[]{}@ """, "é", "ß", "ж", "字")
+_LONGEST_BEDROCK_NAME: Final = 16  # Floodgate truncates prefix and name to this length
 
 
 @check(
@@ -189,15 +196,6 @@ def _unusable_reason(authme: AuthMeConfig) -> str | None:
     except UnusableAlgorithm as error:
         return str(error)
     return None
-
-
-_NAME_KEY: Final = "settings.restrictions.allowedNicknameCharacters"
-_LENGTH_KEY: Final = "settings.restrictions.maxNicknameLength"
-_PASSWORD_KEY: Final = "settings.restrictions.allowedPasswordCharacters"  # noqa: S105 - a key of AuthMe's
-_SUGGESTED_PATTERNS: Final = {_NAME_KEY: "[a-zA-Z0-9_]*", _PASSWORD_KEY: "[!-~]*"}
-# Characters that hosts may allow besides letters and digits, tried one by one inside a name or a password.
-_PROBE_CHARACTERS: Final = (*"""_-.+*~!?#$%&/\\|:;,'"`^<>=()[]{}@ """, "é", "ß", "ж", "字")
-_LONGEST_BEDROCK_NAME: Final = 16  # Floodgate truncates prefix and name to this length
 
 
 @check(

@@ -58,7 +58,7 @@ def rights_are_missing(facts: Facts) -> Iterator[Symptom]:
         return
     missing = facts.players.missing_rights
     if missing:
-        grant = f"GRANT {', '.join(missing)} ON `{authme.database}`.`{authme.table}` TO {facts.login};"
+        grant = f"GRANT {', '.join(missing)} ON `{authme.database}`.`{authme.table}` TO {facts.ours.login};"
         rights = ", ".join(missing)
         title = Sentence("Our login may not {rights} on AuthMe's table {table}.", rights=rights, table=authme.table)
         yield Symptom(title, where=grant)

@@ -35,6 +35,42 @@ from regsvc.doctor.facts.readonly_db import (
     ReadOnlySqlite,
 )
 
+T = TypeVar("T")
+
+_TIMEOUT: Final = 4.0  # seconds in total, including a slow DNS lookup
+# Columns of AuthMe's table that we write; those it lacks are skipped.
+_WRITTEN_COLUMNS: Final = (
+    "username",
+    "realname",
+    "password",
+    "salt",
+    "email",
+    "register_date",
+    "register_ip",
+    "has_session",
+)
+_NO_SUCH_TABLE: Final = 1146
+_NO_SUCH_COLUMN: Final = 1054
+_READ_ONLY_SERVER: Final = 1290
+
+# 1419: with binary logging only SUPER may create triggers
+_DENIED_CODES: Final = {1044, 1142, 1143, 1227, 1370, 1419}
+# 0: the connection was lost
+_INCONCLUSIVE_CODES: Final = {0, 2006, 2013, _NO_SUCH_TABLE, _NO_SUCH_COLUMN, _READ_ONLY_SERVER}
+
+
+# MySQL's name of the right → a statement that needs it and cannot succeed.
+_SCHEMA_RIGHTS: Final[Mapping[str, str]] = {
+    "SELECT": "EXPLAIN SELECT 1 FROM {missing}",
+    "INSERT": "EXPLAIN INSERT INTO {missing} VALUES (1)",
+    "UPDATE": "EXPLAIN UPDATE {missing} SET x = 1",
+    "DELETE": "EXPLAIN DELETE FROM {missing}",
+    "CREATE": "CREATE TABLE {probe} (x INT, x INT)",
+    "ALTER": "ALTER TABLE {missing} ADD COLUMN x INT",
+    "INDEX": "CREATE INDEX x ON {missing} (x)",
+}
+_TRIGGER: Final = "CREATE TRIGGER {probe} BEFORE INSERT ON {missing} FOR EACH ROW SET @x = 1"
+
 
 @dataclass(frozen=True)
 class ClusterNode:
@@ -56,22 +92,6 @@ def find_cluster_node(database: ReadOnlyDatabase) -> ClusterNode | None:
 
 def _named(database: ReadOnlyDatabase, statement: str) -> dict[str, str]:
     return {row["Variable_name"]: row["Value"] for row in database.rows(statement)}
-
-
-T = TypeVar("T")
-
-_TIMEOUT: Final = 4.0  # seconds in total, including a slow DNS lookup
-# Columns of AuthMe's table that we write; those it lacks are skipped.
-_WRITTEN_COLUMNS: Final = (
-    "username",
-    "realname",
-    "password",
-    "salt",
-    "email",
-    "register_date",
-    "register_ip",
-    "has_session",
-)
 
 
 @dataclass(frozen=True)
@@ -153,7 +173,7 @@ def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[
         try:
             side = _with_operators(server, _inspect_schema(server), operators)
         except DatabaseUnreadable as error:
-            if error.code != READ_ONLY_SERVER:
+            if error.code != _READ_ONLY_SERVER:
                 raise
             side = OurDatabase(None, is_read_only=True)
         return replace(side, clock_difference=difference, login=login, cluster_nodes=nodes)
@@ -234,7 +254,7 @@ def _missing_row_rights(database: ReadOnlyMySql, table: PlayerTable | None, auth
     try:
         return _list_missing_row_rights(database, table_name, present or [authme.columns.username])
     except DatabaseUnreadable as error:
-        if error.code in (NO_SUCH_TABLE, NO_SUCH_COLUMN, READ_ONLY_SERVER):
+        if error.code in (_NO_SUCH_TABLE, _NO_SUCH_COLUMN, _READ_ONLY_SERVER):
             return []
         raise
 
@@ -258,29 +278,6 @@ def _within(seconds: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
         return DatabaseUnreadable("it does not answer in time")
     except DatabaseUnreadable as error:
         return error
-
-
-NO_SUCH_TABLE: Final = 1146
-NO_SUCH_COLUMN: Final = 1054
-READ_ONLY_SERVER: Final = 1290
-
-# 1419: with binary logging only SUPER may create triggers
-_DENIED_CODES: Final = {1044, 1142, 1143, 1227, 1370, 1419}
-# 0: the connection was lost
-_INCONCLUSIVE_CODES: Final = {0, 2006, 2013, NO_SUCH_TABLE, NO_SUCH_COLUMN, READ_ONLY_SERVER}
-
-
-# MySQL's name of the right → a statement that needs it and cannot succeed.
-_SCHEMA_RIGHTS: Final[Mapping[str, str]] = {
-    "SELECT": "EXPLAIN SELECT 1 FROM {missing}",
-    "INSERT": "EXPLAIN INSERT INTO {missing} VALUES (1)",
-    "UPDATE": "EXPLAIN UPDATE {missing} SET x = 1",
-    "DELETE": "EXPLAIN DELETE FROM {missing}",
-    "CREATE": "CREATE TABLE {probe} (x INT, x INT)",
-    "ALTER": "ALTER TABLE {missing} ADD COLUMN x INT",
-    "INDEX": "CREATE INDEX x ON {missing} (x)",
-}
-_TRIGGER: Final = "CREATE TRIGGER {probe} BEFORE INSERT ON {missing} FOR EACH ROW SET @x = 1"
 
 
 def _list_missing_row_rights(database: ReadOnlyDatabase, table: str, columns: Iterable[str]) -> list[str]:
@@ -312,7 +309,7 @@ def _may(database: ReadOnlyDatabase, statement: str) -> bool:
     try:
         return _is_allowed(database, statement.format(**names))
     except DatabaseUnreadable as error:
-        if error.code == NO_SUCH_TABLE:
+        if error.code == _NO_SUCH_TABLE:
             return True
         raise
 

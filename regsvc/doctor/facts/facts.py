@@ -35,6 +35,9 @@ from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadabl
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.rcon import find_rcon_address
 
+T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
+
 
 class Source(StrEnum):
     """Kinds of places where something can be fixed, as named in docs/doctor.md; the report names the file itself."""
@@ -70,10 +73,6 @@ class ServerFacts:
 
 class FactUnavailable(Exception):
     """A fact that a check needs is unavailable. `str()` says which; empty if the check does not apply here."""
-
-
-T = TypeVar("T")
-E = TypeVar("E", bound=Exception)
 
 
 class Facts:
@@ -305,11 +304,6 @@ class Facts:
         if isinstance(side, DatabaseUnreadable):
             raise FactUnavailable("our own tables: the database cannot be read")
         return side
-
-    @property
-    def login(self) -> str:
-        """Our account on the database server, as a GRANT names it."""
-        return self.ours.login
 
     @property
     def own_tables(self) -> OwnTables:

@@ -27,6 +27,8 @@ _TIMEOUT: Final = 0.5  # seconds, for a port of this machine
 _MAIL_LIMIT: Final = timedelta(seconds=5)
 _MAX_ANSWER: Final = 64 * 1024
 _PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation; nothing is sent there
+_READY_PATH = "/health/ready"
+_ALIVE_PATH = "/health/alive"
 
 
 class PortClosed(Exception):
@@ -125,10 +127,6 @@ class Host:
     fetch: Callable[[str], bytes | None] = fetch
     can_listen_on: Callable[[str], bool] = can_listen_on
     find_mail_problem: Callable[[MailBackend], str | None] = find_mail_problem
-
-
-_READY_PATH = "/health/ready"
-_ALIVE_PATH = "/health/alive"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase
 _TIMEOUT: Final = 1.0  # seconds, for scanning all rows
 _PAGE: Final = 10_000  # rows; a page locks AuthMe's SQLite file for some milliseconds
 _MAX_NAMES: Final = 100
+_WORD: Final = re.compile(r"\w+")
+_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}
+_OF_TABLE: Final = "WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?"
 
 
 @dataclass(frozen=True)
@@ -33,19 +36,6 @@ class PlayerRowCounts:
     old: int
     in_seconds: int
     unactivated: tuple[str, ...] = ()
-
-
-def count_rows(
-    database: ReadOnlyDatabase, table: str, username: str, times: list[str], unactivated: str | None = None
-) -> PlayerRowCounts | None:
-    """Count the rows; None if it takes too long. `table`: the table in SQL; `times`: its columns with milliseconds.
-
-    `unactivated`: the condition of those rows in SQL; None on SQLite, and where there is no such group. Raises
-    `DatabaseUnreadable`.
-    """
-    if isinstance(database, ReadOnlyMySql):
-        return _rows_in_mysql(database, table, username, times, unactivated)
-    return _rows_in_sqlite(database, table, username, times)
 
 
 def _newest(times: list[str]) -> str:
@@ -150,11 +140,6 @@ def _sum_up(names: list[str], twice: list[str], sums: list[Row]) -> PlayerRowCou
     )
 
 
-_WORD: Final = re.compile(r"\w+")
-_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}
-_OF_TABLE: Final = "WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?"
-
-
 @dataclass(frozen=True)
 class PlayerColumn:
     """One column. `charset` and `collation` are None on SQLite and for numbers; `default` is SQL text or None."""
@@ -214,9 +199,10 @@ def with_row_counts(
     if authme.lock_group is not None and table.find(columns.group) and table.find(columns.password):
         unactivated = f"COALESCE(`{columns.group}`, 0) = {authme.lock_group}"  # AuthMe reads NULL as 0
         unactivated += f" AND LEFT(`{columns.password}`, {len(LOCK_PREFIX)}) <> '{LOCK_PREFIX}'"
-    return replace(
-        table, rows=count_rows(database, sql_name(schema, authme.table), columns.username, times, unactivated)
-    )
+    name = sql_name(schema, authme.table)
+    if isinstance(database, ReadOnlyMySql):
+        return replace(table, rows=_rows_in_mysql(database, name, columns.username, times, unactivated))
+    return replace(table, rows=_rows_in_sqlite(database, name, columns.username, times))
 
 
 def find_names(database: ReadOnlyDatabase, table: str, column: str, names: Collection[str]) -> frozenset[str]:
