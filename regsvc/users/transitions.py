@@ -18,9 +18,7 @@ from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 from regsvc.notifications.rcon import RconQueue
-from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.notifications.webhook import Event, WebhookQueue
-from regsvc.notifications.webhook.queue import Event, WebhookQueue
 
 DELETED: Final = "deleted"
 """Stands for the status of a deleted user in webhook calls."""
