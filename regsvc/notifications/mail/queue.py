@@ -204,7 +204,7 @@ class AdminDigest:
             return 0
         with self._database.atomic():
             installation: Installation = Installation.get()
-            newest = self._find_newest()
+            newest: int | None = User.select(fn.MAX(User.id)).where(User.status == PENDING).scalar()
             if newest is None:
                 return 0
             has_new = newest > (installation.digested_user_id or 0)
@@ -216,10 +216,6 @@ class AdminDigest:
                 self._mail_queue.send_digest(admin)
         self._mail_queue.wake()
         return len(self._admins)
-
-    def _find_newest(self) -> int | None:
-        newest: int | None = User.select(fn.MAX(User.id)).where(User.status == PENDING).scalar()
-        return newest
 
     def _is_due(self, last_at: datetime | None) -> bool:
         return last_at is None or self._now() - last_at >= self._every
