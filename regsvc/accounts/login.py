@@ -76,7 +76,7 @@ class LoginSessions:
         )
         if self._is_approved_operator(user):
             return errors.TotpSetupRequired()
-        return errors.NotOperator(is_operator=self._is_operator(user.username))
+        return errors.NotOperator("not_approved" if self._is_operator(user.username) else None)
 
     def open_if_unchanged(
         self, user: UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller

@@ -186,9 +186,9 @@ class IncomingRequest(HTTPMessageDelegate):
         if not self._application.connections.begin_request(self._stream, str(self._request.remote_ip)):
             return self._refuse(Overloaded())
         if _size_of_head(self._start_line, headers) > MAX_HEADER_BYTES:
-            return self._refuse(HeadersTooLarge(MAX_HEADER_BYTES))
+            return self._refuse(HeadersTooLarge(max_bytes=MAX_HEADER_BYTES))
         if length > self._max_body:
-            return self._refuse(BodyTooLarge(self._max_body))
+            return self._refuse(BodyTooLarge(max_bytes=self._max_body))
         self._delegate = self._application.find_handler(self._request)
         return self._delegate.headers_received(start_line, headers)
 
@@ -196,7 +196,7 @@ class IncomingRequest(HTTPMessageDelegate):
         self._received_bytes += len(chunk)
         if not self._is_refused:
             if self._received_bytes > self._max_body:  # before it is counted: it makes no other request give way
-                await self._refuse(BodyTooLarge(self._max_body))
+                await self._refuse(BodyTooLarge(max_bytes=self._max_body))
             elif not self._application.connections.buffer_body(self._stream, len(chunk)):
                 await self._refuse(Overloaded())
         received = self._delegate.data_received(chunk)

@@ -339,7 +339,7 @@ class ApiHandler(BaseHandler):
             except Refusal as refusal:
                 return refusal
             return MalformedRequest()
-        return InternalServerError(self.request_id)
+        return InternalServerError(request_id=self.request_id)
 
     @property
     def _is_legacy(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from regsvc.auth.derived_secrets import DerivedSecrets, parse_row_id
 from regsvc.core.clock import Clock
-from regsvc.core.errors import InvalidCode
+from regsvc.core.errors import InvalidCode, Refusal
 from regsvc.database.models import Verification
 from regsvc.database.prepared import PreparedQuery, slot
 
@@ -89,8 +89,8 @@ def _parse_timestamp(digits: str) -> int | None:
     return int(digits) if is_number else None
 
 
-def _invalid() -> InvalidCode:
-    return InvalidCode(is_proof=True)
+def _invalid() -> Refusal:
+    return InvalidCode("proof", field="proof")
 
 
 _FIND: Final = PreparedQuery(

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from plugin_bridge.authme.rules import HostPattern
 from regsvc.config.live import LiveConfig
-from regsvc.core.errors import InvalidField, InvalidPassword, InvalidUsername, PasswordRequired, ReservedUsername
+from regsvc.core.errors import (
+    InvalidField,
+    InvalidPassword,
+    InvalidUsername,
+    PasswordRequired,
+    Refusal,
+    ReservedUsername,
+)
 from regsvc.core.text import name_key
 from regsvc.database.audit import AUTOMATED_ACTORS
 
@@ -53,7 +60,7 @@ class CredentialRules:
         """Raise `InvalidUsername`, and `InvalidField` for a Bedrock name where Bedrock players are off."""
         names = self._live.authme.names
 
-        def invalid(violation: str) -> InvalidUsername:
+        def invalid(violation: str) -> Refusal:
             return InvalidUsername(
                 violation, regex=names.regex, min_length=names.min_length, max_length=names.max_length
             )

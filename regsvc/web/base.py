@@ -94,7 +94,7 @@ class ReadOnlyHandler(BaseHandler):
             return MethodNotAllowed(["GET", "HEAD"])
         if status_code < HTTPStatus.INTERNAL_SERVER_ERROR:  # Tornado rejects a form it cannot parse
             return MalformedRequest()
-        return InternalServerError(self.request_id)
+        return InternalServerError(request_id=self.request_id)
 
 
 def accepts_gzip(request: HTTPServerRequest) -> bool:

@@ -1,5 +1,6 @@
 """Chat links: one account for one user, however many want it at once."""
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -39,9 +40,15 @@ def audits() -> list[str]:
 
 
 def in_turns(calls: list[Callable[[], Any]]) -> Callable[[], Any]:
-    """A rule for `in_parallel`: each thread that calls it gets the next call."""
-    waiting = iter(calls)
-    return lambda: next(waiting)()
+    """A rule for `in_parallel`: each thread gets the next call, and the same again where a transaction is repeated."""
+    waiting, own = iter(calls), threading.local()
+
+    def call() -> Any:
+        if not hasattr(own, "call"):
+            own.call = next(waiting)
+        return own.call()
+
+    return call
 
 
 def atomically(database: Database, call: Callable[[], Any]) -> Callable[[], Any]:

@@ -41,7 +41,7 @@ UserMail = Literal[
 ]
 """Mails to a user, at the address on record."""
 AddressMail = Literal["verification_code", "unlink_code", "already_registered", "reset_password"]
-"""Mails to an address that somebody has typed."""
+"""Mails to an address as a client has sent it."""
 
 
 class MailQueue:

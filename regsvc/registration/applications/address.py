@@ -117,7 +117,9 @@ class AnswerChanges:
         submitted = await self.questionnaires.submit(answers, Submitter(caller, address=address))
         if not submitted.is_passed:
             wait = round(submitted.wait.total_seconds())
-            raise QuestionnaireFailed(submitted.score, submitted.pass_score, wait)
+            raise QuestionnaireFailed(
+                "kept", score=submitted.score, pass_score=submitted.pass_score, remaining_seconds=wait
+            )
         await self.worker.run(self._replace, token, submitted.token, caller)
         self.wake()
         return await self.statuses.find(token)

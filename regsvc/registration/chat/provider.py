@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import msgspec
 
 from regsvc.config.sections import ChatSection
-from regsvc.core.errors import ChatNotMember, ProviderUnavailable
+from regsvc.core.errors import ChatNotMember, ProviderUnavailable, Refusal
 from regsvc.core.http_client import HttpClient, NoResponse, Response
 from regsvc.core.text import strip_invisible
 from regsvc.users.chat_links import ChatAccount
@@ -181,7 +181,7 @@ class _ProviderResponse:
     def is_ok(self) -> bool:
         return self.status == 200
 
-    def unusable(self) -> ProviderUnavailable:
+    def unusable(self) -> Refusal:
         """Return the error for a response that lacks what was asked for, and log it for the host."""
         if self.is_ok:
             log.warning("the chat provider's answer about the %s lacks what it should have", self.subject)

@@ -83,7 +83,7 @@ class Question(ABC):
 
     def _skipped(self) -> ScoredAnswer:
         if self.is_required:
-            raise InvalidAnswer("required", self.id)
+            raise InvalidAnswer("required", question_id=self.id)
         return ScoredAnswer(self)
 
 
@@ -117,7 +117,7 @@ class ChoiceQuestion(Question):
 
     def evaluate(self, answer: Answer) -> ScoredAnswer:
         if answer.type not in (None, self.type) or answer.text.strip():
-            raise InvalidAnswer("wrong_type", self.id)
+            raise InvalidAnswer("wrong_type", question_id=self.id)
         chosen = set(answer.selected_option_ids)
         if not chosen:
             return self._skipped()
@@ -127,13 +127,13 @@ class ChoiceQuestion(Question):
 
     def _check(self, given: tuple[int, ...], chosen: set[int]) -> None:
         if not chosen <= set(range(len(self.options))):
-            raise InvalidAnswer("unknown_option", self.id)
+            raise InvalidAnswer("unknown_option", question_id=self.id)
         if len(chosen) < len(given):
-            raise InvalidAnswer("repeated_option", self.id)
+            raise InvalidAnswer("repeated_option", question_id=self.id)
         if len(chosen) < self.min_selections:
-            raise InvalidAnswer("too_few_options", self.id, min_selections=self.min_selections)
+            raise InvalidAnswer("too_few_options", question_id=self.id, min_selections=self.min_selections)
         if len(chosen) > self.max_selections:
-            raise InvalidAnswer("too_many_options", self.id, max_selections=self.max_selections)
+            raise InvalidAnswer("too_many_options", question_id=self.id, max_selections=self.max_selections)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,14 +160,14 @@ class TextQuestion(Question):
 
     def evaluate(self, answer: Answer) -> ScoredAnswer:
         if answer.type not in (None, self.type) or answer.selected_option_ids:
-            raise InvalidAnswer("wrong_type", self.id)
+            raise InvalidAnswer("wrong_type", question_id=self.id)
         text = self._tidy(answer.text)
         if not text:
             return self._skipped()
         if len(text) < self.min_length:
-            raise InvalidAnswer("too_short", self.id, min_length=self.min_length)
+            raise InvalidAnswer("too_short", question_id=self.id, min_length=self.min_length)
         if len(text) > self.max_length:
-            raise InvalidAnswer("too_long", self.id, max_length=self.max_length)
+            raise InvalidAnswer("too_long", question_id=self.id, max_length=self.max_length)
         return ScoredAnswer(self, text=text, points=None)
 
     def _tidy(self, text: str) -> str:
@@ -247,6 +247,6 @@ class Questionnaire:
         known = {str(question.id) for question in self.questions}
         for key in answers:
             if key not in known:
-                raise InvalidAnswer("unknown_question", int(key))
+                raise InvalidAnswer("unknown_question", question_id=int(key))
         scored = tuple(question.evaluate(answers.get(str(question.id), Answer())) for question in self.questions)
         return Evaluation(scored, self.max_score, self.pass_score)
