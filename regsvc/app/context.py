@@ -55,11 +55,6 @@ class AppContext:
     """The main game server's UUIDs of players, if AuthMe's table has a column for them."""
     now: Clock
 
-    @property
-    def server_properties(self) -> PropertiesFile:
-        """The main game server's server.properties."""
-        return self.properties_files[""]
-
     def level_of(self, username: str) -> int:
         """Return the operator level; 0 for others, and for operators below `auth.min_operator_level`."""
         level = self.ops.level_of(username)

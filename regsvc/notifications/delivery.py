@@ -202,7 +202,9 @@ class DeliveryWorker:
         except PermanentFailure as error:
             await run(outbox.record_failure, message, str(error), is_final=True)
         except TemporaryFailure as error:
-            self._wake_after(await run(outbox.record_failure, message, str(error), retry_after=error.retry_after))
+            wait = await run(outbox.record_failure, message, str(error), retry_after=error.retry_after)
+            if wait is not None and wait < _POLL_INTERVAL:
+                asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
         else:
             await run(outbox.record_sent, message)
         if self._backoff.is_active:
@@ -218,11 +220,6 @@ class DeliveryWorker:
                 if asyncio.get_running_loop().time() > deadline:
                     raise
                 await asyncio.sleep(_DATABASE_POLL_INTERVAL.total_seconds())
-
-    def _wake_after(self, wait: timedelta | None) -> None:
-        """Wake before the next poll if the retry is due sooner."""
-        if wait is not None and wait < _POLL_INTERVAL:
-            asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
     async def _finish(self) -> None:
         if not self._in_flight:

@@ -116,13 +116,14 @@ class Health:
         """Return the current status. Problems are part of the status and never raised."""
         found = await self._backlog()
         backlog = None if isinstance(found, Refusal) else found
+        oldest_at = None if backlog is None else backlog.oldest_at
         report = self._sync.last_report
         return HealthStatus(
             refusal=found if isinstance(found, Refusal) else None,
             bridge=self._bridge(),
             has_held_back_changes=report is not None and report.held_back is not None,
             waiting_mails=None if backlog is None else backlog.count,
-            oldest_mail_age=None if backlog is None else self._age(backlog),
+            oldest_mail_age=None if oldest_at is None else max(self._now() - oldest_at, timedelta(0)),
             restart_needed=self.restart_needed,
             seconds_since_sync=self._sync.seconds_since_run,
         )
@@ -151,11 +152,6 @@ class Health:
         if report is None:
             return BridgeState.UNKNOWN
         return BridgeState.UP if report.unavailable is None else BridgeState.AWAY
-
-    def _age(self, backlog: Backlog) -> timedelta | None:
-        if backlog.oldest_at is None:
-            return None
-        return max(self._now() - backlog.oldest_at, timedelta(0))
 
     async def _backlog(self) -> Backlog | Refusal:
         moment = asyncio.get_running_loop().time()

@@ -127,13 +127,11 @@ class Updates:
         if len(failures) < len(self._feeds):
             self.checked_at = moment
         self._failures = self._failures + 1 if failures else 0
-        self._due_at = moment + self._next_delay()
+        is_failing = self._failures > 0
+        self._due_at = moment + (
+            backoff_delay(self._failures, FIRST_RETRY_DELAY, self._every) if is_failing else self._every
+        )
         return failures
-
-    def _next_delay(self) -> timedelta:
-        if not self._failures:
-            return self._every
-        return backoff_delay(self._failures, FIRST_RETRY_DELAY, self._every)
 
 
 MAX_AGE: Final = timedelta(seconds=10)

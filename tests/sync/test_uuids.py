@@ -20,7 +20,7 @@ def test_a_new_row_has_the_uuid_of_the_exact_name(services: ServiceHarness) -> N
 @has_uuid
 def test_in_online_mode_the_game_writes_it_itself(game_server: GameServer, services: ServiceHarness) -> None:
     game_server.write_properties(online_mode="true")
-    services.app.context.server_properties.refresh()  # as the watcher does
+    services.app.context.properties_files[""].refresh()  # as the watcher does
     services.approved("Notch")
     assert services.row("notch")["uuid"] is None
 

@@ -59,7 +59,7 @@ def list_mails(page: int, size: int, *, to: str | None = None, state: MailState 
     if to is not None:
         conditions.append(_is_to_address(to) if "@" in to else _is_about(name_key(to)))
     if state is not None:
-        conditions.append(_is_in(state))
+        conditions.append(OutboxEntry.outcome.is_null() if state == WAITING else OutboxEntry.outcome == state)
     found = find_page(OutboxEntry, conditions, page, size)
     rows = {row.id: row for row in _full_rows().where(OutboxEntry.id.in_(found.ids))} if found.ids else {}
     entries = tuple(mail_entry(rows[mail_id], rows[mail_id].username) for mail_id in found.ids if mail_id in rows)
@@ -69,10 +69,6 @@ def list_mails(page: int, size: int, *, to: str | None = None, state: MailState 
 def state_of(entry: OutboxEntry) -> str:
     """Return the state of the mail so far."""
     return entry.outcome or WAITING
-
-
-def _is_in(state: MailState) -> Any:
-    return OutboxEntry.outcome.is_null() if state == WAITING else OutboxEntry.outcome == state
 
 
 def _is_to_address(written: str) -> Any:

@@ -252,8 +252,10 @@ class GenericService(MailService):
             "Content-Type": self._body.content_type,
             "Accept": "application/json",
             "Idempotency-Key": mail.attempt_key,
-            **self._credentials,
         }
+        if self._key:
+            name, _colon, value = self._header.partition(":")
+            headers[name.strip()] = value.strip().replace("{key}", self._key)
         return ApiRequest(self.url, headers, self._body.fill(_placeholders(mail)))
 
     def probe_request(self) -> ApiRequest:
@@ -262,13 +264,6 @@ class GenericService(MailService):
 
     def accepts_probe(self, response: Response) -> bool:
         return True
-
-    @property
-    def _credentials(self) -> dict[str, str]:
-        if not self._key:
-            return {}
-        name, _colon, value = self._header.partition(":")
-        return {name.strip(): value.strip().replace("{key}", self._key)}
 
 
 def _placeholders(mail: ApiMail) -> dict[str, str | None]:

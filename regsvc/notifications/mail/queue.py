@@ -40,7 +40,7 @@ UserMail = Literal[
 ]
 """Mails to a user, at the address on record."""
 AddressMail = Literal["verification_code", "unlink_code", "already_registered", "reset_password"]
-"""Mails to an address that somebody has typed."""
+"""Mails to an address as a client has sent it."""
 
 
 class MailQueue:
@@ -208,7 +208,7 @@ class AdminDigest:
             return 0
         with self._database.atomic():
             installation: Installation = Installation.get()
-            newest = self._find_newest()
+            newest: int | None = User.select(fn.MAX(User.id)).where(User.status == PENDING).scalar()
             if newest is None:
                 return 0
             has_new = newest > (installation.digested_user_id or 0)
@@ -220,10 +220,6 @@ class AdminDigest:
                 self._mail_queue.send_digest(admin)
         self._mail_queue.wake()
         return len(self._admins)
-
-    def _find_newest(self) -> int | None:
-        newest: int | None = User.select(fn.MAX(User.id)).where(User.status == PENDING).scalar()
-        return newest
 
     def _is_due(self, last_at: datetime | None) -> bool:
         return last_at is None or self._now() - last_at >= self._every
