@@ -6,7 +6,7 @@
 - `authme/table_checksums.py`, `authme/sqlite_checksums.py`: changed rows without reading the table.
 - `authme/rules.py`: AuthMe's rules for names and passwords.
 - `hashers/`: AuthMe's hash algorithms and its password check.
-- `server/`: `ops.json` and `server.properties` (`files`), RCON and its commands (`rcon`), `status_ping`, `player_uuids`,
-  `plugin_jar`, `versions`.
+- `server/`: `ops.json` and `server.properties` (`files`), RCON and its commands (`rcon`), `status_ping`,
+  `player_uuids`, `plugin_jar`, `versions`.
 - `regular_files.py`: what may be read without waiting.
 """
