@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from peewee import Database
 
@@ -22,7 +21,6 @@ from regsvc.core.errors import Refusal
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, User
-from regsvc.database.prepared import PreparedQuery, slot
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import UserRecord
 
@@ -37,6 +35,95 @@ class LoggedIn:
     email: str | None
     status: str
     is_admin: bool
+
+
+class LoginSessions:
+    """Start and end of the sessions of users whose password was right. Works inside the caller's transaction."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        known_clients: KnownClients,
+        audit: Audit,
+        is_operator: Callable[[str], bool],
+        live: LiveConfig,
+        now: Clock,
+    ) -> None:
+        self._sessions = sessions
+        self._known_clients = known_clients
+        self._audit = audit
+        self._is_operator = is_operator
+        self._live = live
+        self._now = now
+
+    def find_refusal(
+        self, user: User, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> Refusal | None:
+        """Return why this user may not log in (`Banned`, `NotOperator`, `TotpSetupRequired`), or None."""
+        if self._may_log_in(user, identity, audience):
+            return None
+        if user.status == BANNED:
+            expires_at = epoch_ms(user.ban_expires_at) if user.ban_expires_at else None
+            return errors.Banned(user.reason, expires_at)
+        self._audit.tally(
+            "admin.denied",
+            user.username,
+            ip=caller.address,
+            client=caller.limit_key,
+            per=FAILURES_TOGETHER,
+        )
+        if self._is_approved_operator(user):
+            return errors.TotpSetupRequired()
+        return errors.NotOperator(is_operator=self._is_operator(user.username))
+
+    def open_if_unchanged(
+        self, user: UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> LoggedIn | None:
+        """Open a session if the user may log in and is still as looked up; None, with nothing done, if not."""
+        if not self._may_log_in(user, identity, audience):
+            return None
+        is_same = (
+            (User.id == user.id)
+            & (User.username == user.username)
+            & (User.status == user.status)
+            & (User.token_generation == user.token_generation)
+        )
+        if not User.update(last_login_at=self._now()).where(is_same).execute():
+            return None
+        return self._open(user, identity, audience, caller)
+
+    def open(self, user: User, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn:
+        """Open a session of a user read in this transaction, without refusal."""
+        User.update(last_login_at=self._now()).where(User.id == user.id).execute()
+        return self._open(user, identity, audience, caller)
+
+    def _open(
+        self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
+    ) -> LoggedIn:
+        """Issue an access token and record the login."""
+        may_administer, past_logins = self._may_administer(user, identity), identity.past_logins
+        audience = audience or ("admin" if may_administer else "user")
+        issued = self._sessions.issue(user, audience, caller, session_count=past_logins.session_count)
+        if not past_logins.is_recorded:
+            self._known_clients.record(user.id, caller.limit_key)
+        action = "admin.logged_in" if audience == "admin" else "user.logged_in"
+        self._audit.record(action, user.username, user.username, ip=caller.address)
+        return LoggedIn(issued.token, issued.expires_at, user.username, user.email, user.status, may_administer)
+
+    def end(self, session: VerifiedSession, ip: str) -> None:
+        """End one session."""
+        self._sessions.revoke(session.jti)
+        self._audit.record("user.logged_out", session.username, session.username, ip=ip)
+
+    def _may_log_in(self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None) -> bool:
+        return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user, identity))
+
+    def _may_administer(self, user: User | UserRecord, identity: LoginIdentity) -> bool:
+        is_required = self._live.current.auth.operators_need_totp
+        return self._is_approved_operator(user) and (identity.has_shown_code or not is_required)
+
+    def _is_approved_operator(self, user: User | UserRecord) -> bool:
+        return bool(user.status == APPROVED) and self._is_operator(user.username)
 
 
 class Logins:

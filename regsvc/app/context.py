@@ -72,7 +72,7 @@ class AppContext:
     def prepare(self) -> list[str]:
         """Migrate the database and bind this installation to it. Blocking.
 
-        Returns the names of the applied migrations. Raises `SchemaTooNew`, `WrongDatabase`, `DatabaseUnusable`, and
+        Returns the names of the applied migrations. Raises `UnusableSchema`, `WrongDatabase`, `DatabaseUnusable`, and
         what a repetition may mend: peewee's exceptions while the database is unreachable, and `MigrationRunning`.
         """
         database, server = self.location.database, self.config.server

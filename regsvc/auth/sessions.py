@@ -21,9 +21,9 @@ from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import upsert_query
-from regsvc.database.cluster import catch_up
+from regsvc.database.engine import catch_up
 from regsvc.database.models import KnownClient
-from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
+from regsvc.database.prepared import PreparedQuery, slot
 
 _ALGORITHM: Final = "HS256"
 _AUDIENCES: Final[tuple[Audience, ...]] = ("user", "admin")
@@ -104,7 +104,7 @@ class Sessions:
         """
         now, jti = self._now(), secrets.token_hex(16)
         expires_at = (now + self._lifetimes[audience]).replace(microsecond=0)
-        _INSERT_SESSION.insert(
+        models.Session.insert(
             jti=jti,
             user=user.id,
             audience=audience,
@@ -113,7 +113,7 @@ class Sessions:
             created_at=now,
             last_seen_at=now,
             expires_at=expires_at,
-        )
+        ).execute()
         if session_count is None or session_count >= _MAX_SESSIONS_PER_USER:
             self._revoke_oldest(user.id)
         claims = {
@@ -272,17 +272,6 @@ def _session_with_user() -> Any:
 
 
 _FIND_SESSION: Final = PreparedQuery(models.Session, _session_with_user)
-_INSERT_SESSION: Final = prepare_insert(
-    models.Session,
-    models.Session.jti,
-    models.Session.user,
-    models.Session.audience,
-    models.Session.token_generation,
-    models.Session.ip,
-    models.Session.created_at,
-    models.Session.last_seen_at,
-    models.Session.expires_at,
-)
 
 
 def _find_session(jti: str) -> models.Session | None:
@@ -340,21 +329,16 @@ class KnownClients:
 
     def record(self, user_id: int, client: str) -> None:
         """Record a successful login, in the caller's transaction."""
-        _RECORD_CLIENT.execute(user=user_id, client=client, last_login_at=self._now())
+        row: dict[Any, Any] = {
+            KnownClient.user: user_id,
+            KnownClient.client: client,
+            KnownClient.last_login_at: self._now(),
+        }
+        unique, overwrite = (KnownClient.user, KnownClient.client), (KnownClient.last_login_at,)
+        upsert_query(KnownClient, [row], unique=unique, overwrite=overwrite).execute()
 
     def purge(self) -> int:
         """Delete expired entries; returns their number."""
         is_old = KnownClient.last_login_at <= self._now() - _KNOWN_CLIENT_PERIOD
         removed: int = KnownClient.delete().where(is_old).execute()
         return removed
-
-
-_RECORD_CLIENT: Final = PreparedQuery(
-    KnownClient,
-    lambda: upsert_query(
-        KnownClient,
-        [{field: slot(field) for field in (KnownClient.user, KnownClient.client, KnownClient.last_login_at)}],
-        unique=(KnownClient.user, KnownClient.client),
-        overwrite=(KnownClient.last_login_at,),
-    ),
-)

@@ -30,7 +30,8 @@ from regsvc.core import clock
 from regsvc.core.progress import Progress
 from regsvc.database.engine import error_sentence
 from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
-from regsvc.database.migrator import MigrationRunning, NumberedMigration, list_migrations
+from regsvc.database.migrations.upgrade_from_preview import find_problem
+from regsvc.database.migrator import MigrationRunning, NumberedMigration, UnusableSchema, list_migrations
 from regsvc.runtime.state_lock import StateInUse
 
 _TO_HELP: Final = (
@@ -194,9 +195,12 @@ def check_upgrade(config: Config) -> int:
     location = resolve_location(config, read_authme(config))
     try:
         applied = _read_applied(config, location)
-        newest = max(applied)
+        newest = max(applied, default=0)
         known = list_migrations()
-        print(f"database: {location.shown}, at migration {newest}, applied {applied[newest]:%Y-%m-%d %H:%M} UTC")
+        if problem := find_problem(location.database, applied):
+            raise UnusableSchema(problem)
+        since = f", applied {applied[newest]:%Y-%m-%d %H:%M} UTC" if applied else ""
+        print(f"database: {location.shown}, at migration {newest}{since}")
         print(f"size: {_describe_size(location.database)}")
         print(f"this program: companion {__version__}, with migrations up to {known[-1].number}")
     except PeeweeException as error:

@@ -13,7 +13,6 @@ from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.text import name_key
 from regsvc.database.bulk import find_page, insert_or_update, insert_rows, select_rows
 from regsvc.database.models import AuditEntry, Review, User
-from regsvc.database.prepared import prepare_insert
 
 
 @dataclass(frozen=True)
@@ -127,14 +126,14 @@ class Audit:
     ) -> None:
         """Add a record. `detail` is stored as JSON; raises AssertionError if a key in it names a secret."""
         _require_known(action)
-        _INSERT.insert(
+        AuditEntry.insert(
             action=action,
             operator=operator,
             target=target,
             detail=None if detail is None else _to_json(detail),
             ip=ip,
             created_at=self._now(),
-        )
+        ).execute()
 
     def record_each(
         self,
@@ -256,17 +255,6 @@ class Audit:
         rows = {row.id: row for row in AuditEntry.select().where(AuditEntry.id.in_(found.ids))} if found.ids else {}
         entries = tuple(_entry(rows[entry_id]) for entry_id in found.ids if entry_id in rows)
         return AuditPage(entries, found.total, found.has_next)
-
-
-_INSERT: Final = prepare_insert(
-    AuditEntry,
-    AuditEntry.action,
-    AuditEntry.operator,
-    AuditEntry.target,
-    AuditEntry.detail,
-    AuditEntry.ip,
-    AuditEntry.created_at,
-)
 
 
 def _require_known(action: str) -> None:

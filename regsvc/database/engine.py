@@ -81,6 +81,7 @@ class OutageLog:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_UNKNOWN_VARIABLE = 1193
 _LOST_RACE = {1213, 1020}  # deadlock, or certification failure of a cluster's node; record changed
 _LOCK_WAIT_TIMEOUT = 1205
 _PARENT_IS_GONE = 1452  # a row that is referred to was deleted by another transaction after it was read
@@ -205,6 +206,37 @@ def open_mysql(
             "sql_mode = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
         ),
     )
+
+
+def catch_up(database: Database) -> bool:
+    """Wait until our node of a cluster (Galera) has applied what was committed on any other; returns whether it had to.
+
+    False, at once, without a cluster, and if `database.causal_reads` is not "auto". Blocking; never inside a
+    transaction.
+    """
+    if not isinstance(database, ReadCommittedMySQL) or database.causal_reads != "auto" or not _is_cluster(database):
+        return False
+    run: Callable[[str], Any] = database.execute_sql
+    run("SET SESSION wsrep_sync_wait = 1")
+    try:
+        run("SELECT 1")
+    finally:
+        run("SET SESSION wsrep_sync_wait = DEFAULT")  # the server's own value, which may be 1
+    return True
+
+
+def _is_cluster(database: ReadCommittedMySQL) -> bool:
+    """Return whether the server is a node of a cluster; asked once."""
+    if database.is_cluster is None:
+        try:
+            run: Callable[[str], Any] = database.execute_sql
+            [[is_on]] = run("SELECT @@GLOBAL.wsrep_on").fetchall()
+        except OperationalError as error:
+            if error.args[0] != _UNKNOWN_VARIABLE:
+                raise
+            is_on = 0
+        database.is_cluster = bool(is_on)
+    return database.is_cluster
 
 
 def open_database(url: str, busy_timeout: timedelta, tls: SSLContext | None = None) -> Database:

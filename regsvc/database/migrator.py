@@ -2,7 +2,8 @@
 
 A migration is a module `regsvc/database/migrations/mNNNN_<name>.py`, listed in that package, with any of `TABLES`, SQL
 statements whose placeholders in braces stand for the dialect's types, `TRIGGERS` by dialect, and `VIEWS`. Triggers and
-views are skipped, with a warning, for a database login that is not allowed to create them.
+views are skipped, with a warning, for a database login that is not allowed to create them. The first one also upgrades
+a database of a preview version (`upgrade_from_preview`).
 """
 
 import importlib
@@ -11,7 +12,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,7 +27,8 @@ from regsvc.core.exceptions import StartupError
 from regsvc.database import migrations
 from regsvc.database.engine import is_retryable
 from regsvc.database.lease import TaskLease, instance_id
-from regsvc.database.migrations import m0001_first_tables
+from regsvc.database.migrations import m0100_baseline, upgrade_from_preview
+from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.models import Migration
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ MYSQL_TYPES: Final = {
     "long_text": "MEDIUMTEXT",  # up to 16 MB; TEXT ends at 64 KB
     # a query runs with the rights of its own login, so that a view outlives the login that created it
     "view": "SQL SECURITY INVOKER VIEW",
+    "where_marked": "",
 }
 _SQLITE_TYPES = {
     "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -48,11 +51,12 @@ _SQLITE_TYPES = {
     "bool": "INTEGER",
     "text": "TEXT",
     "long_text": "TEXT",
-    "view": "VIEW",
+    "view": "VIEW IF NOT EXISTS",
+    "where_marked": " WHERE changed_at IS NOT NULL",  # of an index; MySQL's cover all rows
 }
 _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-# table or view, column, key, trigger exists, or an index is gone: an interrupted migration continues
-_MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359, 1091}
+# table or view, column, key, trigger exists: an interrupted migration continues
+_MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359}
 _MYSQL_DENIED = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
 MIGRATION: Final = "migration"
@@ -74,8 +78,8 @@ CREATE TABLE IF NOT EXISTS regsvc_migration (
 """The only table that is not created by a migration."""
 
 
-class SchemaTooNew(StartupError):
-    """The database was migrated by a newer version of this program. `str()` says what to do."""
+class UnusableSchema(StartupError):
+    """The database is of a newer version, or of one too old to be upgraded; `str()` says what to do."""
 
 
 class MigrationRunning(Exception):
@@ -105,7 +109,7 @@ def migrate(database: Database, now: Clock, instance: str | None = None, max_wai
     """Apply the missing migrations and return their names, which may be none.
 
     One process at a time does so; others wait for it, but no longer than `max_wait`. `instance` (`instance_id`) tells
-    that a process that was killed was ours; None: any process of this machine was. Raises `SchemaTooNew` before
+    that a process that was killed was ours; None: any process of this machine was. Raises `UnusableSchema` before
     anything is changed, `MigrationRunning`, and the database's own errors.
     """
     if not _list_missing(database):
@@ -121,33 +125,34 @@ def migrate(database: Database, now: Clock, instance: str | None = None, max_wai
 
 
 def _list_missing(database: Database) -> list[NumberedMigration]:
-    """Return the migrations that the database lacks. Raises `SchemaTooNew`."""
+    """Return the migrations that the database lacks. Raises `UnusableSchema`."""
     applied = _applied_numbers(database)
     known = list_migrations()
     newest = known[-1].number
     if applied and max(applied) > newest:
-        raise SchemaTooNew(
+        raise UnusableSchema(
             f"The database has migration {max(applied)}, but this version knows only {newest} of them. "
             "Install the newer version again, or restore the backup made before it was installed."
         )
+    if problem := upgrade_from_preview.find_problem(database, applied):
+        raise UnusableSchema(problem)
     return [migration for migration in known if migration.number not in applied]
 
 
 def _apply_missing(database: Database, now: Clock, renew: Callable[[], None]) -> list[str]:
     missing = _list_missing(database)
-    if missing and missing[0].number > 1 and isinstance(database, SqliteDatabase):
+    if missing and isinstance(database, SqliteDatabase) and _applied_numbers(database):
         _copy_file(Path(database.database), missing[0].number)
     database.execute_sql(_in_dialect(database, MIGRATION_TABLE.strip()))
     for migration in missing:
         renew()
-        _apply(database, migration, now())
+        _apply(database, migration, now(), renew)
     return [f"{migration.number:04} {migration.name}" for migration in missing]
 
 
 def _wait_for(database: Database, lease: TaskLease, max_wait: timedelta) -> None:
     """Acquire the lease, in a table that may have to be created first. Raises `MigrationRunning`."""
-    [table] = [text for text in split_statements(m0001_first_tables.TABLES) if "CREATE TABLE regsvc_lease" in text]
-    database.execute_sql(_in_dialect(database, table).replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    _create_table(database, "regsvc_lease")
     deadline = time.monotonic() + max_wait.total_seconds()
     while not _acquire(lease):
         if time.monotonic() > deadline:
@@ -176,15 +181,27 @@ def _applied_numbers(database: Database) -> set[int]:
     return {row.number for row in Migration.select(Migration.number)}
 
 
-def _apply(database: Database, migration: NumberedMigration, moment: datetime) -> None:
+def _apply(database: Database, migration: NumberedMigration, moment: datetime, renew: Callable[[], None]) -> None:
+    """Apply the migration: on SQLite all of it or nothing; MySQL commits each statement."""
     log.info("migrating the database: %04d %s", migration.number, migration.name)
-    with database.atomic():
+    with database.atomic() if isinstance(database, SqliteDatabase) else nullcontext():
+        if migration.number == BASELINE:
+            upgrade_from_preview.move_rows(database, partial(_create_table, database, "regsvc_sync_record"), renew)
         for statement in split_statements(getattr(migration.module, "TABLES", "")):
             _execute_once(database, _in_dialect(database, statement))
         _create_triggers(database, getattr(migration.module, "TRIGGERS", {}))
         _create_views(database, getattr(migration.module, "VIEWS", ""), migration.name)
         applied = {"number": migration.number, "name": migration.name, "applied_at": moment}
-        Migration.insert(applied).on_conflict_ignore().execute()
+        with database.atomic():
+            Migration.insert(applied).on_conflict_ignore().execute()
+            Migration.delete().where(Migration.number < BASELINE).execute()
+
+
+def _create_table(database: Database, name: str) -> None:
+    """Create a table of the baseline that is needed before the others, unless it exists."""
+    texts = split_statements(m0100_baseline.TABLES)
+    [statement] = [text for text in texts if text.startswith(f"CREATE TABLE {name} ")]
+    _execute_once(database, _in_dialect(database, statement))
 
 
 def split_statements(text: str) -> list[str]:
@@ -235,7 +252,7 @@ def _in_dialect(database: Database, statement: str) -> str:
     """Return the statement with the dialect's types; on MySQL the notes become column comments."""
     if isinstance(database, SqliteDatabase):
         statement = _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
-        statement = re.sub(r"^(DROP INDEX \w+) ON \w+$", r"\1", statement)
+        statement = re.sub(r"^CREATE (TABLE|INDEX) (?!IF )", r"CREATE \1 IF NOT EXISTS ", statement)
         # a note after an added column would stay in the SQL that SQLite keeps of the table, and comment out its end
         return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if _is_alter(statement) else statement
     statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")

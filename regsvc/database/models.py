@@ -4,6 +4,7 @@ Bound to a database by `bind_models` when it is opened. Rows stay inside the ser
 data.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -68,8 +69,8 @@ PASSWORD: Final = "password"  # noqa: S105 - an intent, not a secret
 OPEN: Final = "open"
 
 # `Player.kept_origin`: whether the hash that a lock replaced is known to be the user's own.
-VERIFIED: Final = "agreed"
-UNVERIFIED: Final = "stranger"
+VERIFIED: Final = "verified"
+UNVERIFIED: Final = "unverified"
 
 PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
 """`Player.plugin_state`, as the user list shows it under `plugin`."""
@@ -82,11 +83,20 @@ BANNED: Final = "banned"
 STATUSES: Final = (PENDING, APPROVED, REJECTED, BANNED)
 
 
+def _table_of(model: Any) -> str:
+    """Return the name of the model's table: that of the class in small letters, unless it names another one."""
+    words = re.sub(r"(?<!^)(?=[A-Z])", "_", model.__name__).lower()
+    return f"regsvc_{getattr(model, 'table', words)}"
+
+
 class BaseModel(Model):
-    """Base of all our models: plain table names, and no database until one is opened."""
+    """Base of all our models; bound to no database until one is opened.
+
+    The migrations also make indexes of several columns, of which the models say nothing.
+    """
 
     class Meta:
-        legacy_table_names = False
+        table_function = _table_of
 
 
 class Installation(BaseModel):
@@ -102,9 +112,6 @@ class Installation(BaseModel):
     digested_user_id = BigIntegerField(null=True)
     signing_key_fingerprint = CharField(64, null=True)
 
-    class Meta:
-        table_name = "regsvc_installation"
-
 
 class Migration(BaseModel):
     """A migration that has been applied."""
@@ -113,9 +120,6 @@ class Migration(BaseModel):
     name = CharField(100)
     applied_at = UtcDateTimeField()
 
-    class Meta:
-        table_name = "regsvc_migration"
-
 
 class Lease(BaseModel):
     """A task that only one process may run at a time, and the process that holds it."""
@@ -123,9 +127,6 @@ class Lease(BaseModel):
     name = CharField(40, primary_key=True)
     holder = CharField(80)
     expires_at = UtcDateTimeField()
-
-    class Meta:
-        table_name = "regsvc_lease"
 
 
 class User(BaseModel):
@@ -162,9 +163,6 @@ class User(BaseModel):
     totp_enabled_at = UtcDateTimeField(null=True)
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
-    class Meta:
-        table_name = "regsvc_user"
-
 
 class Review(BaseModel):
     """A decision about a user, kept after the user is gone."""
@@ -182,12 +180,11 @@ class Review(BaseModel):
     reviewed_at = UtcDateTimeField()
     email_key = CharField(320, null=True, index=True)
 
-    class Meta:
-        table_name = "regsvc_review"
-
 
 class Player(BaseModel):
     """The sync record of a name: the last synced state of its row in AuthMe's table, and pending intents."""
+
+    table = "sync_record"
 
     username_key = CharField(255, primary_key=True)
     user_id = BigIntegerField(null=True, index=True)  # no foreign key: it outlives a user deleted by SQL
@@ -197,14 +194,14 @@ class Player(BaseModel):
     base_email = CharField(255, null=True)
     base_realname = CharField(255, null=True)
     base_regdate = BigIntegerField(null=True)
-    intent = CharField(16, null=True, column_name="wish")  # what is about to be written to AuthMe's row
-    intent_hash = CharField(255, null=True, column_name="wish_hash")
-    intent_salt = CharField(255, null=True, column_name="wish_salt")
-    intent_regdate = BigIntegerField(null=True, column_name="wish_regdate")
+    intent = CharField(16, null=True)  # what is about to be written to AuthMe's row
+    intent_hash = CharField(255, null=True)
+    intent_salt = CharField(255, null=True)
+    intent_regdate = BigIntegerField(null=True)
     lock_reason = CharField(16, null=True)
     locked_at = UtcDateTimeField(null=True)
     kept_hash = CharField(255, null=True)
-    kept_origin = CharField(8, null=True)
+    kept_origin = CharField(16, null=True)
     kept_premium_uuid = CharField(36, null=True)
     kept_group = IntegerField(null=True)
     kicked_login = BigIntegerField(null=True)
@@ -217,19 +214,15 @@ class Player(BaseModel):
     earlier_hashes = CharField(64, null=True)
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
-    class Meta:
-        table_name = "regsvc_player"
-
 
 class DigestBucket(BaseModel):
     """Checksum of one bucket of AuthMe's rows, as the last run of the sync saw it."""
 
+    table = "bucket"
+
     bucket = IntegerField(primary_key=True)
     row_count = IntegerField()
     checksum = BigIntegerField()
-
-    class Meta:
-        table_name = "regsvc_digest"
 
 
 class SyncState(BaseModel):
@@ -242,9 +235,6 @@ class SyncState(BaseModel):
     user_ids = BigIntegerField()
     newest_id = BigIntegerField()
     compared_at = UtcDateTimeField()
-
-    class Meta:
-        table_name = "regsvc_sync_state"
 
 
 class Session(BaseModel):
@@ -259,9 +249,6 @@ class Session(BaseModel):
     last_seen_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
 
-    class Meta:
-        table_name = "regsvc_session"
-
 
 class KnownClient(BaseModel):
     """A client from which a user logged in: failures of other clients do not slow it down."""
@@ -271,10 +258,6 @@ class KnownClient(BaseModel):
     client = CharField(45)
     last_login_at = UtcDateTimeField()
 
-    class Meta:
-        table_name = "regsvc_known_client"
-        indexes = ((("user", "client"), True), (("client", "last_login_at"), False))
-
 
 class RecoveryCode(BaseModel):
     """A code, not used yet, that stands in for the second factor once. Stored as a keyed hash only."""
@@ -283,10 +266,6 @@ class RecoveryCode(BaseModel):
     user = ForeignKeyField(User, on_delete="CASCADE", backref="recovery_codes")
     code_hash = CharField(64)
     created_at = UtcDateTimeField()
-
-    class Meta:
-        table_name = "regsvc_recovery_code"
-        indexes = ((("user", "code_hash"), True),)
 
 
 class Verification(BaseModel):
@@ -303,10 +282,6 @@ class Verification(BaseModel):
     handed_over_at = UtcDateTimeField(null=True)
     redeemed_at = UtcDateTimeField(null=True)
 
-    class Meta:
-        table_name = "regsvc_verification"
-        indexes = ((("email_key", "purpose"), False),)
-
 
 class Link(BaseModel):
     """A link that sets a password, mailed or handed over by an operator. Its token is derived, never stored."""
@@ -320,9 +295,6 @@ class Link(BaseModel):
     expires_at = UtcDateTimeField()
     redeemed_at = UtcDateTimeField(null=True)
 
-    class Meta:
-        table_name = "regsvc_link"
-
 
 class ChatRequest(BaseModel):
     """An authorization request that is still unanswered. Its state is stored as a keyed hash only."""
@@ -335,9 +307,6 @@ class ChatRequest(BaseModel):
     )
     session_jti: str | None  # peewee's name for what the key holds
     created_at = UtcDateTimeField(index=True)
-
-    class Meta:
-        table_name = "regsvc_chat_request"
 
 
 class ChatLink(BaseModel):
@@ -356,12 +325,11 @@ class ChatLink(BaseModel):
     token_hash = CharField(64, unique=True)
     linked_at = UtcDateTimeField()
 
-    class Meta:
-        table_name = "regsvc_chat_link"
-
 
 class StoredQuestionnaire(BaseModel):
     """A completed questionnaire. The token that refers to it is derived, never stored."""
+
+    table = "questionnaire_result"
 
     id = BigAutoField()
     nonce = CharField(32)
@@ -377,12 +345,11 @@ class StoredQuestionnaire(BaseModel):
     submitted_at = UtcDateTimeField()
     expires_at = UtcDateTimeField(null=True, index=True)
 
-    class Meta:
-        table_name = "regsvc_questionnaire_result"
-
 
 class OutboxEntry(BaseModel):
     """A side effect that is promised in the transaction of its cause, and delivered after it."""
+
+    table = "outbox"
 
     id = BigAutoField()
     kind = CharField(16, default="mail")
@@ -401,18 +368,11 @@ class OutboxEntry(BaseModel):
     last_error = CharField(500, null=True)
     payload = TextField(null=True)
 
-    class Meta:
-        table_name = "regsvc_outbox"
-        indexes = (
-            (("next_attempt_at",), False),
-            (("recipient_key",), False),
-            (("outcome", "id"), False),
-            (("user_id", "id"), False),
-        )
-
 
 class RateLimitWindow(BaseModel):
     """Number of hits of a rate limit in its current window."""
+
+    table = "rate_limit"
 
     id = BigAutoField()
     scope = CharField(40)
@@ -422,13 +382,11 @@ class RateLimitWindow(BaseModel):
     ends_at = UtcDateTimeField(index=True)
     hits = IntegerField()
 
-    class Meta:
-        table_name = "regsvc_rate_limit"
-        indexes = ((("scope", "subject", "period_seconds"), True),)
-
 
 class AuditEntry(BaseModel):
     """An audit record. Append-only; only `occurrences` of a counted one may grow."""
+
+    table = "audit"
 
     id = BigAutoField()
     action = CharField(40)
@@ -439,10 +397,6 @@ class AuditEntry(BaseModel):
     tally = CharField(64, null=True, unique=True)
     occurrences = IntegerField(default=1)
     created_at = UtcDateTimeField(index=True)
-
-    class Meta:
-        table_name = "regsvc_audit"
-        indexes = ((("target", "id"), False), (("action", "id"), False), (("operator", "id"), False))
 
 
 MODELS: Final[tuple[type[BaseModel], ...]] = (

@@ -122,7 +122,7 @@ class AccountsLoader:
 _OF_USER: Final = [User._meta.fields[name] for name in USER_COLUMNS]
 _WHOLE_USER: Final = list(User._meta.fields.values())
 _OF_RECORD: Final = [Player._meta.fields[name] for name in RECORD_COLUMNS]
-_WITH_RECORD: Final = "LEFT JOIN regsvc_player ON regsvc_player.username_key = regsvc_user.username_key"
+_WITH_RECORD: Final = "LEFT JOIN regsvc_sync_record ON regsvc_sync_record.username_key = regsvc_user.username_key"
 
 
 PAGE: Final = 500

@@ -56,7 +56,7 @@ class Lock(RowAction):
     """Replace the row's password with a lock, and keep the hash."""
 
     reason: str
-    origin: Literal["agreed", "stranger"]
+    origin: Literal["verified", "unverified"]
     state: PluginState
 
 

@@ -4,21 +4,21 @@ Every function runs inside the caller's transaction.
 """
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import EmailTaken
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import REJECTED, User
-from regsvc.database.prepared import PreparedQuery, slot
 
 Claimant = TypeVar("Claimant", int, str)
 
 
 def find_holder(email_key: str) -> User | None:
     """Return the user who has this address, verified or not, or None. As fast for None as for a user."""
-    holder: User | None = _FIND_HOLDER.first(email_key=email_key)
+    columns = (User.id, User.username, User.email, User.is_email_verified, User.status)
+    holder: User | None = User.select(*columns).where(User.email_key == address.key).first()
     return holder
 
 
@@ -68,11 +68,3 @@ def grant_unverified(wanted: Mapping[Claimant, EmailAddress]) -> dict[Claimant, 
 
 def _is_owner(holder: User) -> bool:
     return bool(holder.is_email_verified) and holder.status != REJECTED
-
-
-_FIND_HOLDER: Final = PreparedQuery(
-    User,
-    lambda: User.select(User.id, User.username, User.email, User.is_email_verified, User.status).where(
-        User.email_key == slot(User.email_key)
-    ),
-)

@@ -16,7 +16,6 @@ from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
-from regsvc.database.prepared import prepare_insert
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.rcon.queue import RconQueue
 from regsvc.notifications.webhook.queue import Event, WebhookQueue
@@ -377,12 +376,9 @@ def _write_reviews(
     """Write the reviews and return, by user id, at least the ids of those that are mailed."""
     reviews = [decision.review(by, moment) for decision in decisions]
     if len(reviews) == 1:
-        return {reviews[0]["user_id"]: _INSERT_REVIEW.insert(**reviews[0])}
+        return {reviews[0]["user_id"]: Review.insert(**reviews[0]).execute()}
     insert_rows(Review._meta.database, Review, reviews)
     return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
-
-
-_INSERT_REVIEW: Final = prepare_insert(Review, *(field for field in Review._meta.sorted_fields if field.name != "id"))
 
 
 def _reviews_of(users: Sequence[User]) -> list[tuple[int, int, str | None]]:

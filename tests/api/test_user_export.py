@@ -152,7 +152,7 @@ def test_no_secret_is_in_it(stack: Stack) -> None:
     text = json.dumps(export(stack, token))
     [row] = our_database(stack).query(
         "SELECT u.password_hash, p.base_hash, s.jti FROM regsvc_user u"
-        " JOIN regsvc_player p ON p.user_id = u.id JOIN regsvc_session s ON s.user_id = u.id WHERE u.username = ?",
+        " JOIN regsvc_sync_record p ON p.user_id = u.id JOIN regsvc_session s ON s.user_id = u.id WHERE u.username = ?",
         (alice.name,),
     )
     stored = stack.authme.get(alice.name)["password"]

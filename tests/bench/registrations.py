@@ -21,7 +21,7 @@ from tests.support.watching import ask_until
 
 CLIENTS = 8
 REGISTRATIONS = 80  # a run
-EFFECTS = {"regsvc_user": 1, "regsvc_player": 1, "regsvc_verification": 1, "regsvc_outbox": 2, "regsvc_audit": 1}
+EFFECTS = {"regsvc_user": 1, "regsvc_sync_record": 1, "regsvc_verification": 1, "regsvc_outbox": 2, "regsvc_audit": 1}
 """Rows that each table gets of one registration; the mails are the code and the receipt."""
 
 

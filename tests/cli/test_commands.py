@@ -123,7 +123,7 @@ def test_check_config_tells_what_the_config_leads_to(run: Run, place: Daemon, ga
 def test_migrate_says_what_it_did(run: Run) -> None:
     first = run("migrate")
     assert first.status == 0
-    assert first.output.startswith("applied 0001 first_tables\n")
+    assert first.output.startswith("applied 0100 baseline\n")
     assert run("migrate").output == "nothing to migrate\n"
 
 

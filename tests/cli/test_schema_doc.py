@@ -9,10 +9,9 @@ import pymysql
 import pytest
 from peewee import Database
 
-from regsvc.cli.docs.schema import EXAMPLE_QUERIES, SCHEMA_FILE, main, schema_doc
+from regsvc.cli.docs.schema import EXAMPLE_QUERIES, SCHEMA_FILE, list_tables, list_views, main, schema_doc
 from regsvc.core.errors import BadCredentials, Unauthorized
 from regsvc.database.models import MODELS, OutboxEntry, User, UtcDateTimeField
-from regsvc.database.schema import list_tables, list_views
 from regsvc.users.transitions import TRANSITIONS
 from tests.support.authme.authme_database import Row
 from tests.support.authme.authme_tables import AuthMeTable, find_player

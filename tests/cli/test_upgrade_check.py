@@ -66,7 +66,15 @@ def test_what_the_next_version_will_find(place: Daemon) -> None:
     assert applied(place) == before
 
     with opened(place) as database:
-        database.execute_sql(f"UPDATE regsvc_migration SET number = {NEWEST + 1} WHERE number = {NEWEST - 1}")
+        database.execute_sql(
+            f"INSERT INTO regsvc_migration VALUES ({NEWEST + 1}, 'of_tomorrow', '2031-01-01 00:00:00.000')"
+        )
     done = check(place)
     assert done.status == 4, done
     assert "restore the backup" in done.output
+
+    with opened(place) as database:
+        database.execute_sql("UPDATE regsvc_migration SET number = 9")
+    done = check(place)
+    assert done.status == 78, done
+    assert "from before commit 5980771 (its newest migration: 9)" in done.errors

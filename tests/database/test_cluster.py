@@ -5,8 +5,7 @@ from typing import Any
 
 from peewee import Database
 
-from regsvc.database.cluster import catch_up
-from regsvc.database.engine import open_database
+from regsvc.database.engine import catch_up, open_database
 from tests.support.peers.mariadb import Database as MariaDBSchema
 
 

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from peewee import Database, SqliteDatabase
+from peewee import Database
 
+from regsvc.cli.docs.schema import list_views
 from regsvc.core.email_address import parse_email
 from regsvc.database.engine import open_database
-from regsvc.database.migrations import m0002_views
+from regsvc.database.migrations import m0100_baseline
 from regsvc.database.migrator import migrate
 from regsvc.database.models import Link, Migration, Player, User, UtcDateTimeField, Verification, bind_models
-from regsvc.database.schema import list_views
 from tests.support.authme.authme_database import Row
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
@@ -171,7 +171,7 @@ def test_the_drift_has_what_is_about_to_be_written(services: ServiceHarness) -> 
     """Leave a record as a crash does between the promise and the row."""
     services.approved("Alice")
     Player.update(plugin_state="pending", intent="provision").execute()
-    assert (drift(services)["Alice"]["difference"], drift(services)["Alice"]["wish"]) == ("pending", "provision")
+    assert (drift(services)["Alice"]["difference"], drift(services)["Alice"]["intent"]) == ("pending", "provision")
 
 
 def test_the_drift_has_what_was_typed_and_not_carried_out_yet(services: ServiceHarness) -> None:
@@ -245,8 +245,8 @@ def test_no_view_has_a_column_for_a_secret() -> None:
 
 
 def test_views_read_our_tables_alone() -> None:
-    read = set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", m0002_views.VIEWS))
-    assert read == {"regsvc_user", "regsvc_player", "regsvc_review", "regsvc_audit", "regsvc_outbox"}
+    read = set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", m0100_baseline.VIEWS))
+    assert read == {"regsvc_user", "regsvc_sync_record", "regsvc_review", "regsvc_audit", "regsvc_outbox"}
 
 
 # --- how they are made ---
@@ -256,48 +256,16 @@ def names_of_views(database: Database) -> list[str]:
     return sorted(view.name for view in database.get_views())
 
 
-def forget_the_views(database: Database, *views: str) -> None:
-    """The database as an interrupted migration leaves it, or as it was before."""
-    for view in views:
-        database.execute_sql(f"DROP VIEW {view}")
-    Migration.delete().where(Migration.name == "views").execute()
-
-
-def test_a_database_of_the_first_version_gets_its_views(our_database: Database, clock: ManualClock) -> None:
-    forget_the_views(our_database, *VIEWS)
-    assert migrate(our_database, clock) == ["0002 views"]
+def test_views_that_are_missing_are_made_once_the_migration_is_forgotten(
+    our_database: Database, clock: ManualClock
+) -> None:
+    """As docs/schema.md tells whoever may create views at last."""
+    for view in VIEWS[2:]:
+        our_database.execute_sql(f"DROP VIEW {view}")
+    Migration.delete().where(Migration.name == "baseline").execute()
+    assert migrate(our_database, clock) == ["0100 baseline"]
     assert names_of_views(our_database) == sorted(VIEWS)
     assert migrate(our_database, clock) == []
-
-
-@sqlite_only
-def test_sqlite_is_copied_before_it_gets_its_views(
-    our_database: Database, make_user: MakeUser, clock: ManualClock
-) -> None:
-    make_user("Alice")
-    forget_the_views(our_database, *VIEWS)
-    migrate(our_database, clock)
-    assert isinstance(our_database, SqliteDatabase)
-    copy = Path(our_database.database).with_name("companion.db.before-0002")
-    copied = open_database(f"sqlite:///{copy}", timedelta(seconds=1))
-    with copied.connection_context():
-        assert copied.execute_sql("SELECT username FROM regsvc_user").fetchall() == [("Alice",)]
-        assert names_of_views(copied) == []
-
-
-@mariadb_only
-def test_a_migration_that_was_interrupted_goes_on(our_database: Database, clock: ManualClock) -> None:
-    forget_the_views(our_database, *VIEWS[2:])
-    assert migrate(our_database, clock) == ["0002 views"]
-    assert names_of_views(our_database) == sorted(VIEWS)
-
-
-@mariadb_only
-def test_every_migration_may_be_interrupted_before_it_is_recorded(our_database: Database, clock: ManualClock) -> None:
-    before = our_database.get_tables()
-    Migration.delete().execute()
-    assert migrate(our_database, clock)[:2] == ["0001 first_tables", "0002 views"]
-    assert our_database.get_tables() == before
 
 
 @mariadb_only
@@ -316,7 +284,7 @@ def test_a_login_that_may_not_make_views_goes_without(
     ours = open_database(database.url, timedelta(seconds=20))
     bind_models(ours)
     with ours.connection_context(), caplog.at_level(logging.WARNING):
-        assert migrate(ours, clock)[1] == "0002 views"
+        migrate(ours, clock)
         assert names_of_views(ours) == []
         [advice] = re.findall(r"DELETE FROM .*'", caplog.text)
         mariadb.run_as_root(f"GRANT {right} TO '{database.user}'@'%'")

@@ -9,7 +9,7 @@ from tests.support.doctor_case import DoctorCase
 
 BRAKED = "INSERT INTO regsvc_audit (action, operator, created_at) VALUES (?, 'sync', '2026-01-01 00:00:00.000')"
 CONFLICT = (
-    "INSERT INTO regsvc_player (username_key, presence, plugin_state, plugin_since)"
+    "INSERT INTO regsvc_sync_record (username_key, presence, plugin_state, plugin_since)"
     " VALUES (?, 'present', ?, '2026-01-01 00:00:00.000')"
 )
 MESSAGE = (
@@ -56,7 +56,7 @@ def test_players_wait_for_a_decision(doctor_case: DoctorCase) -> None:
 
 def test_players_differ(doctor_case: DoctorCase) -> None:
     doctor_case.our_database.execute(CONFLICT, ("alice", "conflict"))
-    doctor_case.our_database.execute("UPDATE regsvc_player SET conflict = 'email' WHERE username_key = 'alice'")
+    doctor_case.our_database.execute("UPDATE regsvc_sync_record SET conflict = 'email' WHERE username_key = 'alice'")
     finding = doctor_case.only_finding("sync.disputed")  # approving or rejecting would not resolve it
     assert finding.title == "1 player differs: alice."
     assert "approve" not in finding.do

@@ -34,7 +34,7 @@ def test_an_adoption_that_was_killed_goes_on_where_it_was(stack: Stack, tmp_path
     report = json.loads(done.output)
     assert (report["adopted"] + halfway, report["errors"], report["braked"]) == (many + 1, [], None)  # and Olivia
     assert dump_table(stack.table) == before
-    for table in ("regsvc_user", "regsvc_player"):
+    for table in ("regsvc_user", "regsvc_sync_record"):
         [[count]] = [row.values() for row in ours.query(f"SELECT COUNT(*) FROM {table}")]
         assert count == many + 1, table
     again = json.loads(companion("sync", config=stack.daemon.config_file).output)

@@ -9,7 +9,7 @@ from tests.support.stack import Stack
 
 TABLES = (
     "regsvc_user",
-    "regsvc_player",
+    "regsvc_sync_record",
     "regsvc_verification",
     "regsvc_link",
     "regsvc_outbox",

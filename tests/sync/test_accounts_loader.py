@@ -23,7 +23,7 @@ def test_a_user_with_a_similar_name_is_not_the_one(services: ServiceHarness, nam
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-@pytest.mark.parametrize("table", ["regsvc_user", "regsvc_player"])
+@pytest.mark.parametrize("table", ["regsvc_user", "regsvc_sync_record"])
 @pytest.mark.parametrize("lock", ["lock", "lock_user", "rehash"])
 def test_nobody_changes_an_account_that_is_locked(services: ServiceHarness, lock: str, table: str) -> None:
     """Else what was read of it would overwrite a password, a ban or an address that somebody else has just set."""

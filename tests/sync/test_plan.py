@@ -221,9 +221,9 @@ def test_unapproved_without_a_row_is_left_alone(status: str) -> None:
 
 @unapproved
 def test_unapproved_and_adopted_from_this_row_is_locked_and_the_hash_is_theirs(status: str) -> None:
-    assert decided(account(user(status=status), synced(), row())) == Lock(row(), status, "agreed", "locked")
+    assert decided(account(user(status=status), synced(), row())) == Lock(row(), status, "verified", "locked")
     changed = row(hash=GAME)
-    assert decided(account(user(status=status), locked(), changed)) == Lock(changed, status, "agreed", "locked")
+    assert decided(account(user(status=status), locked(), changed)) == Lock(changed, status, "verified", "locked")
 
 
 @unapproved
@@ -289,7 +289,7 @@ def test_a_player_who_was_first_gets_the_row_back_when_the_names_ban_is_over() -
 
 
 def test_banned_is_locked() -> None:
-    assert decided(account(user(status="banned"), synced(), row())) == Lock(row(), "banned", "agreed", "locked")
+    assert decided(account(user(status="banned"), synced(), row())) == Lock(row(), "banned", "verified", "locked")
     foreign_row = row(hash=GAME)
     assert decided(account(user(status="banned"), never_seen(), foreign_row)) == Lock(
         foreign_row, "banned", UNVERIFIED, "locked"
@@ -298,12 +298,14 @@ def test_banned_is_locked() -> None:
 
 def test_banned_is_locked_whoever_it_is_and_whatever_the_host_reports_only() -> None:
     of = account(user(status="banned"), synced(), row(), is_operator=True)
-    assert decided(of, unapproved_players="report") == Lock(row(), "banned", "agreed", "locked")
+    assert decided(of, unapproved_players="report") == Lock(row(), "banned", "verified", "locked")
 
 
 def test_a_fresh_hash_in_the_row_of_a_banned_player_is_locked_again_and_kept_as_theirs() -> None:
     recovered = row(hash=GAME)
-    assert decided(account(user(status="banned"), locked(), recovered)) == Lock(recovered, "banned", "agreed", "locked")
+    assert decided(account(user(status="banned"), locked(), recovered)) == Lock(
+        recovered, "banned", "verified", "locked"
+    )
 
 
 def test_banned_and_locked_stays_so() -> None:
@@ -400,7 +402,7 @@ def test_what_follows_from_the_status_a_player_is_adopted_with() -> None:
     def lock(status: str, is_operator: bool = False, **wanted: Any) -> Lock | None:
         return lock_after_adoption(Adopt(row(), "Alice", status), is_operator, policy(**wanted))
 
-    assert lock("pending") == Lock(row(), "pending", "agreed", "locked")
+    assert lock("pending") == Lock(row(), "pending", "verified", "locked")
     assert lock("approved") is None
     assert lock("pending", is_operator=True) is None
     assert lock("pending", unapproved_players="report") is None

@@ -1,16 +1,18 @@
 """Generator for docs/schema.md, from migrations and example queries: `python -m regsvc.cli.docs.schema [--check]`."""
 
+import re
 import sys
 import textwrap
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from regsvc.cli.docs import write_or_check
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.translation_files import read_built_in_texts
-from regsvc.database.schema import Column, Relation, list_tables, list_views
+from regsvc.database.migrator import MIGRATION_TABLE, MYSQL_TYPES, list_migrations, split_statements
+from regsvc.database.models import MODELS
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS, TRANSITIONS
 
 
@@ -197,8 +199,8 @@ another case. The database itself refuses an unknown status, and, where the data
 change of the audit log.
 
 Do not change: `applied_status`, which is how the sync detects edits (changed together with `status` it hides the edit:
-no review, no mail, no audit entry); `regsvc_player`, which is all that the sync knows about the game; hashes, salts and
-nonces. Edits of the game's own table count as changes made in the game.
+no review, no mail, no audit entry); `regsvc_sync_record`, which is all that the sync knows about the game; hashes,
+salts and nonces. Edits of the game's own table count as changes made in the game.
 
 Without a `WHERE`, an edit affects all users. If one run finds more edits than `sync.max_changes`, it applies none of
 them and waits for `companion sync --allow-mass-changes`; until then you can undo them. Meanwhile `regsvc_v_sync_drift`
@@ -209,7 +211,7 @@ _VIEWS = """\
 ## Views
 
 The views read our tables only, and return rows in no particular order: add `ORDER BY`. They are missing if the database
-login may not create views; once it may, run `DELETE FROM regsvc_migration WHERE name = 'views'` and restart.
+login may not create views; once it may, run `DELETE FROM regsvc_migration WHERE name = 'baseline'` and restart.
 """
 
 
@@ -231,6 +233,92 @@ def schema_doc() -> str:
 def main(arguments: list[str] | None = None, file: Path = SCHEMA_FILE) -> int:
     """Write or check the page; return the exit status."""
     return write_or_check(file, schema_doc(), arguments, __doc__ or "")
+
+
+# --- the tables and views, as the migrations' SQL describes them ---
+
+
+_COLUMN = re.compile(r"^\s+(?:ADD COLUMN )?(\w+)\s+(.+?),? -- (.*)$", re.MULTILINE)
+_VIEW = re.compile(r"^CREATE \{view\} (\w+) AS -- (.*)$", re.MULTILINE)
+_VIEW_COLUMN = re.compile(r" AS (\w+),? -- (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Column:
+    """`type` is MySQL's, empty for a column of a view. `choices`: the only values allowed; empty: any value is."""
+
+    name: str
+    note: str
+    type: str = ""
+    choices: tuple[str, ...] = ()
+    may_be_empty: bool = False
+
+
+@dataclass
+class Relation:
+    """A table or a view."""
+
+    name: str
+    note: str
+    columns: list[Column] = field(default_factory=list)
+
+
+def list_tables() -> list[Relation]:
+    """Return all our tables in the order of the models, with the columns that all migrations together give them."""
+    tables = {
+        model._meta.table_name: Relation(model._meta.table_name, _first_sentence(model.__doc__ or ""))
+        for model in MODELS
+    }
+    for statement in _table_statements():
+        opening = re.match(r"(?:CREATE|ALTER) TABLE (?:IF NOT EXISTS )?(\w+)", statement)
+        if opening is not None:
+            columns = (_column(name, definition, note) for name, definition, note in _COLUMN.findall(statement))
+            tables[opening[1]].columns += columns
+    return list(tables.values())
+
+
+def list_views() -> list[Relation]:
+    """Return all views in the order in which the migrations create them."""
+    views = []
+    for migration in list_migrations():
+        for statement in split_statements(getattr(migration.module, "VIEWS", "")):
+            opening = _VIEW.match(statement)
+            assert opening is not None, f"a view without a name or a note: {statement[:60]}"
+            columns = [Column(name, note) for name, note in _VIEW_COLUMN.findall(statement, opening.end())]
+            views.append(Relation(opening[1], opening[2], columns))
+    return views
+
+
+def _table_statements() -> Iterator[str]:
+    yield MIGRATION_TABLE.strip()
+    for migration in list_migrations():
+        yield from split_statements(getattr(migration.module, "TABLES", ""))
+
+
+def _column(name: str, definition: str, note: str) -> Column:
+    check = re.search(r"CHECK \(\w+ IN \((.+?)\)\)", definition)
+    return Column(
+        name=name,
+        note=note,
+        type=_mysql_type(definition.split(" ")[0]),
+        choices=tuple(re.findall(r"'(\w+)'", check[1])) if check else (),
+        may_be_empty=bool(re.search(r"(?<!NOT) NULL", definition)),
+    )
+
+
+def _mysql_type(word: str) -> str:
+    """Return MySQL's type for a placeholder: `{text:16}` is VARCHAR(16), `{id}` is BIGINT."""
+    text = re.fullmatch(r"\{text:(\d+)\}", word)
+    if text is not None:
+        return f"VARCHAR({text[1]})"
+    return MYSQL_TYPES.get(word.strip("{}"), word).split(" ")[0]
+
+
+def _first_sentence(docstring: str) -> str:
+    return docstring.strip().splitlines()[0]
+
+
+# --- Markdown ---
 
 
 def _edits() -> str:

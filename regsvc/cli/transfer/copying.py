@@ -29,7 +29,6 @@ from regsvc.core.progress import Progress
 from regsvc.database.location import COPIED, COPYING, MOVED
 from regsvc.database.migrator import migrate
 from regsvc.database.models import MODELS
-from regsvc.database.schema import list_views
 
 _INSTALLATION: Final = "regsvc_installation"
 _MAX_LOCATION_LENGTH: Final = 255
@@ -62,7 +61,7 @@ class CopyTarget:
     def prepare(self) -> None:
         """Create our tables, after deleting an unfinished copy of the same installation.
 
-        Raises `TransferProblem` if the database holds anything else, and `SchemaTooNew`.
+        Raises `TransferProblem` if the database holds anything else, and `UnusableSchema`.
         """
         existing = self._existing_tables()
         if self._is_unfinished_copy(existing):
@@ -153,8 +152,9 @@ class CopyTarget:
 
     def _clear(self, existing: Sequence[str]) -> None:
         """Drop everything. The marked table goes last, so that an interrupted cleanup can be continued."""
-        for view in reversed(list_views()):
-            self._database.execute_sql(f"DROP VIEW IF EXISTS {quoted(self._database, view.name)}")
+        for view in self._database.get_views():
+            if view.name.startswith("regsvc_v_"):
+                self._database.execute_sql(f"DROP VIEW IF EXISTS {quoted(self._database, view.name)}")
         for table in [*(name for name in reversed(existing) if name != _INSTALLATION), _INSTALLATION]:
             self._database.execute_sql(f"DROP TABLE IF EXISTS {quoted(self._database, table)}")
 

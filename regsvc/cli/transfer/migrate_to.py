@@ -70,7 +70,7 @@ class DatabaseMigration:
         """Move to the database at this URL, or, for "auto", to the one that `database.url = "auto"` means now.
 
         `source_url`: the database in use, for when the config no longer has its login. Raises `TransferProblem`,
-        `StateInUse`, `SchemaTooNew`, `WrongDatabase`, `ConfigError`.
+        `StateInUse`, `UnusableSchema`, `WrongDatabase`, `ConfigError`.
         """
         recorded = read_recorded_location(self._state_dir) if self._state_dir.is_dir() else None
         if recorded is None:

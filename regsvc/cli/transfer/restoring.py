@@ -53,7 +53,7 @@ class Restorer:
     def restore(self, folder: Path) -> RestoreResult:
         """Restore the backup in `folder`.
 
-        Raises `TransferProblem`, `StateInUse`, `ConfigError`, `UnusableKey`, `WrongDatabase`, `SchemaTooNew`.
+        Raises `TransferProblem`, `StateInUse`, `ConfigError`, `UnusableKey`, `WrongDatabase`, `UnusableSchema`.
         """
         manifest = read_manifest(folder)
         verify_files(folder, manifest)

@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 
 from regsvc.auth.rate_limits import WindowKey, Windows
 from regsvc.database.dates import UnreadableDate, dates_of, unreadable_dates_sql
+from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MIGRATION, list_migrations
 from regsvc.database.models import RateLimitWindow, UtcDateTimeField
 from regsvc.doctor.facts.readonly_db import (
@@ -87,7 +88,8 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         raise
     if newest is None:
         return None
-    # all columns: those that this version adds are missing before its first start
+    # before this version's first start the tables are those of an older one: all columns, and a table's old name
+    records = "regsvc_sync_record" if int(newest) >= BASELINE else "regsvc_player"
     installation = database.row("SELECT * FROM regsvc_installation WHERE id = 1") or {}
     last_sync = database.row(
         "SELECT action FROM regsvc_audit WHERE action IN ('sync.run', 'sync.braked') ORDER BY id DESC LIMIT 1"
@@ -101,8 +103,8 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         key_fingerprint=installation.get("key_fingerprint"),
         signing_key_fingerprint=installation.get("signing_key_fingerprint"),
         newest_entry_at=_moment(database.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
-        conflicts=_players(database, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
-        disputed=_disputed(database),
+        conflicts=_players(database, records, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
+        disputed=_disputed(database, records),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
         oldest_message_at=_moment(oldest),
         unreadable_dates=_unreadable_dates(database),
@@ -148,8 +150,8 @@ def _names(rows: list[Row]) -> set[str]:
     return {str(row["name"]) for row in rows}
 
 
-def _players(database: ReadOnlyDatabase, condition: str) -> PlayerSample:
-    where = f"FROM regsvc_player WHERE {condition}"
+def _players(database: ReadOnlyDatabase, records: str, condition: str) -> PlayerSample:
+    where = f"FROM {records} WHERE {condition}"
     count = int(database.value(f"SELECT COUNT(*) AS n {where}"))
     rows = database.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {MAX_NAMES}")
     return PlayerSample(count, tuple(str(row["name"]) for row in rows))
@@ -172,16 +174,16 @@ def _mail_totals(database: ReadOnlyDatabase) -> Windows:
     return {WindowKey(window.scope, window.subject, window.period_seconds): window for window in windows}
 
 
-def _disputed(database: ReadOnlyDatabase) -> PlayerSample:
+def _disputed(database: ReadOnlyDatabase, records: str) -> PlayerSample:
     """Return the players that differ, the first few with the owner of their address in the game.
 
     The address itself is not told: reports are shown to others who help.
     """
-    found = _players(database, "plugin_state = 'conflict' AND conflict IS NOT NULL")
+    found = _players(database, records, "plugin_state = 'conflict' AND conflict IS NOT NULL")
     marks = ", ".join("?" * len(found.examples)) or "NULL"
     rows = database.rows(
         "SELECT p.username_key AS name, p.conflict AS fields, o.username AS owner "  # noqa: S608
-        "FROM regsvc_player p LEFT JOIN regsvc_user o ON o.email_key = LOWER(p.base_email) "
+        f"FROM {records} p LEFT JOIN regsvc_user o ON o.email_key = LOWER(p.base_email) "
         f"WHERE p.username_key IN ({marks}) ORDER BY p.username_key",
         *found.examples,
     )

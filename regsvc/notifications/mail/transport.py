@@ -9,8 +9,7 @@ from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import parse_email
-from regsvc.database.cluster import catch_up
-from regsvc.database.engine import Worker
+from regsvc.database.engine import Worker, catch_up
 from regsvc.notifications.mail.http_backend import (
     MailBackend,
     MailServerUnavailable,

@@ -36,7 +36,7 @@ class SharedRows:
         for rows, condition in self._table.rows_of_buckets(buckets):
             sql = (
                 f"SELECT {name} FROM {rows} "  # noqa: S608
-                f"LEFT JOIN regsvc_player p ON p.username_key = {name} COLLATE utf8mb4_bin "
+                f"LEFT JOIN regsvc_sync_record p ON p.username_key = {name} COLLATE utf8mb4_bin "
                 f"WHERE {condition} AND NOT COALESCE({self._is_as_synced}{is_older}, 0)"
             )
             found += [row[0] for row in self._execute(sql, values)]
@@ -45,7 +45,7 @@ class SharedRows:
     def lost_rows(self) -> Iterator[list[str]]:
         """Yield the names of players without a row that had one when last synced, or one that was reported."""
         is_reported = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
-        yield from self._without_row("regsvc_player", f"(o.presence = '{PRESENT}' OR {is_reported})")
+        yield from self._without_row("regsvc_sync_record", f"(o.presence = '{PRESENT}' OR {is_reported})")
 
     def users_without_row(self, newest_id: int) -> Iterator[list[str]]:
         """Yield the names of users up to this id that have no row."""

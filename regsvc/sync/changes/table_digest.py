@@ -45,7 +45,7 @@ class TableChanges:
 class TableDigest(StoredChecksums):
     """The stored digest. Blocking."""
 
-    table = "regsvc_digest"
+    table = "regsvc_bucket"
 
     def __init__(self, database: Database, players: Players) -> None:
         self._database = database

@@ -36,7 +36,7 @@ class User(Base):
 
 
 class Player(Base):
-    __tablename__ = "regsvc_player"
+    __tablename__ = "regsvc_sync_record"
 
     username_key: Mapped[str] = mapped_column(String(255), primary_key=True)
     user_id: Mapped[int | None] = mapped_column(BigInteger)

@@ -136,7 +136,7 @@ def take_snapshot(stack: Stack, person: Person) -> Snapshot:
     """Read everything stored about this person, on both sides."""
     ours = our_database(stack)
     users = ours.query("SELECT * FROM regsvc_user WHERE username_key = ?", (person.key,))
-    players = ours.query("SELECT * FROM regsvc_player WHERE username_key = ?", (person.key,))
+    players = ours.query("SELECT * FROM regsvc_sync_record WHERE username_key = ?", (person.key,))
     audits = ours.query("SELECT action, operator FROM regsvc_audit WHERE LOWER(target) = ?", (person.key,))
     reviews = ours.query("SELECT transition, operator FROM regsvc_review WHERE username_key = ?", (person.key,))
     mails = ours.query("SELECT template FROM regsvc_outbox WHERE recipient_key = ?", (person.email,))

@@ -1,0 +1,482 @@
+SET foreign_key_checks = 0;
+
+CREATE TABLE `regsvc_audit` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'in order',
+  `action` varchar(40) NOT NULL COMMENT 'for example user.approved',
+  `operator` varchar(255) NOT NULL COMMENT 'actor: a name, cli:<unix user>, sql, sync; empty if unknown',
+  `target` varchar(255) DEFAULT NULL COMMENT 'name of the target',
+  `detail` text DEFAULT NULL COMMENT 'JSON',
+  `ip` varchar(45) DEFAULT NULL COMMENT 'the client''s address',
+  `tally` varchar(64) DEFAULT NULL COMMENT 'key of an entry that is counted instead of repeated',
+  `occurrences` int(11) NOT NULL DEFAULT 1 COMMENT 'number of times, for a counted entry',
+  `created_at` datetime(3) NOT NULL COMMENT 'when it happened',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `tally` (`tally`),
+  KEY `regsvc_audit_target` (`target`,`id`),
+  KEY `regsvc_audit_action` (`action`,`id`),
+  KEY `regsvc_audit_operator` (`operator`,`id`),
+  KEY `regsvc_audit_created_at` (`created_at`)
+) ENGINE=InnoDB AUTO_INCREMENT=28 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_audit (id, action, operator, target, detail, ip, tally, occurrences, created_at) VALUES
+(1, 'user.adopted', 'sync', 'Ivan', '{\"status\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
+(2, 'user.adopted', 'sync', 'Judy', '{\"status\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
+(3, 'sync.player_locked', 'sync', 'Ivan', '{\"reason\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
+(4, 'sync.player_locked', 'sync', 'Judy', '{\"reason\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
+(5, 'sync.run', 'sync', NULL, '{\"scanned\":2,\"adopted\":2,\"locked\":2}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
+(6, 'user.registered', 'Alice', 'Alice', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:00:00.123000'),
+(7, 'user.approved', 'Olivia', 'Alice', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:00:00.123000'),
+(8, 'user.logged_in', 'Alice', 'Alice', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:00:00.123000'),
+(9, 'user.registered', 'Bob', 'Bob', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:00:00.123000'),
+(10, 'user.approved', 'Olivia', 'Bob', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:00:00.123000'),
+(11, 'user.logged_in', 'Bob', 'Bob', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:00:00.123000'),
+(12, 'user.banned', 'Olivia', 'Bob', '{\"statusBefore\":\"approved\",\"reason\":\"griefing\",\"expiresAt\":1938254400123}', '198.51.100.9', NULL, 1, '2031-05-04 12:00:00.123000'),
+(13, 'user.registered', 'Carol', 'Carol', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:05:00.123000'),
+(14, 'user.registered', 'Dave', 'Dave', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:05:00.123000'),
+(15, 'sync.conflict', 'sync', 'Dave', '{\"field\":\"name\",\"kept\":\"both\"}', NULL, NULL, 1, '2031-05-04 12:05:00.123000'),
+(16, 'sync.player_locked', 'sync', 'Dave', '{\"reason\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:05:00.123000'),
+(17, 'sync.run', 'sync', NULL, '{\"scanned\":5,\"locked\":1}', NULL, NULL, 1, '2031-05-04 12:05:00.123000'),
+(18, 'user.registered', 'Erin', 'Erin', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:05:00.123000'),
+(19, 'user.rejected', 'Olivia', 'Erin', '{\"statusBefore\":\"pending\",\"reason\":\"too young\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:05:00.123000'),
+(20, 'user.registered', 'Frank', 'Frank', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:05:00.123000'),
+(21, 'user.approved', 'Olivia', 'Frank', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:05:00.123000'),
+(22, 'user.registered', 'Heidi', 'Heidi', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:10:00.123000'),
+(23, 'user.approved', 'Olivia', 'Heidi', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:10:00.123000'),
+(24, 'user.deleted', 'Olivia', 'Heidi', '{\"statusBefore\":\"approved\",\"reason\":\"asked for it\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:10:00.123000'),
+(25, 'user.registered', 'Mallory', 'Mallory', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:10:00.123000'),
+(26, 'user.approved', 'Olivia', 'Mallory', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:10:00.123000'),
+(27, 'user.banned', 'Olivia', 'Mallory', '{\"statusBefore\":\"approved\",\"reason\":\"naïve “quotes”; it\'s 50 % \\\\ backslash\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:10:00.123000');
+
+CREATE TABLE `regsvc_chat_link` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'in order',
+  `user_id` bigint(20) DEFAULT NULL COMMENT 'user; empty while unclaimed',
+  `claimed_account` varchar(300) DEFAULT NULL COMMENT 'platform and account, unique among users; empty while unclaimed',
+  `platform` varchar(16) NOT NULL COMMENT 'chat platform',
+  `account_id` varchar(255) NOT NULL COMMENT 'its id there, which never changes',
+  `username` varchar(255) NOT NULL COMMENT 'its name there, when it was linked',
+  `discriminator` varchar(16) NOT NULL COMMENT 'the digits behind that name; 0 where there are none',
+  `avatar` varchar(255) DEFAULT NULL COMMENT 'the platform''s id of its picture',
+  `global_name` varchar(255) DEFAULT NULL COMMENT 'its display name',
+  `token_hash` varchar(64) NOT NULL COMMENT 'hash of the link token that claims it',
+  `linked_at` datetime(3) NOT NULL COMMENT 'when the platform confirmed it; unclaimed, it expires an hour later',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `token_hash` (`token_hash`),
+  UNIQUE KEY `user_id` (`user_id`),
+  UNIQUE KEY `claimed_account` (`claimed_account`),
+  CONSTRAINT `regsvc_chat_link_ibfk_1` FOREIGN KEY (`user_id`) REFERENCES `regsvc_user` (`id`) ON DELETE CASCADE
+) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_chat_link (id, user_id, claimed_account, platform, account_id, username, discriminator, avatar, global_name, token_hash, linked_at) VALUES
+(1, 4, 'discord:80351110224678912', 'discord', '80351110224678912', 'bob', '0', NULL, NULL, 'eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee', '2031-05-04 12:10:00.123000');
+
+CREATE TABLE `regsvc_chat_request` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'in order',
+  `state_hash` varchar(64) NOT NULL COMMENT 'hash of the state, which itself is not stored',
+  `token_hash` varchar(64) NOT NULL COMMENT 'hash of the link token of the browser that started it',
+  `session_jti` varchar(32) DEFAULT NULL COMMENT 'session that started it; empty without a login',
+  `created_at` datetime(3) NOT NULL COMMENT 'when it was started',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `state_hash` (`state_hash`),
+  KEY `regsvc_chat_request_session_jti` (`session_jti`),
+  KEY `regsvc_chat_request_created_at` (`created_at`),
+  CONSTRAINT `regsvc_chat_request_ibfk_1` FOREIGN KEY (`session_jti`) REFERENCES `regsvc_session` (`jti`) ON DELETE CASCADE
+) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_chat_request (id, state_hash, token_hash, session_jti, created_at) VALUES
+(1, 'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc', 'dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd', 'f220862c5f3741ce45711021a08ba364', '2031-05-04 12:10:00.123000');
+
+CREATE TABLE `regsvc_digest` (
+  `bucket` int(11) NOT NULL COMMENT 'neighbouring ids of the plugin''s table, or names with the same CRC32 modulo 65536',
+  `row_count` int(11) NOT NULL COMMENT 'rows of the plugin''s table in it',
+  `checksum` bigint(20) NOT NULL COMMENT 'checksum of the columns that the sync compares',
+  PRIMARY KEY (`bucket`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_digest (bucket, row_count, checksum) VALUES
+(0, 6, 2772835667598);
+
+CREATE TABLE `regsvc_installation` (
+  `id` int(11) NOT NULL COMMENT 'always 1' CHECK (`id` = 1),
+  `installation_id` varchar(36) NOT NULL COMMENT 'id of this installation; also in the state directory',
+  `home` varchar(255) NOT NULL COMMENT 'name of this database, as the daemon resolved it',
+  `key_fingerprint` varchar(64) NOT NULL COMMENT 'fingerprint of the installation key, to detect another one',
+  `first_started_at` datetime(3) NOT NULL COMMENT 'players registered before then existed before the companion',
+  `purging_audit_before` datetime(3) DEFAULT NULL COMMENT 'set while `companion purge` removes old audit entries',
+  `digested_at` datetime(3) DEFAULT NULL COMMENT 'when the last digest was mailed to admins',
+  `digested_user_id` bigint(20) DEFAULT NULL COMMENT 'newest user in the last digest',
+  `signing_key_fingerprint` varchar(64) DEFAULT NULL COMMENT 'of the key that signs access tokens, of the last daemon started',
+  PRIMARY KEY (`id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_installation (id, installation_id, home, key_fingerprint, first_started_at, purging_audit_before, digested_at, digested_user_id, signing_key_fingerprint) VALUES
+(1, '089291bd-0823-4dca-814b-724ba7a3b840', 'mysql:127.0.0.1:27966/companion_1', 'c9d34dab55e2ef31', '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:10:00.123000', 3, NULL);
+
+CREATE TABLE `regsvc_known_client` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'in order',
+  `user_id` bigint(20) NOT NULL COMMENT 'user who logged in',
+  `client` varchar(45) NOT NULL COMMENT 'IPv4 address, or /64 of an IPv6 address',
+  `last_login_at` datetime(3) NOT NULL COMMENT 'last successful login',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `user_id` (`user_id`,`client`),
+  KEY `regsvc_known_client_client` (`client`,`last_login_at`),
+  CONSTRAINT `regsvc_known_client_ibfk_1` FOREIGN KEY (`user_id`) REFERENCES `regsvc_user` (`id`) ON DELETE CASCADE
+) ENGINE=InnoDB AUTO_INCREMENT=3 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_known_client (id, user_id, client, last_login_at) VALUES
+(1, 3, '198.51.100.7', '2031-05-04 12:00:00.123000'),
+(2, 4, '198.51.100.7', '2031-05-04 12:00:00.123000');
+
+CREATE TABLE `regsvc_lease` (
+  `name` varchar(40) NOT NULL COMMENT 'task that only one process may do',
+  `holder` varchar(80) NOT NULL COMMENT 'installation and process',
+  `expires_at` datetime(3) NOT NULL COMMENT 'by the database''s clock',
+  PRIMARY KEY (`name`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_lease (name, holder, expires_at) VALUES
+('sync', '9a7d77e2ad79fd4c36ad5388e77eebfd:done', '2026-11-23 09:58:46.429000');
+
+CREATE TABLE `regsvc_link` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'its token is derived from it',
+  `user_id` bigint(20) NOT NULL COMMENT 'user whose password it sets',
+  `purpose` varchar(16) NOT NULL COMMENT 'why it was mailed' CHECK (`purpose` in ('reset','first_password')),
+  `email_key` varchar(320) NOT NULL COMMENT 'address it was mailed to, and the only one it proves',
+  `nonce` varchar(32) NOT NULL COMMENT 'its token is derived from it too',
+  `created_at` datetime(3) NOT NULL COMMENT 'when it was requested',
+  `expires_at` datetime(3) NOT NULL COMMENT 'when it expires',
+  `redeemed_at` datetime(3) DEFAULT NULL COMMENT 'when it was used or invalidated',
+  PRIMARY KEY (`id`),
+  KEY `regsvc_link_user_id` (`user_id`),
+  CONSTRAINT `regsvc_link_ibfk_1` FOREIGN KEY (`user_id`) REFERENCES `regsvc_user` (`id`) ON DELETE CASCADE
+) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_link (id, user_id, purpose, email_key, nonce, created_at, expires_at, redeemed_at) VALUES
+(1, 3, 'reset', 'alice@example.org', '11111111111111111111111111111111', '2031-05-04 12:10:00.123000', '2031-05-04 13:10:00.123000', NULL);
+
+CREATE TABLE `regsvc_migration` (
+  `number` int(11) NOT NULL COMMENT 'of the migration',
+  `name` varchar(100) NOT NULL COMMENT 'of the migration',
+  `applied_at` datetime(3) NOT NULL COMMENT 'when',
+  PRIMARY KEY (`number`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_migration (number, name, applied_at) VALUES
+(1, 'first_tables', '2031-05-04 12:00:00.123000'),
+(2, 'views', '2031-05-04 12:00:00.123000'),
+(3, 'questionnaire', '2031-05-04 12:00:00.123000'),
+(4, 'chat_link', '2031-05-04 12:00:00.123000'),
+(5, 'outbox_payload', '2031-05-04 12:00:00.123000'),
+(6, 'sync_digest', '2031-05-04 12:00:00.123000'),
+(7, 'digest_names', '2031-05-04 12:00:00.123000'),
+(8, 'fewer_indexes', '2031-05-04 12:00:00.123000'),
+(9, 'adoption_marks', '2031-05-04 12:00:00.123000'),
+(10, 'dates', '2031-05-04 12:00:00.123000'),
+(11, 'earlier_hashes', '2031-05-04 12:00:00.123000'),
+(12, 'second_factor', '2031-05-04 12:00:00.123000'),
+(13, 'code_clients', '2031-05-04 12:00:00.123000'),
+(14, 'signing_key', '2031-05-04 12:00:00.123000'),
+(15, 'may_reapply', '2031-05-04 12:00:00.123000');
+
+CREATE TABLE `regsvc_outbox` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'a recipient gets mails in this order',
+  `kind` varchar(16) NOT NULL DEFAULT 'mail' COMMENT 'mail, webhook or rcon',
+  `template` varchar(40) NOT NULL COMMENT 'name of the mail or of the webhook event',
+  `recipient` varchar(320) NOT NULL COMMENT 'recipient; for a webhook its name, never its URL',
+  `recipient_key` varchar(320) NOT NULL COMMENT 'normalized for comparison',
+  `language` varchar(16) NOT NULL COMMENT 'language of the text',
+  `user_id` bigint(20) DEFAULT NULL COMMENT 'user it is about',
+  `row_id` bigint(20) DEFAULT NULL COMMENT 'verification or review it is about; read when it is sent',
+  `link_id` bigint(20) DEFAULT NULL COMMENT 'password link in it',
+  `attempts` int(11) NOT NULL DEFAULT 0 COMMENT 'attempts so far',
+  `created_at` datetime(3) NOT NULL COMMENT 'when it was enqueued',
+  `next_attempt_at` datetime(3) DEFAULT NULL COMMENT 'next attempt; empty when done',
+  `done_at` datetime(3) DEFAULT NULL COMMENT 'when it was sent, failed or dropped',
+  `outcome` varchar(16) DEFAULT NULL COMMENT 'result' CHECK (`outcome` in ('sent','failed','dropped')),
+  `last_error` varchar(500) DEFAULT NULL COMMENT 'error of the last failed attempt',
+  `payload` text DEFAULT NULL COMMENT 'JSON body of a webhook call; contains no secrets',
+  PRIMARY KEY (`id`),
+  KEY `regsvc_outbox_next_attempt_at` (`next_attempt_at`),
+  KEY `regsvc_outbox_recipient_key` (`recipient_key`),
+  KEY `regsvc_outbox_outcome` (`outcome`,`id`),
+  KEY `regsvc_outbox_user_id` (`user_id`,`id`)
+) ENGINE=InnoDB AUTO_INCREMENT=19 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_outbox (id, kind, template, recipient, recipient_key, language, user_id, row_id, link_id, attempts, created_at, next_attempt_at, done_at, outcome, last_error, payload) VALUES
+(1, 'mail', 'received', 'alice@example.org', 'alice@example.org', 'en', 3, NULL, NULL, 1, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:10:00.123000', 'sent', NULL, NULL),
+(2, 'mail', 'approved', 'alice@example.org', 'alice@example.org', 'en', 3, 1, NULL, 1, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:10:00.123000', 'failed', '550 no such mailbox', NULL),
+(3, 'mail', 'received', 'bob@example.org', 'bob@example.org', 'en', 4, NULL, NULL, 0, '2031-05-04 12:00:00.123000', '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL),
+(4, 'mail', 'approved', 'bob@example.org', 'bob@example.org', 'en', 4, 2, NULL, 0, '2031-05-04 12:00:00.123000', '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL),
+(5, 'mail', 'banned', 'bob@example.org', 'bob@example.org', 'en', 4, 3, NULL, 0, '2031-05-04 12:00:00.123000', '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL),
+(6, 'mail', 'received', 'carol@example.org', 'carol@example.org', 'en', 5, NULL, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
+(7, 'mail', 'received', 'dave@example.org', 'dave@example.org', 'en', 6, NULL, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
+(8, 'mail', 'received', 'erin@example.org', 'erin@example.org', 'en', 7, NULL, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
+(9, 'mail', 'rejected', 'erin@example.org', 'erin@example.org', 'en', 7, 4, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
+(10, 'mail', 'received', 'frank@example.org', 'frank@example.org', 'en', 8, NULL, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
+(11, 'mail', 'approved_set_password', 'frank@example.org', 'frank@example.org', 'en', 8, 5, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
+(12, 'mail', 'received', 'heidi@example.org', 'heidi@example.org', 'en', 9, NULL, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
+(13, 'mail', 'approved', 'heidi@example.org', 'heidi@example.org', 'en', 9, 6, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
+(14, 'mail', 'deleted', 'heidi@example.org', 'heidi@example.org', 'en', 9, 7, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
+(15, 'mail', 'received', 'mallory@example.org', 'mallory@example.org', 'en', 10, NULL, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
+(16, 'mail', 'approved', 'mallory@example.org', 'mallory@example.org', 'en', 10, 8, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
+(17, 'mail', 'banned', 'mallory@example.org', 'mallory@example.org', 'en', 10, 9, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
+(18, 'webhook', 'user.approved', 'webhook', 'webhook', 'en', NULL, NULL, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, '{\"event\":\"user.approved\"}');
+
+CREATE TABLE `regsvc_player` (
+  `username_key` varchar(255) NOT NULL COMMENT 'the name in lower case, as the plugin''s table keeps it',
+  `user_id` bigint(20) DEFAULT NULL COMMENT 'user whose player this is',
+  `presence` varchar(8) NOT NULL COMMENT 'state of the row when last in sync' CHECK (`presence` in ('unasked','absent','present','gone')),
+  `base_hash` varchar(255) DEFAULT NULL COMMENT 'last synced: password hash',
+  `base_salt` varchar(255) DEFAULT NULL COMMENT 'last synced: salt',
+  `base_email` varchar(255) DEFAULT NULL COMMENT 'last synced: e-mail',
+  `base_realname` varchar(255) DEFAULT NULL COMMENT 'last synced: name as written',
+  `base_regdate` bigint(20) DEFAULT NULL COMMENT 'last synced: registration in the game, ms since 1970; identifies the row',
+  `wish` varchar(16) DEFAULT NULL COMMENT 'intent: the pending write to AuthMe''s row' CHECK (`wish` in ('provision','password','open')),
+  `wish_hash` varchar(255) DEFAULT NULL COMMENT 'of the row being created',
+  `wish_salt` varchar(255) DEFAULT NULL COMMENT 'of the row being created',
+  `wish_regdate` bigint(20) DEFAULT NULL COMMENT 'of the row being created',
+  `lock_reason` varchar(16) DEFAULT NULL COMMENT 'why the row is locked',
+  `locked_at` datetime(3) DEFAULT NULL COMMENT 'when it was locked',
+  `kept_hash` varchar(255) DEFAULT NULL COMMENT 'hash that the lock replaced',
+  `kept_origin` varchar(8) DEFAULT NULL COMMENT 'whose hash it is' CHECK (`kept_origin` in ('agreed','stranger')),
+  `kept_premium_uuid` varchar(36) DEFAULT NULL COMMENT 'premium UUID that the lock removed',
+  `tombstone_hash` varchar(255) DEFAULT NULL COMMENT 'hash of the row of a deleted user',
+  `tombstone_regdate` bigint(20) DEFAULT NULL COMMENT 'registration of that row',
+  `tombstone_at` datetime(3) DEFAULT NULL COMMENT 'when the user was deleted',
+  `conflict` varchar(255) DEFAULT NULL COMMENT 'fields in conflict, reported once',
+  `plugin_state` varchar(16) NOT NULL COMMENT 'state shown in the user list as `plugin`',
+  `plugin_since` datetime(3) NOT NULL COMMENT 'since when it is in this state',
+  `changed_at` datetime(3) DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3) COMMENT 'when the row last changed; empty once a sync run has processed it',
+  `earlier_hashes` varchar(64) DEFAULT NULL COMMENT 'short checksums of the last synced hashes before this one, newest last',
+  PRIMARY KEY (`username_key`),
+  KEY `regsvc_player_user_id` (`user_id`),
+  KEY `regsvc_player_changed_at` (`changed_at`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_player (username_key, user_id, presence, base_hash, base_salt, base_email, base_realname, base_regdate, wish, wish_hash, wish_salt, wish_regdate, lock_reason, locked_at, kept_hash, kept_origin, kept_premium_uuid, tombstone_hash, tombstone_regdate, tombstone_at, conflict, plugin_state, plugin_since, changed_at, earlier_hashes) VALUES
+('alice', 3, 'present', '$SHA$2edefee3cf209afb$2e2a9db391b7c1b6f00003463e401fc8d090c84fe0b25a043be8045f90d33284', NULL, 'alice@example.org', 'Alice', 1935662400123, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'synced', '2031-05-04 12:00:00.123000', NULL, NULL),
+('bob', 4, 'present', '$SHA$acf63dcea66bae44$d06a2952047b81d91faeb87cdeebb8a5e637b7dc32ced8be82c9e8aed205a7cf', NULL, 'bob@example.org', 'Bob', 1935662400123, NULL, NULL, NULL, NULL, 'banned', '2031-05-04 12:00:00.123000', '$SHA$acf63dcea66bae44$d06a2952047b81d91faeb87cdeebb8a5e637b7dc32ced8be82c9e8aed205a7cf', 'agreed', NULL, NULL, NULL, NULL, NULL, 'locked', '2031-05-04 12:00:00.123000', NULL, NULL),
+('carol', 5, 'absent', NULL, NULL, NULL, NULL, NULL, 'provision', '$SHA$of$carol', 'salt', 1900000000000, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'absent', '2031-05-04 12:05:00.123000', NULL, NULL),
+('dave', 6, 'absent', NULL, NULL, NULL, NULL, NULL, 'open', '$SHA$of$dave', 'salt', 1900000000000, 'pending', '2031-05-04 12:05:00.123000', '$SHA$3d4b6f5a42960368$9d57fc1534b6f48a306259ec796f897be58d9cba8d245d1cec87e4f10409ddfc', 'stranger', NULL, NULL, NULL, NULL, NULL, 'conflict', '2031-05-04 12:05:00.123000', '2031-05-04 12:10:00.123000', NULL),
+('erin', 7, 'absent', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'absent', '2031-05-04 12:05:00.123000', NULL, NULL),
+('frank', 8, 'absent', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'absent', '2031-05-04 12:05:00.123000', NULL, NULL),
+('heidi', NULL, 'absent', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '$SHA$557694b41d62d251$1a1a933d9f3320c8ee3dc2988f2c6f5b6bc460a15c068eec4573d502f8122bad', 1935663000123, '2031-05-04 12:10:00.123000', NULL, 'absent', '2031-05-04 12:10:00.123000', NULL, NULL),
+('ivan', 1, 'present', '$SHA$1b64ce138504f837$16410eecac751c053a0fcf0293b12c30437a109998b24e743bd076c760481c40', NULL, 'ivan@example.org', 'Ivan', 1935662400123, 'password', '$SHA$of$ivan', 'salt', 1900000000000, 'pending', '2031-05-04 12:00:00.123000', '$SHA$1b64ce138504f837$16410eecac751c053a0fcf0293b12c30437a109998b24e743bd076c760481c40', 'agreed', NULL, NULL, NULL, NULL, NULL, 'locked', '2031-05-04 12:00:00.123000', NULL, NULL),
+('judy', 2, 'present', '$SHA$287ac05e00b3f49d$7d7e62947aa1a87b8caff2cfacef366c20d778d2ca355a664f91e20cb0956d46', NULL, NULL, 'Judy', 1935662400123, NULL, NULL, NULL, NULL, 'pending', '2031-05-04 12:00:00.123000', '$SHA$287ac05e00b3f49d$7d7e62947aa1a87b8caff2cfacef366c20d778d2ca355a664f91e20cb0956d46', 'agreed', NULL, NULL, NULL, NULL, NULL, 'locked', '2031-05-04 12:00:00.123000', NULL, NULL),
+('mallory', 10, 'present', '$SHA$efd3ab246425a094$43b312023f730b047091f9875c3114d51178d3a6f71c3f67dbfe0c6c074d0cec', NULL, 'mallory@example.org', 'Mallory', 1935663000123, NULL, NULL, NULL, NULL, 'banned', '2031-05-04 12:10:00.123000', '$SHA$efd3ab246425a094$43b312023f730b047091f9875c3114d51178d3a6f71c3f67dbfe0c6c074d0cec', 'agreed', NULL, NULL, NULL, NULL, NULL, 'locked', '2031-05-04 12:10:00.123000', NULL, NULL);
+
+CREATE TABLE `regsvc_questionnaire_result` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'its token is derived from it',
+  `nonce` varchar(32) NOT NULL COMMENT 'its token is derived from it too',
+  `user_id` bigint(20) DEFAULT NULL COMMENT 'user who registered with it; empty until then',
+  `score` int(11) NOT NULL COMMENT 'points so far; never below 0',
+  `max_score` int(11) NOT NULL COMMENT 'points that were possible',
+  `pass_score` int(11) NOT NULL COMMENT 'points that were needed',
+  `is_passed` tinyint(1) NOT NULL COMMENT 'passed, or may still pass after a review',
+  `requires_review` tinyint(1) NOT NULL COMMENT 'an admin has to read it before the applicant may play',
+  `summary` varchar(1000) NOT NULL COMMENT 'summary for the review queue',
+  `answers` mediumtext NOT NULL COMMENT 'JSON: each question as it was asked, with its answer and points',
+  `submitted_at` datetime(3) NOT NULL COMMENT 'when it was answered',
+  `expires_at` datetime(3) DEFAULT NULL COMMENT 'end of its validity; empty once it was used',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `user_id` (`user_id`),
+  KEY `regsvc_questionnaire_result_expires_at` (`expires_at`),
+  CONSTRAINT `regsvc_questionnaire_result_ibfk_1` FOREIGN KEY (`user_id`) REFERENCES `regsvc_user` (`id`) ON DELETE CASCADE
+) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_questionnaire_result (id, nonce, user_id, score, max_score, pass_score, is_passed, requires_review, summary, answers, submitted_at, expires_at) VALUES
+(1, '22222222222222222222222222222222', 5, 7, 10, 6, 1, 1, '7 of 10', '[{\"question\": \"Why?\", \"answer\": \"To build\\nhouses; big ones\"}]', '2031-05-04 12:10:00.123000', NULL);
+
+CREATE TABLE `regsvc_rate_limit` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'in order',
+  `scope` varchar(40) NOT NULL COMMENT 'what is limited',
+  `subject` varchar(320) NOT NULL COMMENT 'who is limited',
+  `period_seconds` int(11) NOT NULL COMMENT 'length of the window',
+  `started_at` datetime(3) NOT NULL COMMENT 'start of the current window',
+  `ends_at` datetime(3) NOT NULL COMMENT 'end of the current window',
+  `hits` int(11) NOT NULL COMMENT 'hits in the window',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `scope` (`scope`,`subject`,`period_seconds`),
+  KEY `regsvc_rate_limit_ends_at` (`ends_at`)
+) ENGINE=InnoDB AUTO_INCREMENT=2 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_rate_limit (id, scope, subject, period_seconds, started_at, ends_at, hits) VALUES
+(1, 'registration', '198.51.100.7', 3600, '2031-05-04 12:10:00.123000', '2031-05-04 13:10:00.123000', 3);
+
+CREATE TABLE `regsvc_recovery_code` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'in order',
+  `user_id` bigint(20) NOT NULL COMMENT 'user',
+  `code_hash` varchar(64) NOT NULL COMMENT 'keyed hash of a code that was not used yet; the code itself is not stored',
+  `created_at` datetime(3) NOT NULL COMMENT 'when it was shown',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `user_id` (`user_id`,`code_hash`),
+  CONSTRAINT `regsvc_recovery_code_ibfk_1` FOREIGN KEY (`user_id`) REFERENCES `regsvc_user` (`id`) ON DELETE CASCADE
+) ENGINE=InnoDB AUTO_INCREMENT=3 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_recovery_code (id, user_id, code_hash, created_at) VALUES
+(1, 3, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '2031-05-04 12:10:00.123000'),
+(2, 3, 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb', '2031-05-04 12:10:00.123000');
+
+CREATE TABLE `regsvc_review` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'in order',
+  `user_id` bigint(20) NOT NULL COMMENT 'id of the user at that time',
+  `username` varchar(255) NOT NULL COMMENT 'as the player writes it',
+  `username_key` varchar(255) NOT NULL COMMENT 'in lower case',
+  `transition` varchar(16) NOT NULL COMMENT 'approve, reject, ban, unban, delete',
+  `status_before` varchar(16) NOT NULL COMMENT 'status before',
+  `status_after` varchar(16) DEFAULT NULL COMMENT 'status after; empty after a deletion',
+  `reason` text DEFAULT NULL COMMENT 'shown to the user',
+  `ban_expires_at` datetime(3) DEFAULT NULL COMMENT 'end of a ban',
+  `operator` varchar(255) NOT NULL COMMENT 'who decided',
+  `reviewed_at` datetime(3) NOT NULL COMMENT 'when it was decided',
+  `email_key` varchar(320) DEFAULT NULL COMMENT 'the user''s address at that time, normalized for comparison',
+  PRIMARY KEY (`id`),
+  KEY `regsvc_review_username_key` (`username_key`),
+  KEY `regsvc_review_email_key` (`email_key`)
+) ENGINE=InnoDB AUTO_INCREMENT=10 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_review (id, user_id, username, username_key, transition, status_before, status_after, reason, ban_expires_at, operator, reviewed_at, email_key) VALUES
+(1, 3, 'Alice', 'alice', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:00:00.123000', 'alice@example.org'),
+(2, 4, 'Bob', 'bob', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:00:00.123000', 'bob@example.org'),
+(3, 4, 'Bob', 'bob', 'ban', 'approved', 'banned', 'griefing', '2031-06-03 12:00:00.123000', 'Olivia', '2031-05-04 12:00:00.123000', 'bob@example.org'),
+(4, 7, 'Erin', 'erin', 'reject', 'pending', 'rejected', 'too young', NULL, 'Olivia', '2031-05-04 12:05:00.123000', 'erin@example.org'),
+(5, 8, 'Frank', 'frank', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:05:00.123000', 'frank@example.org'),
+(6, 9, 'Heidi', 'heidi', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:10:00.123000', 'heidi@example.org'),
+(7, 9, 'Heidi', 'heidi', 'delete', 'approved', NULL, 'asked for it', NULL, 'Olivia', '2031-05-04 12:10:00.123000', 'heidi@example.org'),
+(8, 10, 'Mallory', 'mallory', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:10:00.123000', 'mallory@example.org'),
+(9, 10, 'Mallory', 'mallory', 'ban', 'approved', 'banned', 'naïve “quotes”; it\'s 50 % \\ backslash', NULL, 'Olivia', '2031-05-04 12:10:00.123000', 'mallory@example.org');
+
+CREATE TABLE `regsvc_session` (
+  `jti` varchar(32) NOT NULL COMMENT 'id of the access token; the token itself is not stored',
+  `user_id` bigint(20) NOT NULL COMMENT 'owner',
+  `audience` varchar(8) NOT NULL COMMENT 'login that issued it' CHECK (`audience` in ('user','admin')),
+  `token_generation` int(11) NOT NULL COMMENT 'the user''s token_generation when it was issued',
+  `ip` varchar(45) DEFAULT NULL COMMENT 'the client''s address at login',
+  `created_at` datetime(3) NOT NULL COMMENT 'when it was issued',
+  `last_seen_at` datetime(3) NOT NULL COMMENT 'rounded to a minute',
+  `expires_at` datetime(3) NOT NULL COMMENT 'when it expires at the latest',
+  PRIMARY KEY (`jti`),
+  KEY `regsvc_session_user_id` (`user_id`),
+  KEY `regsvc_session_expires_at` (`expires_at`),
+  CONSTRAINT `regsvc_session_ibfk_1` FOREIGN KEY (`user_id`) REFERENCES `regsvc_user` (`id`) ON DELETE CASCADE
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_session (jti, user_id, audience, token_generation, ip, created_at, last_seen_at, expires_at) VALUES
+('3b3cb63b51b5f487e51a43dec361f56a', 4, 'user', 0, '198.51.100.7', '2031-05-04 12:00:00.123000', '2031-05-04 12:00:00.123000', '2031-06-03 12:00:00'),
+('f220862c5f3741ce45711021a08ba364', 3, 'user', 0, '198.51.100.7', '2031-05-04 12:00:00.123000', '2031-05-04 12:00:00.123000', '2031-06-03 12:00:00');
+
+CREATE TABLE `regsvc_sync_state` (
+  `id` int(11) NOT NULL COMMENT 'always 1' CHECK (`id` = 1),
+  `policy` varchar(64) NOT NULL COMMENT 'fingerprint of config and version; if it changes, every row is compared again',
+  `operators` mediumtext NOT NULL COMMENT 'operators'' names at that time, in lower case, one per line',
+  `user_count` bigint(20) NOT NULL COMMENT 'users at that time',
+  `user_ids` bigint(20) NOT NULL COMMENT 'the sum of their ids: changes if users were deleted with SQL',
+  `newest_id` bigint(20) NOT NULL COMMENT 'the newest user with a player: a newer one means that rows may have left as well',
+  `compared_at` datetime(3) NOT NULL COMMENT 'when every row was last compared',
+  PRIMARY KEY (`id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_sync_state (id, policy, operators, user_count, user_ids, newest_id, compared_at) VALUES
+(1, '995a7d853ae492ff5491ea9df3b3da7bf528414208d8583f342f44870f4d47ed', 'olivia', 9, 46, 10, '2031-05-04 12:00:00.123000');
+
+CREATE TABLE `regsvc_user` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'never reused',
+  `username` varchar(255) NOT NULL COMMENT 'as the player writes it',
+  `username_key` varchar(255) NOT NULL COMMENT 'in lower case',
+  `email` varchar(320) DEFAULT NULL COMMENT 'as given',
+  `email_key` varchar(320) DEFAULT NULL COMMENT 'as compared: lower case, NFC, domain as A-label',
+  `is_email_verified` tinyint(1) NOT NULL DEFAULT 0 COMMENT 'proven by a code or a mailed link',
+  `status` varchar(16) NOT NULL COMMENT 'desired status; operators may edit it' CHECK (`status` in ('pending','approved','rejected','banned')),
+  `applied_status` varchar(16) NOT NULL COMMENT 'status applied so far; written by the daemon only' CHECK (`applied_status` in ('pending','approved','rejected','banned')),
+  `is_edited` tinyint(1) GENERATED ALWAYS AS (`status` <> `applied_status`) VIRTUAL COMMENT 'edited with SQL and not applied yet',
+  `language` varchar(16) DEFAULT NULL COMMENT 'language of mails and messages',
+  `platform` varchar(16) NOT NULL DEFAULT 'java' COMMENT 'edition of the game' CHECK (`platform` in ('java','bedrock')),
+  `password_hash` varchar(255) DEFAULT NULL COMMENT 'the password set through us, until the game changes it',
+  `password_salt` varchar(255) DEFAULT NULL COMMENT 'salt, if the algorithm stores it separately',
+  `password_algorithm` varchar(32) DEFAULT NULL COMMENT 'AuthMe''s name for the algorithm, or PASSLIB',
+  `password_set_at` datetime(3) DEFAULT NULL COMMENT 'when the password was set',
+  `token_generation` int(11) NOT NULL DEFAULT 0 COMMENT 'incremented to end every session',
+  `origin` varchar(16) NOT NULL COMMENT 'how the user was created' CHECK (`origin` in ('registered','adopted','created')),
+  `registration_ip` varchar(45) DEFAULT NULL COMMENT 'the client''s address',
+  `created_at` datetime(3) NOT NULL COMMENT 'when the user registered, here or in the game',
+  `reason` text DEFAULT NULL COMMENT 'reason of the last review; the user sees it',
+  `reviewed_by` varchar(255) DEFAULT NULL COMMENT 'operator who decided',
+  `reviewed_at` datetime(3) DEFAULT NULL COMMENT 'when it was decided',
+  `banned_from` varchar(16) DEFAULT NULL COMMENT 'status to return to when the ban ends' CHECK (`banned_from` in ('pending','approved','rejected')),
+  `ban_expires_at` datetime(3) DEFAULT NULL COMMENT 'end of the ban; empty: permanent',
+  `last_login_at` datetime(3) DEFAULT NULL COMMENT 'last login on the web',
+  `totp_step` bigint(20) DEFAULT NULL COMMENT 'last TOTP time step that was used; each is accepted once',
+  `changed_at` datetime(3) DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3) COMMENT 'when the row last changed; empty once a sync run has processed it',
+  `totp_nonce` varchar(32) DEFAULT NULL COMMENT 'from which the secret of the second factor is derived; the secret itself is not stored',
+  `totp_enabled_at` datetime(3) DEFAULT NULL COMMENT 'when a code confirmed the second factor; empty: there is none, or it is not confirmed',
+  `may_reapply` tinyint(1) NOT NULL DEFAULT 0 COMMENT 'rejected, but may apply again at once, under the same name, too',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `username_key` (`username_key`),
+  UNIQUE KEY `email_key` (`email_key`),
+  KEY `regsvc_user_status` (`status`,`id`),
+  KEY `regsvc_user_ban_expires` (`ban_expires_at`),
+  KEY `regsvc_user_changed_at` (`changed_at`)
+) ENGINE=InnoDB AUTO_INCREMENT=11 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_user (id, username, username_key, email, email_key, is_email_verified, status, applied_status, language, platform, password_hash, password_salt, password_algorithm, password_set_at, token_generation, origin, registration_ip, created_at, reason, reviewed_by, reviewed_at, banned_from, ban_expires_at, last_login_at, totp_step, changed_at, totp_nonce, totp_enabled_at, may_reapply) VALUES
+(1, 'Ivan', 'ivan', 'ivan@example.org', 'ivan@example.org', 0, 'pending', 'pending', NULL, 'java', NULL, NULL, NULL, NULL, 0, 'adopted', NULL, '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0),
+(2, 'Judy', 'judy', NULL, NULL, 0, 'pending', 'pending', NULL, 'java', NULL, NULL, NULL, NULL, 0, 'adopted', NULL, '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0),
+(3, 'Alice', 'alice', 'alice@example.org', 'alice@example.org', 1, 'approved', 'approved', 'en', 'java', '$SHA$2edefee3cf209afb$2e2a9db391b7c1b6f00003463e401fc8d090c84fe0b25a043be8045f90d33284', NULL, 'SHA256', '2031-05-04 12:00:00.123000', 0, 'registered', '198.51.100.7', '2031-05-04 12:00:00.123000', NULL, 'Olivia', '2031-05-04 12:00:00.123000', NULL, NULL, '2031-05-04 12:00:00.123000', 64000000, NULL, 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn', '2031-05-04 12:10:00.123000', 0),
+(4, 'Bob', 'bob', 'bob@example.org', 'bob@example.org', 1, 'banned', 'banned', 'en', 'java', '$SHA$acf63dcea66bae44$d06a2952047b81d91faeb87cdeebb8a5e637b7dc32ced8be82c9e8aed205a7cf', NULL, 'SHA256', '2031-05-04 12:00:00.123000', 1, 'registered', '198.51.100.7', '2031-05-04 12:00:00.123000', 'griefing', 'Olivia', '2031-05-04 12:00:00.123000', 'approved', '2031-06-03 12:00:00.123000', '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL, 0),
+(5, 'Carol', 'carol', 'carol@example.org', 'carol@example.org', 1, 'pending', 'pending', 'en', 'java', NULL, NULL, NULL, NULL, 0, 'registered', '198.51.100.7', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0),
+(6, 'Dave', 'dave', 'dave@example.org', 'dave@example.org', 1, 'pending', 'pending', 'en', 'java', '$SHA$551d488f3875cfbd$9ddf5bebd8d5f8a23cd59aa548644a2ce6e4d821370fb6ffd23cae6c48ed5131', NULL, 'SHA256', '2031-05-04 12:05:00.123000', 0, 'registered', '198.51.100.7', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0),
+(7, 'Erin', 'erin', 'erin@example.org', 'erin@example.org', 1, 'rejected', 'rejected', 'en', 'java', '$SHA$0b53a88db9fa8e1e$c6ca0d028176733f68beab9f19aaa034adc430c7ce596d48201ece9ca40dd47d', NULL, 'SHA256', '2031-05-04 12:05:00.123000', 0, 'registered', '198.51.100.7', '2031-05-04 12:05:00.123000', 'too young', 'Olivia', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1),
+(8, 'Frank', 'frank', 'frank@example.org', 'frank@example.org', 1, 'approved', 'approved', 'en', 'java', NULL, NULL, NULL, NULL, 0, 'registered', '198.51.100.7', '2031-05-04 12:05:00.123000', NULL, 'Olivia', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0),
+(10, 'Mallory', 'mallory', 'mallory@example.org', 'mallory@example.org', 1, 'banned', 'banned', 'en', 'java', '$SHA$efd3ab246425a094$43b312023f730b047091f9875c3114d51178d3a6f71c3f67dbfe0c6c074d0cec', NULL, 'SHA256', '2031-05-04 12:10:00.123000', 1, 'registered', '198.51.100.7', '2031-05-04 12:10:00.123000', 'naïve “quotes”; it\'s 50 % \\ backslash', 'Olivia', '2031-05-04 12:10:00.123000', 'approved', NULL, NULL, NULL, NULL, NULL, NULL, 0);
+
+CREATE TABLE `regsvc_verification` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT COMMENT 'the code is derived from it',
+  `email_key` varchar(320) NOT NULL COMMENT 'address it was mailed to',
+  `purpose` varchar(16) NOT NULL COMMENT 'register, change_email, unlink',
+  `nonce` varchar(32) NOT NULL COMMENT 'the code is derived from it too',
+  `tries` int(11) NOT NULL DEFAULT 0 COMMENT 'wrong attempts',
+  `created_at` datetime(3) NOT NULL COMMENT 'when it was requested',
+  `handed_over_at` datetime(3) DEFAULT NULL COMMENT 'when the mail server accepted it',
+  `redeemed_at` datetime(3) DEFAULT NULL COMMENT 'when it was used',
+  `client` varchar(45) NOT NULL DEFAULT '' COMMENT 'client that asked last: IPv4 address, or /64 of an IPv6 address',
+  `other_tries` int(11) NOT NULL DEFAULT 0 COMMENT 'wrong attempts of other clients',
+  PRIMARY KEY (`id`),
+  KEY `regsvc_verification_email_key` (`email_key`,`purpose`),
+  KEY `regsvc_verification_created_at` (`created_at`)
+) ENGINE=InnoDB AUTO_INCREMENT=9 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT INTO regsvc_verification (id, email_key, purpose, nonce, tries, created_at, handed_over_at, redeemed_at, client, other_tries) VALUES
+(1, 'alice@example.org', 'register', 'ba4e2c7c3cb5bc88b68d42f50d5d0ec1', 0, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:00:00.123000', '198.51.100.7', 0),
+(2, 'bob@example.org', 'register', 'e7861f4d5e873664ab4386a974b5923c', 0, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:00:00.123000', '198.51.100.7', 0),
+(3, 'carol@example.org', 'register', 'e3791c8cd1b36b60f6d5ec77aff2a352', 0, '2031-05-04 12:05:00.123000', NULL, '2031-05-04 12:05:00.123000', '198.51.100.7', 0),
+(4, 'dave@example.org', 'register', '09e835b3ba360719bc86e3d5a7c06389', 0, '2031-05-04 12:05:00.123000', NULL, '2031-05-04 12:05:00.123000', '198.51.100.7', 0),
+(5, 'erin@example.org', 'register', '64bea0d720877caf09a3295ab81c53d0', 0, '2031-05-04 12:05:00.123000', NULL, '2031-05-04 12:05:00.123000', '198.51.100.7', 0),
+(6, 'frank@example.org', 'register', '66b34ef3ca899bb89052298d3e0261ef', 0, '2031-05-04 12:05:00.123000', NULL, '2031-05-04 12:05:00.123000', '198.51.100.7', 0),
+(7, 'heidi@example.org', 'register', 'b391d69d245808099f99f4f99c60258f', 0, '2031-05-04 12:10:00.123000', NULL, '2031-05-04 12:10:00.123000', '198.51.100.7', 0),
+(8, 'mallory@example.org', 'register', 'bf00f5d03da5c84b406a6d32cb7a0ac7', 0, '2031-05-04 12:10:00.123000', NULL, '2031-05-04 12:10:00.123000', '198.51.100.7', 0);
+
+CREATE TRIGGER regsvc_audit_is_not_changed BEFORE UPDATE ON regsvc_audit FOR EACH ROW
+        IF NEW.id <> OLD.id OR NEW.action <> OLD.action OR NEW.operator <> OLD.operator
+          OR NOT (NEW.target <=> OLD.target) OR NOT (NEW.detail <=> OLD.detail) OR NOT (NEW.tally <=> OLD.tally)
+          OR NEW.created_at <> OLD.created_at OR NEW.occurrences < OLD.occurrences
+          OR (NEW.occurrences > OLD.occurrences AND OLD.tally IS NULL)
+          OR (NOT (NEW.ip <=> OLD.ip) AND (NEW.ip IS NOT NULL OR NOT EXISTS
+               (SELECT 1 FROM regsvc_installation WHERE purging_audit_before > OLD.created_at))) THEN
+          SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the audit log is append-only';
+        END IF;
+
+CREATE TRIGGER regsvc_audit_is_not_deleted BEFORE DELETE ON regsvc_audit FOR EACH ROW
+        IF NOT EXISTS (SELECT 1 FROM regsvc_installation WHERE purging_audit_before > OLD.created_at) THEN
+          SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the audit log is append-only';
+        END IF;
+
+CREATE ALGORITHM=UNDEFINED SQL SECURITY INVOKER VIEW `regsvc_v_outbox` AS select `o`.`id` AS `id`,coalesce(`o`.`outcome`,'waiting') AS `state`,`o`.`kind` AS `kind`,`o`.`template` AS `template`,`o`.`recipient` AS `recipient`,`u`.`username` AS `username`,`o`.`language` AS `language`,`o`.`attempts` AS `attempts`,`o`.`created_at` AS `created_at`,`o`.`next_attempt_at` AS `next_attempt_at`,`o`.`done_at` AS `done_at`,`o`.`last_error` AS `last_error` from (`regsvc_outbox` `o` left join `regsvc_user` `u` on(`u`.`id` = `o`.`user_id`));
+
+CREATE ALGORITHM=UNDEFINED SQL SECURITY INVOKER VIEW `regsvc_v_recent_audit` AS select `a`.`id` AS `id`,`a`.`created_at` AS `created_at`,`a`.`operator` AS `operator`,`a`.`action` AS `action`,`a`.`target` AS `target`,`a`.`detail` AS `detail`,`a`.`ip` AS `ip`,`a`.`occurrences` AS `occurrences` from `regsvc_audit` `a` order by `a`.`id` desc limit 1000;
+
+CREATE ALGORITHM=UNDEFINED SQL SECURITY INVOKER VIEW `regsvc_v_review_queue` AS select `u`.`id` AS `id`,`u`.`username` AS `username`,`u`.`username_key` AS `username_key`,`u`.`email` AS `email`,`u`.`is_email_verified` AS `is_email_verified`,`u`.`platform` AS `platform`,`u`.`language` AS `language`,`u`.`origin` AS `origin`,`u`.`registration_ip` AS `registration_ip`,`u`.`created_at` AS `registered_at`,coalesce(`p`.`plugin_state`,'pending') AS `plugin_state`,`p`.`plugin_since` AS `plugin_since`,(select count(0) from `regsvc_review` `r` where `r`.`username_key` = `u`.`username_key` and `r`.`transition` = 'reject') AS `times_rejected`,(select max(`r`.`reviewed_at`) from `regsvc_review` `r` where `r`.`username_key` = `u`.`username_key` and `r`.`transition` = 'reject') AS `last_rejected_at` from (`regsvc_user` `u` left join `regsvc_player` `p` on(`p`.`username_key` = `u`.`username_key`)) where `u`.`status` = 'pending';
+
+CREATE ALGORITHM=UNDEFINED SQL SECURITY INVOKER VIEW `regsvc_v_sync_drift` AS select `p`.`username_key` AS `username_key`,`u`.`username` AS `username`,`u`.`status` AS `status`,case when `p`.`plugin_state` in ('synced','off','absent') and `p`.`locked_at` is not null then 'locked' else `p`.`plugin_state` end AS `difference`,`p`.`plugin_since` AS `found_at`,case when `p`.`plugin_state` = 'conflict' and `p`.`conflict` = 'name' then 'the game takes this name for another one that it has already' when `p`.`plugin_state` = 'conflict' and `p`.`conflict` is not null then 'the sides differ in what stands under conflict, and neither gives way' when `p`.`plugin_state` = 'conflict' then 'the game has a row of this name that is not this user\'s' when `p`.`plugin_state` = 'returned' then 'somebody unproven registered this name in the game: an approval or the mailed link opens it' when `p`.`plugin_state` = 'pending' then 'the player is about to be written' when `p`.`lock_reason` = 'banned' then 'locked until the ban ends' when `p`.`lock_reason` = 'pending' then 'locked until the review' when `p`.`lock_reason` = 'rejected' then 'locked because the user was rejected' when `p`.`locked_at` is not null or `p`.`plugin_state` = 'locked' then 'locked' when `p`.`presence` = 'gone' then 'the player was there and is gone: unregistered in the game, or purged' else 'nobody has set a password yet: the mailed link makes the player' end AS `why`,`p`.`conflict` AS `conflict`,`p`.`wish` AS `wish`,`p`.`lock_reason` AS `lock_reason`,`p`.`locked_at` AS `locked_at` from (`regsvc_player` `p` join `regsvc_user` `u` on(`u`.`id` = `p`.`user_id`)) where `p`.`plugin_state` in ('conflict','returned','pending','locked') or `p`.`locked_at` is not null or `p`.`plugin_state` = 'absent' and `u`.`status` = 'approved' union all select `u`.`username_key` AS `username_key`,`u`.`username` AS `username`,`u`.`status` AS `status`,'edited' AS `edited`,NULL AS `NULL`,'a status was typed in SQL and is not carried out yet: the next run does, or a brake holds it' AS `Name_exp_6`,NULL AS `NULL`,NULL AS `NULL`,NULL AS `NULL`,NULL AS `NULL` from `regsvc_user` `u` where `u`.`is_edited` = 1 union all select `p`.`username_key` AS `username_key`,`p`.`username_key` AS `username_key`,NULL AS `NULL`,'deleted' AS `deleted`,NULL AS `NULL`,'the user was deleted in SQL and the player is still there: the next run removes it, or a brake holds it' AS `Name_exp_6`,NULL AS `NULL`,`p`.`wish` AS `wish`,`p`.`lock_reason` AS `lock_reason`,`p`.`locked_at` AS `locked_at` from (`regsvc_player` `p` left join `regsvc_user` `u` on(`u`.`id` = `p`.`user_id`)) where `p`.`user_id` is not null and `u`.`id` is null and `p`.`tombstone_at` is null;
+
+CREATE ALGORITHM=UNDEFINED SQL SECURITY INVOKER VIEW `regsvc_v_users` AS select `u`.`id` AS `id`,`u`.`username` AS `username`,`u`.`username_key` AS `username_key`,`u`.`email` AS `email`,`u`.`is_email_verified` AS `is_email_verified`,`u`.`status` AS `status`,`u`.`applied_status` AS `applied_status`,`u`.`reason` AS `reason`,`u`.`reviewed_by` AS `reviewed_by`,`u`.`reviewed_at` AS `reviewed_at`,`u`.`banned_from` AS `banned_from`,`u`.`ban_expires_at` AS `ban_expires_at`,`u`.`platform` AS `platform`,`u`.`language` AS `language`,`u`.`origin` AS `origin`,`u`.`registration_ip` AS `registration_ip`,`u`.`created_at` AS `registered_at`,`u`.`last_login_at` AS `last_login_at`,`u`.`password_hash` is not null AS `has_password`,coalesce(`p`.`plugin_state`,'pending') AS `plugin_state`,`p`.`plugin_since` AS `plugin_since` from (`regsvc_user` `u` left join `regsvc_player` `p` on(`p`.`username_key` = `u`.`username_key`));
+
+SET foreign_key_checks = 1;

@@ -1,0 +1,331 @@
+"""A database of the last preview version becomes one of 1.0, wherever the upgrade is killed.
+
+`preview/` has two databases of commit 5980771 as SQL: users of every status, locks, intents, mails, limits, sessions.
+"""
+
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peewee import Database, SqliteDatabase
+
+from regsvc.database import migrator
+from regsvc.database.engine import open_database
+from regsvc.database.migrations import upgrade_from_preview
+from regsvc.database.migrator import UnusableSchema, migrate
+from regsvc.database.models import MODELS, UNVERIFIED, VERIFIED, Installation, User, bind_models
+from tests.support.authme.authme_database import DatabaseKind
+from tests.support.manual_clock import ManualClock
+from tests.support.meanwhile import meanwhile
+from tests.support.peers.mariadb import Database as MariaDBSchema
+from tests.support.peers.mariadb import MariaDBServer
+
+PREVIEW = Path(__file__).parent / "preview"
+PAGE = 4
+"""Sync records per statement here, of ten."""
+NEW_NAMES = {
+    "wish": "intent",
+    "wish_hash": "intent_hash",
+    "wish_salt": "intent_salt",
+    "wish_regdate": "intent_regdate",
+}
+NEW_TABLES = {"regsvc_player": "regsvc_sync_record", "regsvc_digest": "regsvc_bucket"}
+NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
+SIXTEENTH = (
+    "ALTER TABLE regsvc_player ADD COLUMN kept_group INT NULL",
+    "ALTER TABLE regsvc_player ADD COLUMN kicked_login BIGINT NULL",
+    "UPDATE regsvc_player SET kept_group = 3, kicked_login = 1900000000000 WHERE username_key = 'bob'",
+    "INSERT INTO regsvc_migration VALUES (16, 'passwordless_logins', '2031-05-05 12:00:00.000')",
+)
+DRIVER = """
+import os, signal, sys
+from datetime import UTC, datetime, timedelta
+from peewee import Database
+from regsvc.database.engine import open_database
+from regsvc.database.migrator import migrate
+from regsvc.database.models import bind_models
+
+execute, left = Database.execute_sql, int(sys.argv[2])
+
+def execute_some(self, *given, **named):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return execute(self, *given, **named)
+
+Database.execute_sql = execute_some
+ours = open_database(sys.argv[1], timedelta(seconds=5))
+bind_models(ours)
+with ours.connection_context():
+    migrate(ours, lambda: datetime.now(UTC))
+"""
+"""Migrates the database at a URL, and kills itself before one of the statements."""
+
+UNCHANGING = ("SELECT", "SHOW", "PRAGMA", "BEGIN", "SAVEPOINT", "RELEASE")
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture
+def preview(request: pytest.FixtureRequest, database_kind: DatabaseKind, tmp_path: Path) -> Iterator[Database]:
+    with ExitStack() as stack:
+        if database_kind == "mariadb":
+            schema: MariaDBSchema = request.getfixturevalue("database")
+            with closing(schema.connect()) as connection, connection.cursor() as cursor:
+                for statement in (PREVIEW / "mariadb.sql").read_text("utf-8").split(";\n\n"):
+                    cursor.execute(statement)
+                connection.commit()
+            yield opened(schema.url, stack)
+        else:
+            file = tmp_path / "companion.db"
+            with closing(sqlite3.connect(file)) as empty:
+                empty.executescript((PREVIEW / "sqlite.sql").read_text("utf-8"))
+            yield opened(f"sqlite:///{file}", stack)
+
+
+@pytest.fixture
+def fresh_schema(
+    request: pytest.FixtureRequest, database_kind: DatabaseKind, preview: Database, tmp_path: Path
+) -> Iterator[list[str]]:
+    """What a database of this version consists of."""
+    with ExitStack() as stack:
+        url = f"sqlite:///{tmp_path / 'fresh.db'}"
+        if database_kind == "mariadb":
+            server: MariaDBServer = request.getfixturevalue("mariadb")
+            url = stack.enter_context(server.fresh_database()).url
+        fresh = opened(url, stack)
+        migrate(fresh, ManualClock())
+        made = schema_of(fresh)
+        bind_models(preview)
+        yield made
+
+
+def opened(url: str, stack: ExitStack) -> Database:
+    database = open_database(url, timedelta(seconds=5))
+    bind_models(database)
+    database.connect()
+    stack.callback(database.close)
+    return database
+
+
+def fetch(database: Database, sql: str) -> list[tuple[Any, ...]]:
+    return list(database.execute_sql(sql).fetchall())
+
+
+def schema_of(database: Database) -> list[str]:
+    """Return all tables, indexes, triggers and views in the database's own words."""
+    if isinstance(database, SqliteDatabase):
+        tables = [name for name in database.get_tables() if name.startswith("regsvc_")]
+        columns = [f"{name}: {fetch(database, f'PRAGMA table_xinfo({name})')}" for name in tables]
+        keys = [f"{name}: {fetch(database, f'PRAGMA foreign_key_list({name})')}" for name in tables]
+        made = fetch(database, "SELECT name, sql FROM sqlite_master WHERE type <> 'table'")
+        return sorted([*columns, *keys, *map(str, made)])
+    kinds = dict(fetch(database, "SHOW FULL TABLES LIKE 'regsvc%%'"))
+    made = [fetch(database, f"SHOW CREATE TABLE {name}")[0][:2] for name in kinds]
+    triggers = [name for name, *_rest in fetch(database, "SHOW TRIGGERS")]
+    made += [fetch(database, f"SHOW CREATE TRIGGER {name}")[0][:3:2] for name in triggers]
+    texts = [f"{name}: {' '.join(text.split())}" for name, text in made]
+    return sorted(re.sub(r" AUTO_INCREMENT=\d+|DEFINER=\S+ |`authme\w*`\.", "", text) for text in texts)
+
+
+def rows_of(database: Database) -> Rows:
+    """Return the rows of all tables but the migrations' own, under the names of this version."""
+    found = {}
+    for table in database.get_tables():
+        if not table.startswith("regsvc_") or table in ("regsvc_migration", "regsvc_lease"):
+            continue
+        cursor = database.execute_sql(f"SELECT * FROM {table}")
+        names = [column[0] for column in cursor.description]
+        rows = [new_row(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+        found[NEW_TABLES.get(table, table)] = sorted(rows, key=lambda row: str(next(iter(row.values()))))
+    return found
+
+
+def new_row(row: dict[str, Any]) -> dict[str, Any]:
+    new = {NEW_NAMES.get(name, name): value for name, value in row.items()}
+    if "kept_origin" in new:
+        origin = new["kept_origin"]
+        new |= {"kept_origin": NEW_ORIGINS.get(origin, origin)}
+        new = {"kept_group": None, "kicked_login": None, **new}
+        return dict(sorted(new.items(), key=lambda item: (item[0] != "username_key", item[0])))
+    return new
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def kill_after_each_new_statement(
+    database: Database, monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]
+) -> int:
+    """Run again and again, each time until one statement more has changed something; return how often."""
+    done = set[str]()
+    execute: Any = Database.execute_sql
+
+    def run_until_killed() -> None:
+        is_killed = False
+
+        def execute_some(self: Database, sql: str, params: Any = None) -> Any:
+            nonlocal is_killed
+            if is_killed:
+                raise Killed  # a dead process cleans nothing up
+            cursor = execute(self, sql, params)
+            statement = f"{sql} {params}" if "regsvc_sync_record (" in sql else sql
+            if not sql.startswith(UNCHANGING) and statement not in done:
+                done.add(statement)
+                is_killed = True
+                raise Killed
+            return cursor
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Database, "execute_sql", execute_some)
+            run()
+
+    while True:
+        try:
+            run_until_killed()
+            return len(done)
+        except Killed:
+            pass
+        database.close()  # a cursor in the traceback would keep the file locked
+        database.connect()
+
+
+# --- the upgrade ---
+
+
+def test_everything_is_there_after_the_upgrade(
+    preview: Database, fresh_schema: list[str], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrade_from_preview, "_ROWS_PER_STATEMENT", PAGE)
+    before = rows_of(preview)
+    assert migrate(preview, clock) == ["0100 baseline"]
+    assert schema_of(preview) == fresh_schema
+    assert rows_of(preview) == before
+    assert fetch(preview, "SELECT number, name FROM regsvc_migration") == [(100, "baseline")]
+    assert migrate(preview, clock) == []
+    for model in MODELS:
+        assert list(model.select()), f"the models read {model._meta.table_name}"
+
+
+def test_intents_and_locks_have_their_new_words(preview: Database, clock: ManualClock) -> None:
+    migrate(preview, clock)
+    records = {row["username_key"]: row for row in rows_of(preview)["regsvc_sync_record"]}
+    assert {name: records[name]["intent"] for name in ("carol", "ivan", "dave", "bob")} == {
+        "carol": "provision",
+        "ivan": "password",
+        "dave": "open",
+        "bob": None,
+    }
+    assert records["carol"]["intent_hash"] == "$SHA$of$carol"
+    assert [records[name]["kept_origin"] for name in ("bob", "dave", "alice")] == ["verified", "unverified", None]
+    drift = dict(fetch(preview, "SELECT username, intent FROM regsvc_v_sync_drift"))
+    assert (drift["Dave"], drift["Bob"]) == ("open", None)
+
+
+def test_a_preview_version_after_the_last_one_is_upgraded_too(
+    preview: Database, fresh_schema: list[str], clock: ManualClock
+) -> None:
+    for statement in SIXTEENTH:
+        preview.execute_sql(statement)
+    before = rows_of(preview)
+    assert migrate(preview, clock) == ["0100 baseline"]
+    assert schema_of(preview) == fresh_schema
+    assert rows_of(preview) == before
+    [bob] = [row for row in before["regsvc_sync_record"] if row["username_key"] == "bob"]
+    assert (bob["kept_group"], bob["kicked_login"]) == (3, 1_900_000_000_000)
+
+
+def test_a_row_is_marked_as_changed_as_before(preview: Database, clock: ManualClock) -> None:
+    migrate(preview, clock)
+    for table in ("regsvc_user", "regsvc_sync_record"):
+        preview.execute_sql(f"UPDATE {table} SET changed_at = NULL WHERE changed_at IS NOT NULL")
+    preview.execute_sql("DELETE FROM regsvc_session")
+    preview.execute_sql("UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'erin'")
+    preview.execute_sql("UPDATE regsvc_sync_record SET conflict = 'email' WHERE username_key = 'ivan'")
+    marked = "SELECT username_key FROM {} WHERE changed_at IS NOT NULL"
+    assert fetch(preview, marked.format("regsvc_user")) == [("erin",)]
+    assert fetch(preview, marked.format("regsvc_sync_record")) == [("ivan",)]
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_the_file_is_copied_before(preview: Database, clock: ManualClock) -> None:
+    assert isinstance(preview, SqliteDatabase)
+    migrate(preview, clock)
+    with closing(sqlite3.connect(f"{preview.database}.before-0100")) as copy:
+        assert copy.execute("SELECT COUNT(*) FROM regsvc_player WHERE wish IS NOT NULL").fetchone() == (3,)
+        assert copy.execute("SELECT MAX(number) FROM regsvc_migration").fetchone() == (15,)
+
+
+# --- killed, and several at once ---
+
+
+def test_killed_after_every_statement_it_goes_on(
+    preview: Database, fresh_schema: list[str], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrade_from_preview, "_ROWS_PER_STATEMENT", PAGE)
+    before = rows_of(preview)
+    kills = kill_after_each_new_statement(preview, monkeypatch, lambda: migrate(preview, clock))
+    assert kills > 20
+    assert schema_of(preview) == fresh_schema
+    assert rows_of(preview) == before
+    assert migrate(preview, clock) == []
+
+
+def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
+    preview: Database, fresh_schema: list[str], request: pytest.FixtureRequest, clock: ManualClock
+) -> None:
+    """With SIGKILL, as the kernel and impatient hosts do."""
+    before = rows_of(preview)
+    is_file = isinstance(preview, SqliteDatabase)
+    url = f"sqlite:///{preview.database}" if is_file else request.getfixturevalue("database").url
+    preview.close()
+    for statements in (8, 13, 20, 60):
+        done = subprocess.run([sys.executable, "-c", DRIVER, url, str(statements)], check=False, capture_output=True)
+        assert done.returncode == -9, done
+    preview.connect()
+    migrate(preview, clock)
+    assert schema_of(preview) == fresh_schema
+    assert rows_of(preview) == before
+
+
+def test_whoever_comes_second_finds_everything_done(
+    preview: Database, fresh_schema: list[str], clock: ManualClock
+) -> None:
+    """On SQLite it waited for the file; on a server the lease keeps it from beginning."""
+    before = rows_of(preview)
+    with meanwhile(migrator, "_apply", lambda: migrate(preview, clock)):
+        migrate(preview, clock)
+    assert schema_of(preview) == fresh_schema
+    assert rows_of(preview) == before
+    assert fetch(preview, "SELECT number FROM regsvc_migration") == [(100,)]
+
+
+# --- what is not upgraded ---
+
+
+def test_an_older_preview_is_refused_before_anything_is_touched(preview: Database, clock: ManualClock) -> None:
+    preview.execute_sql("DELETE FROM regsvc_migration WHERE number > 9")
+    made, before = schema_of(preview), rows_of(preview)
+    with pytest.raises(UnusableSchema, match=r"before commit 5980771 \(its newest migration: 9\)\. Start"):
+        migrate(preview, clock)
+    preview.execute_sql("DELETE FROM regsvc_migration")  # the first start of a preview was killed
+    with pytest.raises(UnusableSchema, match="its newest migration: none"):
+        migrate(preview, clock)
+    assert schema_of(preview) == made
+    assert rows_of(preview) == before
+
+
+def test_the_installation_is_still_the_same(preview: Database, clock: ManualClock) -> None:
+    [identity] = fetch(preview, "SELECT installation_id FROM regsvc_installation")
+    migrate(preview, clock)
+    assert Installation.get().installation_id == identity[0]
+    assert User.get(User.username_key == "mallory").reason == "naïve “quotes”; it's 50 % \\ backslash"
