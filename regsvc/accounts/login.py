@@ -287,8 +287,13 @@ class Logins:
         """Open a session if the user may log in and is still as looked up; None, with nothing done, if not."""
         if not self._may_log_in(user, identity, audience):
             return None
-        same = {"status": user.status, "token_generation": user.token_generation}
-        if not _RECORD_LOGIN.execute(id=user.id, username=user.username, **same, last_login_at=self._now()):
+        is_same = (
+            (User.id == user.id)
+            & (User.username == user.username)
+            & (User.status == user.status)
+            & (User.token_generation == user.token_generation)
+        )
+        if not User.update(last_login_at=self._now()).where(is_same).execute():
             return None
         return self._issue(user, identity, audience, caller)
 
@@ -319,14 +324,3 @@ class Logins:
 
     def _is_approved_operator(self, user: User | UserRecord) -> bool:
         return bool(user.status == APPROVED) and self._is_operator(user.username)
-
-
-_RECORD_LOGIN: Final = PreparedQuery(
-    User,
-    lambda: User.update({User.last_login_at: slot(User.last_login_at)}).where(
-        User.id == slot(User.id),
-        User.username == slot(User.username),
-        User.status == slot(User.status),
-        User.token_generation == slot(User.token_generation),
-    ),
-)

@@ -20,7 +20,7 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import OutboxEntry
-from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
+from regsvc.database.prepared import PreparedQuery, slot
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class Outbox:
         }
         batched: list[dict[str, object]] | None = getattr(self._local, "batched", None)
         if batched is None:
-            _INSERT.insert(**entry)
+            OutboxEntry.insert(**entry).execute()
         else:
             batched.append(entry)
 
@@ -261,21 +261,6 @@ class Outbox:
 
 def _update(message_id: int, **values: object) -> None:
     OutboxEntry.update(**values).where(OutboxEntry.id == message_id).execute()
-
-
-_INSERT: Final = prepare_insert(
-    OutboxEntry,
-    OutboxEntry.kind,
-    OutboxEntry.template,
-    OutboxEntry.recipient,
-    OutboxEntry.recipient_key,
-    OutboxEntry.language,
-    OutboxEntry.user_id,
-    OutboxEntry.row_id,
-    OutboxEntry.payload,
-    OutboxEntry.created_at,
-    OutboxEntry.next_attempt_at,
-)
 
 
 def _due_entries() -> Any:

@@ -18,7 +18,7 @@ Claimant = TypeVar("Claimant", int, str)
 def find_holder(email_key: str) -> User | None:
     """Return the user who has this address, verified or not, or None. As fast for None as for a user."""
     columns = (User.id, User.username, User.email, User.is_email_verified, User.status)
-    holder: User | None = User.select(*columns).where(User.email_key == address.key).first()
+    holder: User | None = User.select(*columns).where(User.email_key == email_key).first()
     return holder
 
 
