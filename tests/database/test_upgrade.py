@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peewee import Database, SqliteDatabase
+from peewee import Database, OperationalError, SqliteDatabase
 
 from regsvc.database import migrator
 from regsvc.database.engine import open_database
@@ -263,6 +263,36 @@ def test_the_file_is_copied_before(preview: Database, clock: ManualClock) -> Non
     with closing(sqlite3.connect(f"{preview.database}.before-0100")) as copy:
         assert copy.execute("SELECT COUNT(*) FROM regsvc_player WHERE wish IS NOT NULL").fetchone() == (3,)
         assert copy.execute("SELECT MAX(number) FROM regsvc_migration").fetchone() == (15,)
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_login_that_may_make_no_triggers_and_no_views_is_upgraded(
+    preview: Database, mariadb: MariaDBServer, database: MariaDBSchema, clock: ManualClock
+) -> None:
+    before = rows_of(preview)
+    mariadb.run_as_root(f"REVOKE TRIGGER, CREATE VIEW ON `{database.name}`.* FROM '{database.user}'@'%'")
+    preview.close()  # rights count from the next connection
+    preview.connect()
+    assert migrate(preview, clock) == ["0100 baseline"]
+    assert rows_of(preview) == before
+    assert preview.get_views() == []
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_login_that_may_not_drop_is_told_and_goes_on_once_it_may(
+    preview: Database, mariadb: MariaDBServer, database: MariaDBSchema, clock: ManualClock
+) -> None:
+    before = rows_of(preview)
+    mariadb.run_as_root(f"REVOKE DROP ON `{database.name}`.* FROM '{database.user}'@'%'")
+    preview.close()
+    preview.connect()
+    with pytest.raises(OperationalError, match="DROP command denied"):
+        migrate(preview, clock)
+    mariadb.run_as_root(f"GRANT DROP ON `{database.name}`.* TO '{database.user}'@'%'")
+    preview.close()
+    preview.connect()
+    assert migrate(preview, clock) == ["0100 baseline"]
+    assert rows_of(preview) == before
 
 
 # --- killed, and several at once ---

@@ -9,7 +9,7 @@ out by itself whether it is done, so that whoever was killed goes on: MySQL comm
 from collections.abc import Callable, Collection
 from typing import Final
 
-from peewee import Database
+from peewee import Database, SqliteDatabase
 
 BASELINE: Final = 100
 """Number of the first migration of version 1.0."""
@@ -47,7 +47,8 @@ def move_rows(database: Database, create_records: Callable[[], None], renew: Cal
     if database.table_exists("regsvc_player"):
         for view in _VIEWS:
             database.execute_sql(f"DROP VIEW IF EXISTS regsvc_v_{view}")
-        database.execute_sql("DROP TRIGGER IF EXISTS regsvc_user_is_gone")  # it is about the old table
+        if isinstance(database, SqliteDatabase):  # others have no such trigger, and may refuse to drop any
+            database.execute_sql("DROP TRIGGER IF EXISTS regsvc_user_is_gone")
         create_records()
         while _copy_records(database):
             renew()
