@@ -3,7 +3,7 @@
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess
-from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, captcha_policy
+from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
 from regsvc.accounts.captcha.pictures import puzzle_maker, render
 from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_changes import EmailChanges
@@ -64,7 +64,7 @@ from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
 from regsvc.registration.chat.auth_requests import AuthorizationRequests
 from regsvc.registration.chat.linking import ChatLinking, ChatStep
-from regsvc.registration.chat.provider import ChatProvider, describe_provider
+from regsvc.registration.chat.provider import ChatProvider, with_defaults
 from regsvc.registration.questionnaire.file import load_questionnaire
 from regsvc.registration.questionnaire.questions import Questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
@@ -302,7 +302,8 @@ class App:
         self.challenges = ChallengeStore(self._now, config.max_outstanding)
         self.captcha_pool = BoundedPool("captcha", 1, MAX_WAITING_PICTURES)
         self.captchas = self.services.captchas = Captchas(
-            policy=captcha_policy(self._config),
+            config=config,
+            required_for=uses_with_captcha(self._config),
             make_puzzle=puzzle_maker(config),
             render=render,
             pool=self.captcha_pool,
@@ -374,7 +375,7 @@ class App:
         self.chat_requests = AuthorizationRequests(self._secrets, self._now)
         provider = None
         if config.platform:
-            provider = ChatProvider(describe_provider(config, self.base_url), config.timeout)
+            provider = ChatProvider(with_defaults(config, self.base_url))
         self.services.chat = ChatLinking(
             provider,
             database=self._database,
