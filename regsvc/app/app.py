@@ -11,7 +11,7 @@ from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
 from regsvc.accounts.password_checker import PasswordChecker
-from regsvc.accounts.second_factor import SecondFactorSetup, SecondFactorStore
+from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.api.services import Services
@@ -483,8 +483,9 @@ class App:
             now=self._now,
         )
         self.services.session_ending = SessionEnding(self._database, self.sessions, self.access, self.audit, self._now)
-        self.second_factor_store = SecondFactorStore(
+        self.services.second_factor = SecondFactorSetup(
             database=self._database,
+            worker=self.worker,
             players=self._players,
             reconciler=self.reconciler,
             checker=self.checker,
@@ -493,15 +494,9 @@ class App:
             limits=self.limits,
             mail_queue=self.mail_queue,
             audit=self.audit,
-            now=self._now,
-        )
-        self.services.second_factor = SecondFactorSetup(
-            worker=self.worker,
-            checker=self.checker,
-            store=self.second_factor_store,
             is_operator=self.context.is_operator,
             live=self.live,
-            wake=self.mail_queue.wake,
+            now=self._now,
         )
 
     def _wire_game(self) -> None:
