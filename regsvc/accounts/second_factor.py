@@ -35,10 +35,41 @@ _LIMITS: Final = (RateLimit(10, timedelta(days=1)),)
 
 
 @dataclass(frozen=True)
-class SecondFactorStore:
-    """Second factors of users whose password, and code where one is needed, was checked. Blocking."""
+class SecondFactorState:
+    """State of a second factor, as its user sees it."""
+
+    is_enabled: bool
+    """Whether a login asks for a code."""
+    is_in_game: bool
+    """Whether AuthMe asks for one, too."""
+    is_required: bool
+    """Whether this user, an operator, cannot log in as admin without one."""
+    recovery_codes_left: int
+
+
+@dataclass(frozen=True)
+class AppEntry:
+    """Entry for an authenticator app, shown once: the secret, and a QR code of `uri` as a `data:` address."""
+
+    secret: str = field(repr=False)
+    uri: str = field(repr=False)
+    image: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class EnabledSecondFactor:
+    """A second factor that counts from now on. `recovery_codes` are shown once."""
+
+    recovery_codes: list[str] = field(repr=False)
+    is_in_game: bool
+
+
+@dataclass(frozen=True)
+class SecondFactorSetup:
+    """Second factors: set up, replaced and switched off by their users, and reset by operators."""
 
     database: Database
+    worker: Worker
     players: Players
     reconciler: Reconciler
     checker: PasswordChecker
@@ -47,7 +78,72 @@ class SecondFactorStore:
     limits: DurableLimits
     mail_queue: MailQueue
     audit: Audit
+    is_operator: Callable[[str], bool]
+    live: LiveConfig
     now: Clock
+
+    def describe(self, session: VerifiedSession) -> SecondFactorState:
+        """Return the state of the session's user. Blocking. Raises `AuthMeUnavailable` and `Unauthorized`."""
+        account = self.load(name_key(session.username))
+        user = account.user
+        if user is None or user.id != session.user_id:
+            raise errors.Unauthorized
+        is_in_game = find_players_totp(account) is not None
+        is_admin = user.status == APPROVED and self.is_operator(user.username)
+        return SecondFactorState(
+            is_enabled=is_in_game or user.totp_enabled_at is not None,
+            is_in_game=is_in_game,
+            is_required=is_admin and self.live.current.auth.operators_need_totp,
+            recovery_codes_left=count_recovery_codes(user.id),
+        )
+
+    async def begin(self, session: VerifiedSession, password: str, caller: Caller) -> AppEntry:
+        """Make a new secret, which does not count until a code confirms it.
+
+        Raises `WrongPassword` (counted as a failed login) and `TotpAlreadyOn`.
+        """
+        identity = await self.checker.check_owner(session, password, caller)
+        _require_off(identity)
+        return await self.worker.run(self._begin, identity)
+
+    async def confirm(self, session: VerifiedSession, password: str, code: str, caller: Caller) -> EnabledSecondFactor:
+        """Switch the second factor on with a code of the app, and end all other sessions.
+
+        Raises `WrongPassword` (counted as a failed login), `TotpAlreadyOn`, `TotpNotOn` and `InvalidTotp`.
+        """
+        identity = await self.checker.check_owner(session, password, caller)
+        _require_off(identity)
+        codes, secret = await self.worker.run(self._switch_on, identity, session, code, caller)
+        self.mail_queue.wake()
+        try:
+            is_in_game = await self.worker.run(self.give, identity.key, secret)
+        except errors.Refusal:  # the database is away now; the codes are shown this once
+            is_in_game = False
+        return EnabledSecondFactor(codes, is_in_game)
+
+    async def replace_recovery_codes(
+        self, session: VerifiedSession, password: str, totp: str | None, caller: Caller
+    ) -> list[str]:
+        """Return new recovery codes in place of the earlier ones.
+
+        Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), and `TotpNotOn`.
+        """
+        identity = await self.checker.check_owner_with_totp(session, password, totp, caller)
+        _require_on(identity)
+        return await self.worker.run(self._replace_codes, identity, caller)
+
+    async def switch_off(self, session: VerifiedSession, password: str, totp: str | None, caller: Caller) -> bool:
+        """Switch the second factor off, and end all other sessions. Returns whether the game still asks for one.
+
+        Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), `TotpNotOn`, and `AuthMeUnavailable`:
+        the second factor counts on then.
+        """
+        identity = await self.checker.check_owner_with_totp(session, password, totp, caller)
+        _require_on(identity)
+        await self.worker.run(self.use_code, identity, caller)  # not repeated with what follows
+        is_in_game = await self.worker.run(self._switch_off, identity, session, caller)
+        self.mail_queue.wake()
+        return is_in_game
 
     def find_origin(self, username: str) -> Literal["web", "game"] | None:
         """Return where the second factor that counts was set up; None: there is none. Raises `AuthMeUnavailable`."""
@@ -56,7 +152,36 @@ class SecondFactorStore:
             return "web"
         return "game" if find_players_totp(account) is not None else None
 
-    def begin(self, identity: LoginIdentity) -> str:
+    def reset(self, username: str, by: Principal) -> bool:
+        """Remove the second factor of a user who has lost it, here and in the game, and end all sessions.
+
+        Returns whether there was one. Raises `UserNotFound` and `AuthMeUnavailable`.
+        """
+        account = self.load(name_key(username))
+        user, is_in_game = account.user, find_players_totp(account) is not None
+        if user is None:
+            raise errors.UserNotFound
+        if is_in_game:
+            self._remove_from_row(account)
+        had_one = is_in_game or user.totp_enabled_at is not None
+        with self.database.atomic():
+            self._remove(user.id, kept=None)
+            row = User.get_or_none(User.id == user.id)
+            if row is None:  # deleted meanwhile
+                raise errors.UserNotFound
+            if had_one:
+                self.audit.record("user.totp_disabled", by.actor.name, row.username, ip=by.actor.ip)
+                self.mail_queue.send(row, "totp_reset")
+        return had_one
+
+    # --- blocking: on worker threads ---
+
+    def _begin(self, identity: LoginIdentity) -> AppEntry:
+        secret = self._store_nonce(identity)
+        uri = provisioning_uri(secret, identity.username, self.live.current.server.name)
+        return AppEntry(secret, uri, draw_qr_code(uri))
+
+    def _store_nonce(self, identity: LoginIdentity) -> str:
         """Store a new nonce and return its secret; an earlier, unconfirmed one is void. Raises `TotpAlreadyOn`."""
         assert identity.user_id is not None
         nonce = new_nonce()
@@ -65,7 +190,7 @@ class SecondFactorStore:
             raise errors.TotpAlreadyOn
         return self.second_factors.secret_of(identity.user_id, nonce)
 
-    def confirm(
+    def _switch_on(
         self, identity: LoginIdentity, session: VerifiedSession, code: str, caller: Caller
     ) -> tuple[list[str], str]:
         """Switch the second factor on; return its recovery codes, and its secret for `give`.
@@ -90,7 +215,7 @@ class SecondFactorStore:
             self.mail_queue.send(user, "totp_enabled")
         return codes, secret
 
-    def replace_recovery_codes(self, identity: LoginIdentity, caller: Caller) -> list[str]:
+    def _replace_codes(self, identity: LoginIdentity, caller: Caller) -> list[str]:
         """Use up the code that was shown, and return new recovery codes. Raises `TotpRequired`."""
         with self.database.atomic():
             user = self._use_code(identity, caller)
@@ -103,7 +228,7 @@ class SecondFactorStore:
         with self.database.atomic():
             self._use_code(identity, caller)
 
-    def switch_off(self, identity: LoginIdentity, session: VerifiedSession, caller: Caller) -> bool:
+    def _switch_off(self, identity: LoginIdentity, session: VerifiedSession, caller: Caller) -> bool:
         """Switch the second factor off; return whether the game still asks for another one.
 
         Raises `AuthMeUnavailable`; the second factor counts on then.
@@ -120,28 +245,6 @@ class SecondFactorStore:
             self.audit.record("user.totp_disabled", user.username, user.username, ip=caller.address)
             self.mail_queue.send(user, "totp_disabled")
         return in_game not in (None, identity.totp_secret)
-
-    def reset(self, username: str, by: Principal) -> bool:
-        """Remove the second factor of a user who has lost it, here and in the game, and end all sessions.
-
-        Returns whether there was one. Raises `UserNotFound` and `AuthMeUnavailable`.
-        """
-        account = self.load(name_key(username))
-        user, is_in_game = account.user, find_players_totp(account) is not None
-        if user is None:
-            raise errors.UserNotFound
-        if is_in_game:
-            self._remove_from_row(account)
-        had_one = is_in_game or user.totp_enabled_at is not None
-        with self.database.atomic():
-            self._remove(user.id, kept=None)
-            row = User.get_or_none(User.id == user.id)
-            if row is None:  # deleted meanwhile
-                raise errors.UserNotFound
-            if had_one:
-                self.audit.record("user.totp_disabled", by.actor.name, row.username, ip=by.actor.ip)
-                self.mail_queue.send(row, "totp_reset")
-        return had_one
 
     def _lock_user(self, identity: LoginIdentity) -> User:
         """Lock and return the user whose password was checked. Raises `Unauthorized`."""
@@ -193,117 +296,6 @@ class SecondFactorStore:
             raise errors.AuthMeUnavailable from error
         if not is_written:  # the row has changed since
             raise errors.AuthMeUnavailable
-
-
-@dataclass(frozen=True)
-class SecondFactorState:
-    """State of a second factor, as its user sees it."""
-
-    is_enabled: bool
-    """Whether a login asks for a code."""
-    is_in_game: bool
-    """Whether AuthMe asks for one, too."""
-    is_required: bool
-    """Whether this user, an operator, cannot log in as admin without one."""
-    recovery_codes_left: int
-
-
-@dataclass(frozen=True)
-class AppEntry:
-    """Entry for an authenticator app, shown once: the secret, and a QR code of `uri` as a `data:` address."""
-
-    secret: str = field(repr=False)
-    uri: str = field(repr=False)
-    image: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class EnabledSecondFactor:
-    """A second factor that counts from now on. `recovery_codes` are shown once."""
-
-    recovery_codes: list[str] = field(repr=False)
-    is_in_game: bool
-
-
-@dataclass(frozen=True)
-class SecondFactorSetup:
-    """The second factor of a session's user."""
-
-    worker: Worker
-    checker: PasswordChecker
-    store: SecondFactorStore
-    is_operator: Callable[[str], bool]
-    live: LiveConfig
-    wake: Callable[[], None]
-    """Delivers the mails of committed changes."""
-
-    def describe(self, session: VerifiedSession) -> SecondFactorState:
-        """Return the state of the session's user. Blocking. Raises `AuthMeUnavailable` and `Unauthorized`."""
-        account = self.store.load(name_key(session.username))
-        user = account.user
-        if user is None or user.id != session.user_id:
-            raise errors.Unauthorized
-        is_in_game = find_players_totp(account) is not None
-        is_admin = user.status == APPROVED and self.is_operator(user.username)
-        return SecondFactorState(
-            is_enabled=is_in_game or user.totp_enabled_at is not None,
-            is_in_game=is_in_game,
-            is_required=is_admin and self.live.current.auth.operators_need_totp,
-            recovery_codes_left=count_recovery_codes(user.id),
-        )
-
-    async def begin(self, session: VerifiedSession, password: str, caller: Caller) -> AppEntry:
-        """Make a new secret, which does not count until a code confirms it.
-
-        Raises `WrongPassword` (counted as a failed login) and `TotpAlreadyOn`.
-        """
-        identity = await self.checker.check_owner(session, password, caller)
-        _require_off(identity)
-        return await self.worker.run(self._begin, identity)
-
-    async def confirm(self, session: VerifiedSession, password: str, code: str, caller: Caller) -> EnabledSecondFactor:
-        """Switch the second factor on with a code of the app, and end all other sessions.
-
-        Raises `WrongPassword` (counted as a failed login), `TotpAlreadyOn`, `TotpNotOn` and `InvalidTotp`.
-        """
-        identity = await self.checker.check_owner(session, password, caller)
-        _require_off(identity)
-        codes, secret = await self.worker.run(self.store.confirm, identity, session, code, caller)
-        self.wake()
-        try:
-            is_in_game = await self.worker.run(self.store.give, identity.key, secret)
-        except errors.Refusal:  # the database is away now; the codes are shown this once
-            is_in_game = False
-        return EnabledSecondFactor(codes, is_in_game)
-
-    async def replace_recovery_codes(
-        self, session: VerifiedSession, password: str, totp: str | None, caller: Caller
-    ) -> list[str]:
-        """Return new recovery codes in place of the earlier ones.
-
-        Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), and `TotpNotOn`.
-        """
-        identity = await self.checker.check_owner_with_totp(session, password, totp, caller)
-        _require_on(identity)
-        return await self.worker.run(self.store.replace_recovery_codes, identity, caller)
-
-    async def switch_off(self, session: VerifiedSession, password: str, totp: str | None, caller: Caller) -> bool:
-        """Switch the second factor off, and end all other sessions. Returns whether the game still asks for one.
-
-        Raises `WrongPassword` and `TotpRequired` (both counted as failed logins), `TotpNotOn`, and `AuthMeUnavailable`:
-        the second factor counts on then.
-        """
-        identity = await self.checker.check_owner_with_totp(session, password, totp, caller)
-        _require_on(identity)
-        await self.worker.run(self.store.use_code, identity, caller)  # not repeated with what follows
-        is_in_game = await self.worker.run(self.store.switch_off, identity, session, caller)
-        self.wake()
-        return is_in_game
-
-    def _begin(self, identity: LoginIdentity) -> AppEntry:
-        secret = self.store.begin(identity)
-        uri = provisioning_uri(secret, identity.username, self.live.current.server.name)
-        return AppEntry(secret, uri, draw_qr_code(uri))
 
 
 def _require_off(identity: LoginIdentity) -> None:

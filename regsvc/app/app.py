@@ -6,7 +6,7 @@ from functools import partial
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess
-from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, captcha_policy
+from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
 from regsvc.accounts.captcha.pictures import puzzle_maker, render
 from regsvc.accounts.decisions import Accounts
 from regsvc.accounts.email_changes import EmailChanges
@@ -14,7 +14,7 @@ from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
 from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
 from regsvc.accounts.password_checker import PasswordChecker
-from regsvc.accounts.second_factor import SecondFactorSetup, SecondFactorStore
+from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.api.services import Services
@@ -63,7 +63,7 @@ from regsvc.registration.applications.status import Applications
 from regsvc.registration.applications.streams import ApplicationStreams
 from regsvc.registration.chat.auth_requests import AuthorizationRequests
 from regsvc.registration.chat.linking import ChatLinking, ChatStep
-from regsvc.registration.chat.provider import ChatProvider, describe_provider
+from regsvc.registration.chat.provider import ChatProvider, with_defaults
 from regsvc.registration.questionnaire.file import load_questionnaire
 from regsvc.registration.questionnaire.questions import Questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
@@ -294,7 +294,8 @@ class App:
         self.challenges = ChallengeStore(self._now, config.max_outstanding)
         self.captcha_pool = BoundedPool("captcha", 1, MAX_WAITING_PICTURES)
         self.captchas = self.services.captchas = Captchas(
-            policy=captcha_policy(self._config),
+            config=config,
+            required_for=uses_with_captcha(self._config),
             make_puzzle=puzzle_maker(config),
             render=render,
             pool=self.captcha_pool,
@@ -366,7 +367,7 @@ class App:
         self.chat_requests = AuthorizationRequests(self._secrets, self._now)
         provider = None
         if config.platform:
-            provider = ChatProvider(describe_provider(config, self.base_url), config.timeout)
+            provider = ChatProvider(with_defaults(config, self.base_url))
         self.services.chat = ChatLinking(
             provider,
             database=self._database,
@@ -474,8 +475,9 @@ class App:
             now=self._now,
         )
         self.services.session_ending = SessionEnding(self._database, self.sessions, self.access, self.audit, self._now)
-        self.second_factor_store = SecondFactorStore(
+        self.services.second_factor = SecondFactorSetup(
             database=self._database,
+            worker=self.worker,
             players=self._players,
             reconciler=self.reconciler,
             checker=self.checker,
@@ -484,15 +486,9 @@ class App:
             limits=self.limits,
             mail_queue=self.mail_queue,
             audit=self.audit,
-            now=self._now,
-        )
-        self.services.second_factor = SecondFactorSetup(
-            worker=self.worker,
-            checker=self.checker,
-            store=self.second_factor_store,
             is_operator=self.context.is_operator,
             live=self.live,
-            wake=self.mail_queue.wake,
+            now=self._now,
         )
 
     def _wire_game(self) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import NETWORK_FACTOR
@@ -25,7 +25,6 @@ from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.bulk import upsert_query
 from regsvc.database.models import RateLimitWindow
-from regsvc.database.prepared import PreparedQuery, slot
 
 LimitCheck = tuple[str, str, Sequence[RateLimit]]
 """The scope (what is limited), the subject (a client, address or account), and the limits that apply."""
@@ -276,66 +275,35 @@ def _find_windows(keys: Sequence[WindowKey]) -> dict[WindowKey, RateLimitWindow]
     """Return the windows that exist."""
     if not keys:
         return {}
-    rows = _window_queries(len(keys)).find.rows(**_numbered(keys))
+    wanted = (
+        functools.reduce(operator.and_, [field == value for field, value in zip(_KEY_FIELDS, key, strict=True)])
+        for key in keys
+    )
+    rows = RateLimitWindow.select(*_KEY_FIELDS, *_VALUE_FIELDS).where(functools.reduce(operator.or_, wanted))
     return {WindowKey(row.scope, row.subject, row.period_seconds): row for row in rows}
 
 
 def _lock_windows(keys: Sequence[WindowKey], now: datetime) -> None:
     """Lock windows until the transaction ends; they are created, already over, where missing.
 
-    All transactions pass `keys` in order and so lock in one order: they cannot deadlock.
+    All transactions pass `keys` in order and so lock in one order: they cannot deadlock. A plain INSERT that meets a
+    concurrent one leaves shared locks, and two holders of those deadlock.
     """
     if keys:
-        times = {"started_at": now, "ends_at": now}
-        _window_queries(len(keys)).lock.execute(**_numbered([{**key._asdict(), **times, "hits": 0} for key in keys]))
+        rows = [{**key._asdict(), "started_at": now, "ends_at": now, "hits": 0} for key in keys]
+        hits = RateLimitWindow.hits
+        upsert_query(RateLimitWindow, rows, unique=_KEY_FIELDS, changes={hits: hits}).execute()
 
 
 def _store_windows(windows: Sequence[RateLimitWindow]) -> None:
     """Store windows that are locked."""
     if windows:
-        _window_queries(len(windows)).store.execute(**_numbered([window.__data__ for window in windows]))
-
-
-class _WindowQueries(NamedTuple):
-    """Queries on a number of windows: every key has all columns of the unique index."""
-
-    lock: PreparedQuery
-    find: PreparedQuery
-    store: PreparedQuery
+        rows = [window.__data__ for window in windows]
+        upsert_query(RateLimitWindow, rows, unique=_KEY_FIELDS, overwrite=_VALUE_FIELDS).execute()
 
 
 _KEY_FIELDS: Final = (RateLimitWindow.scope, RateLimitWindow.subject, RateLimitWindow.period_seconds)
 _VALUE_FIELDS: Final = (RateLimitWindow.started_at, RateLimitWindow.ends_at, RateLimitWindow.hits)
-
-
-@functools.cache
-def _window_queries(count: int) -> _WindowQueries:
-    def rows() -> list[dict[Any, Any]]:
-        fields = (*_KEY_FIELDS, *_VALUE_FIELDS)
-        return [{field: slot(field, f"{field.name}_{number}") for field in fields} for number in range(count)]
-
-    def lock() -> Any:
-        # A plain INSERT that meets a concurrent one leaves shared locks, and two holders of those deadlock.
-        hits = RateLimitWindow.hits
-        return upsert_query(RateLimitWindow, rows(), unique=_KEY_FIELDS, changes={hits: hits})
-
-    def find() -> Any:
-        keys = [
-            functools.reduce(operator.and_, [field == slot(field, f"{field.name}_{number}") for field in _KEY_FIELDS])
-            for number in range(count)
-        ]
-        return RateLimitWindow.select(*_KEY_FIELDS, *_VALUE_FIELDS).where(functools.reduce(operator.or_, keys))
-
-    def store() -> Any:
-        return upsert_query(RateLimitWindow, rows(), unique=_KEY_FIELDS, overwrite=_VALUE_FIELDS)
-
-    return _WindowQueries(*(PreparedQuery(RateLimitWindow, build) for build in (lock, find, store)))
-
-
-def _numbered(rows: Iterable[Any]) -> dict[str, Any]:
-    """Return the values of all rows by name and number of the row."""
-    by_row = (row if isinstance(row, Mapping) else row._asdict() for row in rows)
-    return {f"{name}_{number}": value for number, row in enumerate(by_row) for name, value in row.items()}
 
 
 def _refuse_until(seconds: int) -> None:

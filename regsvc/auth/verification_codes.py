@@ -13,9 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Lock
-from typing import Final, Literal
-
-from peewee import Field
+from typing import Any, Final, Literal
 
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce, parse_row_id
 from regsvc.auth.rate_limits import MemoryLimits
@@ -24,7 +22,6 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode, RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import Verification
-from regsvc.database.prepared import PreparedQuery, prepare_insert, slot
 
 Purpose = Literal["register", "change_email", "unlink"]
 
@@ -81,11 +78,10 @@ class VerificationCodes:
         """
         active, client = self._find_active(email_key, purpose), caller.limit_key
         if active is None or self._is_exhausted(active):
-            return _INSERT.insert(
-                email_key=email_key, purpose=purpose, nonce=new_nonce(), client=client, created_at=self._now()
-            )
+            values = {"email_key": email_key, "purpose": purpose, "nonce": new_nonce(), "client": client}
+            return int(Verification.insert(**values, created_at=self._now()).execute())
         # the new mail restarts the lifetime, otherwise it might deliver a code about to expire
-        _ISSUE_AGAIN.execute(id=active.id, handed_over_at=None, client=client)
+        _update(active.id, {Verification.handed_over_at: None, Verification.client: client})
         return int(active.id)
 
     def check(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
@@ -107,14 +103,15 @@ class VerificationCodes:
         now = self._now()
         if given.proof is not None:
             row = self._require_proof(given.proof, email_key, purpose)
-            if not _REDEEM_PROOF.execute(id=row.id, redeemed_at=now):
+            if not _update(row.id, {Verification.redeemed_at: now}, Verification.redeemed_at.is_null()):
                 raise InvalidCode("proof", field="proof")
             return
         active = self._find_active(email_key, purpose)
         if active is None or not is_same_secret((given.code or "").strip(), self.code_of(active)):
             raise InvalidCode
-        redeem = _ATTEMPTS[active.client == caller.limit_key].redeem
-        if not redeem.execute(id=active.id, redeemed_at=now, max_tries=self._max_tries):
+        tries = _tries_of(active, caller)
+        is_left = (tries < self._max_tries) & Verification.redeemed_at.is_null()
+        if not _update(active.id, {Verification.redeemed_at: now}, is_left):
             raise InvalidCode
 
     def prove(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> str:
@@ -132,11 +129,11 @@ class VerificationCodes:
 
     def mark_sent(self, row_id: int) -> None:
         """Record that a mail server has accepted the mail with this code: its lifetime starts now."""
-        _MARK_SENT.execute(id=row_id, handed_over_at=self._now())
+        _update(row_id, {Verification.handed_over_at: self._now()})
 
     def find_sendable(self, row_id: int) -> Verification | None:
         """Return the row if its code is worth mailing; None when it is used, exhausted, expired or replaced."""
-        row = _FIND_BY_ID.first(id=row_id)
+        row = Verification.get_or_none(Verification.id == row_id)
         if row is None:
             return None
         active = self._find_active(row.email_key, row.purpose)
@@ -152,7 +149,8 @@ class VerificationCodes:
         return int(Verification.delete().where(is_expired).execute())
 
     def _find_active(self, email_key: str, purpose: str) -> Verification | None:
-        newest: Verification | None = _FIND_NEWEST.first(email_key=email_key, purpose=purpose)
+        of_address = (Verification.email_key == email_key) & (Verification.purpose == purpose)
+        newest: Verification | None = Verification.select().where(of_address).order_by(Verification.id.desc()).first()
         if newest is None or newest.redeemed_at is not None or self._expires_at(newest) <= self._now():
             return None
         return newest
@@ -178,10 +176,11 @@ class VerificationCodes:
         with Verification._meta.database.atomic():  # commits the attempt, whatever the result
             row = self._find_active(email_key, purpose)
             if row is not None:
-                attempts = _ATTEMPTS[row.client == caller.limit_key]
-                is_compared = attempts.count.execute(id=row.id, max_tries=self._max_tries)
+                tries = _tries_of(row, caller)
+                is_left = (tries < self._max_tries) & Verification.redeemed_at.is_null()
+                is_compared = _update(row.id, {tries: tries + 1}, is_left)
                 if is_compared and is_same_secret(code.strip(), self.code_of(row)):
-                    attempts.give_back.execute(id=row.id)
+                    _update(row.id, {tries: tries - 1})
                     return row
         with self._lock, suppress(RateLimited):
             self._limits.hit(_GUESSES, caller.network_key, self._guesses)
@@ -197,7 +196,7 @@ class VerificationCodes:
         """Return the row of a proof. Raises `InvalidCode` for one that is expired, redeemed, or not ours."""
         token, _dot, digits = proof.rpartition(".")
         row_id, ends_at = parse_row_id(token), _parse_timestamp(digits)
-        row: Verification | None = None if row_id is None else _FIND_BY_ID.first(id=row_id)
+        row: Verification | None = None if row_id is None else Verification.get_or_none(Verification.id == row_id)
         if row is None or ends_at is None or row.purpose != purpose or row.redeemed_at is not None:
             raise InvalidCode("proof", field="proof")
         is_ours = self._secrets.is_link_token(token, row.id, row.nonce, _describe_proof(row, ends_at))
@@ -216,55 +215,11 @@ def _parse_timestamp(digits: str) -> int | None:
     return int(digits) if is_number else None
 
 
-_INSERT: Final = prepare_insert(
-    Verification,
-    Verification.email_key,
-    Verification.purpose,
-    Verification.nonce,
-    Verification.client,
-    Verification.created_at,
-)
-_FIND_NEWEST: Final = PreparedQuery(
-    Verification,
-    lambda: (
-        Verification.select()
-        .where(
-            Verification.email_key == slot(Verification.email_key), Verification.purpose == slot(Verification.purpose)
-        )
-        .order_by(Verification.id.desc())
-        .limit(1)
-    ),
-)
-
-_FIND_BY_ID: Final = PreparedQuery(
-    Verification,
-    lambda: Verification.select().where(Verification.id == slot(Verification.id)),
-)
+def _tries_of(row: Verification, caller: Caller) -> Any:
+    """Return the column that counts the wrong attempts of this client."""
+    return Verification.tries if row.client == caller.limit_key else Verification.other_tries
 
 
-def _prepare_update(changes: dict[Field, object], *conditions: object) -> PreparedQuery:
-    """Prepare an update of the row with this id, if it meets the conditions."""
-    is_row = Verification.id == slot(Verification.id)
-    return PreparedQuery(Verification, lambda: Verification.update(changes).where(is_row, *conditions))
-
-
-class _Attempts:
-    """Queries on the attempts of one kind of clients."""
-
-    def __init__(self, tries: Field) -> None:
-        is_left = (tries < slot(tries, "max_tries")) & _IS_UNREDEEMED
-        self.count = _prepare_update({tries: tries + 1}, is_left)
-        self.give_back = _prepare_update({tries: tries - 1})
-        self.redeem = _prepare_update(_REDEEMED, is_left)
-
-
-_REDEEMED: Final[dict[Field, object]] = {Verification.redeemed_at: slot(Verification.redeemed_at)}
-_IS_UNREDEEMED: Final = Verification.redeemed_at.is_null()
-_ATTEMPTS: Final = {True: _Attempts(Verification.tries), False: _Attempts(Verification.other_tries)}
-"""By whether the client is the one that asked last."""
-
-_MARK_SENT: Final = _prepare_update({Verification.handed_over_at: slot(Verification.handed_over_at)})
-_ISSUE_AGAIN: Final = _prepare_update(
-    {Verification.handed_over_at: slot(Verification.handed_over_at), Verification.client: slot(Verification.client)}
-)
-_REDEEM_PROOF: Final = _prepare_update(_REDEEMED, _IS_UNREDEEMED)
+def _update(row_id: int, changes: dict[Any, object], *conditions: object) -> bool:
+    """Change the row if it meets the conditions; returns whether it did."""
+    return bool(Verification.update(changes).where(Verification.id == row_id, *conditions).execute())

@@ -152,7 +152,7 @@ def _reasons_in_words(entry: UserListItem, app: App) -> dict[str, Any]:
 def _find_second_factor(username: str, app: App) -> str:
     """Return where the second factor was set up: "web" or "game"; "none"; "unknown" while AuthMe cannot be asked."""
     try:
-        return app.second_factor_store.find_origin(username) or "none"
+        return app.services.second_factor.find_origin(username) or "none"
     except AuthMeUnavailable:
         return "unknown"
 
@@ -178,7 +178,7 @@ def _make_link(args: argparse.Namespace, app: App, by: Principal) -> int:
 
 
 def _reset_totp(args: argparse.Namespace, app: App, by: Principal) -> int:
-    had_one = app.worker.run_here(app.second_factor_store.reset, args.username, by)
+    had_one = app.worker.run_here(app.services.second_factor.reset, args.username, by)
     print(f"{args.username}: {'the second factor was removed' if had_one else 'had no second factor'}")
     return 0
 

@@ -166,7 +166,7 @@ def insert_or_update(
 
 def upsert_query(
     model: type[BaseModel],
-    rows: Sequence[Mapping[Field, Any]],
+    rows: Sequence[Mapping[Any, Any]],
     *,
     unique: Sequence[Field],
     changes: Mapping[Field, Any] | None = None,

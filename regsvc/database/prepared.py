@@ -1,6 +1,7 @@
 """Prepared queries: queries of a fixed shape, which peewee turns into SQL once and which then run with new values.
 
-Building SQL takes peewee longer than the database takes to answer: for the few queries that every request needs.
+Building SQL takes peewee longer than the database takes to answer: for the queries that every request, and every look
+into the outbox, needs.
 """
 
 from collections.abc import Callable
@@ -38,11 +39,6 @@ def slot(field: Any, name: str | None = None) -> Any:
     return Value(_Slot(name or field.name, field.db_value), converter=False, unpack=False)
 
 
-def prepare_insert(model: type[BaseModel], *fields: Any) -> "PreparedQuery":
-    """Prepare the insertion of one row with these fields; the others get their defaults."""
-    return PreparedQuery(model, lambda: model.insert({field: slot(field) for field in fields}))
-
-
 class PreparedQuery:
     """Query whose values are `slot`s, on one table and those it refers to. Runs in the caller's transaction.
 
@@ -64,10 +60,6 @@ class PreparedQuery:
         compiled = self._compile()
         found = self._run(compiled, values).fetchall()
         return [self._row(compiled.fields, row) for row in found]
-
-    def insert(self, **values: Any) -> int:
-        """Insert the row; returns its id."""
-        return int(self._run(self._compile(), values).lastrowid)
 
     def execute(self, **values: Any) -> int:
         """Run a statement that changes rows; returns how many it found."""

@@ -150,7 +150,7 @@ class Outbox:
         }
         batched: list[dict[str, object]] | None = getattr(self._local, "batched", None)
         if batched is None:
-            insert_rows(OutboxEntry._meta.database, OutboxEntry, [entry])
+            OutboxEntry.insert(**entry).execute()
         else:
             batched.append(entry)
 

@@ -19,7 +19,6 @@ from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
-from regsvc.database.prepared import prepare_insert
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.email_owners import claim
 from regsvc.users.retention import find_reapply_at
@@ -174,11 +173,10 @@ _INSERTED: Final = [
     for column in User._meta.sorted_fields
     if column.name not in ("id", "is_edited", "changed_at")  # which the database writes
 ]
-_INSERT: Final = prepare_insert(User, *_INSERTED)
 
 
 def _insert(user: User) -> None:
-    user.id = _INSERT.insert(**{column.name: getattr(user, column.name) for column in _INSERTED})
+    user.id = User.insert({column: getattr(user, column.name) for column in _INSERTED}).execute()
 
 
 def _insert_if_free(user: User) -> bool:

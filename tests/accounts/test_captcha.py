@@ -11,7 +11,6 @@ import pytest
 
 from regsvc.accounts.captcha.captcha import (
     MAX_USES,
-    CaptchaPolicy,
     CaptchaProof,
     Captchas,
     ChallengeStore,
@@ -20,6 +19,7 @@ from regsvc.accounts.captcha.captcha import (
 )
 from regsvc.accounts.captcha.pictures import Puzzle, make_text, render
 from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.config.sections import CaptchaSection
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller
@@ -35,12 +35,19 @@ MAX_WAITING = 2
 class CaptchaHarness:
     """Captchas whose questions the test overhears."""
 
-    def __init__(self, clock: ManualClock, policy: CaptchaPolicy, render: Callable[[str], bytes] = render) -> None:
+    def __init__(
+        self,
+        clock: ManualClock,
+        config: CaptchaSection,
+        render: Callable[[str], bytes] = render,
+        required_for: tuple[Use, ...] = EVERYTHING,
+    ) -> None:
         self.puzzles: list[Puzzle] = []
         self.pool = BoundedPool("captcha", 1, MAX_WAITING)
         self.challenges = ChallengeStore(clock, 100, 10)
         self.captchas = Captchas(
-            policy=policy,
+            config=config,
+            required_for=required_for,
             make_puzzle=self._make_puzzle,
             render=render,
             pool=self.pool,
@@ -70,13 +77,13 @@ class CaptchaHarness:
 
 
 @pytest.fixture
-def policy() -> CaptchaPolicy:
-    return CaptchaPolicy(frozenset(EVERYTHING), timedelta(minutes=5), (), ())
+def config() -> CaptchaSection:
+    return CaptchaSection(pictures_per_client=(), answers_per_client=(), work_per_client=())
 
 
 @pytest.fixture
-def harness(clock: ManualClock, policy: CaptchaPolicy) -> Iterator[CaptchaHarness]:
-    harness = CaptchaHarness(clock, policy)
+def harness(clock: ManualClock, config: CaptchaSection) -> Iterator[CaptchaHarness]:
+    harness = CaptchaHarness(clock, config)
     yield harness
     harness.pool.close()
 
@@ -228,8 +235,8 @@ def test_it_asks_for_what_is_missing_and_ends_nothing(harness: CaptchaHarness, u
     harness.succeed(use, proof)
 
 
-def test_where_none_is_asked_for_nothing_is_looked_at(clock: ManualClock, policy: CaptchaPolicy) -> None:
-    harness = CaptchaHarness(clock, dataclasses.replace(policy, required_for=frozenset({"login"})))
+def test_where_none_is_asked_for_nothing_is_looked_at(clock: ManualClock, config: CaptchaSection) -> None:
+    harness = CaptchaHarness(clock, config, required_for=("login",))
     proof = harness.proof()
     for sent in (CaptchaProof(), wrong(proof), proof):
         harness.succeed("register", sent)
@@ -277,8 +284,8 @@ def test_challenges_are_bounded_for_each_client_and_in_all(harness: CaptchaHarne
     harness.succeed("login", kept)
 
 
-def test_pictures_are_limited_for_each_client(clock: ManualClock, policy: CaptchaPolicy) -> None:
-    harness = CaptchaHarness(clock, dataclasses.replace(policy, picture_limits=(RateLimit.parse("2 per minute"),)))
+def test_pictures_are_limited_for_each_client(clock: ManualClock, config: CaptchaSection) -> None:
+    harness = CaptchaHarness(clock, dataclasses.replace(config, pictures_per_client=(RateLimit.parse("2 per minute"),)))
     harness.proof(MALLORY)
     harness.proof(MALLORY)
     with pytest.raises(errors.RateLimited):
@@ -290,9 +297,9 @@ def test_pictures_are_limited_for_each_client(clock: ManualClock, policy: Captch
 
 
 def test_answers_are_limited_for_each_client_so_that_guessing_is_slow(
-    clock: ManualClock, policy: CaptchaPolicy
+    clock: ManualClock, config: CaptchaSection
 ) -> None:
-    harness = CaptchaHarness(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("2 per minute"),)))
+    harness = CaptchaHarness(clock, dataclasses.replace(config, answers_per_client=(RateLimit.parse("2 per minute"),)))
     for _guess in range(2):
         with pytest.raises(errors.InvalidCaptcha):
             harness.succeed("login", wrong(harness.proof()), MALLORY)
@@ -305,9 +312,9 @@ def test_answers_are_limited_for_each_client_so_that_guessing_is_slow(
 
 
 # R16
-def test_one_subscriber_of_ipv6_evicts_no_other_clients_challenge(clock: ManualClock, policy: CaptchaPolicy) -> None:
+def test_one_subscriber_of_ipv6_evicts_no_other_clients_challenge(clock: ManualClock, config: CaptchaSection) -> None:
     """Mallory has thousands of /64, and asks from each of 150 of them; 100 challenges fit into the store."""
-    harness = CaptchaHarness(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("2 per minute"),)))
+    harness = CaptchaHarness(clock, dataclasses.replace(config, answers_per_client=(RateLimit.parse("2 per minute"),)))
     networks = [f"2001:db8:7:{number:x}::" for number in range(150)]
     many = [Caller(f"{network}1", f"{network}/64", "en", "request-3") for network in networks]
     alice = harness.proof(ALICE)
@@ -320,8 +327,8 @@ def test_one_subscriber_of_ipv6_evicts_no_other_clients_challenge(clock: ManualC
     harness.pool.close()
 
 
-def test_what_names_no_challenge_does_not_count_as_an_answer(clock: ManualClock, policy: CaptchaPolicy) -> None:
-    harness = CaptchaHarness(clock, dataclasses.replace(policy, answer_limits=(RateLimit.parse("1 per minute"),)))
+def test_what_names_no_challenge_does_not_count_as_an_answer(clock: ManualClock, config: CaptchaSection) -> None:
+    harness = CaptchaHarness(clock, dataclasses.replace(config, answers_per_client=(RateLimit.parse("1 per minute"),)))
     for _request in range(10):
         with pytest.raises(errors.InvalidCaptcha):
             harness.succeed("login", CaptchaProof("unknown", "KXPA"))
@@ -329,14 +336,14 @@ def test_what_names_no_challenge_does_not_count_as_an_answer(clock: ManualClock,
     harness.pool.close()
 
 
-def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, policy: CaptchaPolicy) -> None:
+def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, config: CaptchaSection) -> None:
     brush = threading.Event()
 
     def draw_slowly(text: str) -> bytes:
         assert brush.wait(10)
         return render(text)
 
-    harness = CaptchaHarness(clock, policy, draw_slowly)
+    harness = CaptchaHarness(clock, config, draw_slowly)
 
     async def crowd() -> None:
         begun: list[Awaitable[object]] = [

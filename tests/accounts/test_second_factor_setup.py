@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from peewee import OperationalError
 
-from regsvc.accounts.second_factor import SecondFactorStore
+from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.core.errors import TotpAlreadyOn
 from tests.support.authenticator import Authenticator
 from tests.support.services import CALLER, PASSWORD, ServiceHarness
@@ -15,10 +15,10 @@ pytestmark = pytest.mark.one_database("mariadb")
 
 
 def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lose_connection(store: SecondFactorStore, key: str, secret: str) -> bool:
+    def lose_connection(store: SecondFactorSetup, key: str, secret: str) -> bool:
         raise OperationalError(2013, "Lost connection to MySQL server during query")
 
-    monkeypatch.setattr(SecondFactorStore, "give", lose_connection)
+    monkeypatch.setattr(SecondFactorSetup, "give", lose_connection)
     services.approved("Alice")
     session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
     setup = services.app.services.second_factor
@@ -30,7 +30,7 @@ def test_its_recovery_codes_are_shown_all_the_same(services: ServiceHarness, mon
 
 def test_the_row_is_written_once(services: ServiceHarness) -> None:
     services.approved("Alice")
-    give = partial(services.app.services.second_factor.store.give, "alice")
+    give = partial(services.app.services.second_factor.give, "alice")
     assert [give("JBSWY3DPEHPK3PXP"), give("JBSWY3DPEHPK3PXP"), give("KRSXG5CTMVRXEZLU")] == [True, True, False]
     assert services.row("alice")["totp"] == "JBSWY3DPEHPK3PXP"
 
@@ -39,16 +39,16 @@ def test_a_second_factor_that_another_request_has_switched_on_stays(services: Se
     """Both looked while it was off; the app of the first one must not become worthless."""
     services.approved("Alice")
     session = services.app.services.sessions.authenticate(services.login("Alice", PASSWORD).token)
-    checker, store = services.app.checker, services.app.services.second_factor.store
+    checker, store = services.app.checker, services.app.services.second_factor
     run = services.app.worker.run_here
     late = run(checker.find_identity, "Alice", CALLER)
-    app = Authenticator(run(store.begin, late), services.clock)
-    run(store.confirm, late, session, app.code(), CALLER)
+    app = Authenticator(run(store._store_nonce, late), services.clock)
+    run(store._switch_on, late, session, app.code(), CALLER)
     was = services.user("Alice").totp_nonce
     services.clock.advance(minutes=1)
     now = run(checker.find_identity, "Alice", CALLER)
     with pytest.raises(TotpAlreadyOn):
-        run(store.begin, late)
+        run(store._store_nonce, late)
     with pytest.raises(TotpAlreadyOn):
-        run(store.confirm, now, session, app.code(), CALLER)
+        run(store._switch_on, now, session, app.code(), CALLER)
     assert services.user("Alice").totp_nonce == was

@@ -60,7 +60,7 @@ class Siege:
 
     def recovery_code(self) -> str:
         """Return one of new recovery codes."""
-        second_factors = self.services.app.second_factor_store.second_factors
+        second_factors = self.services.app.services.second_factor.second_factors
         user_id = self.services.user(OPERATOR).id
         return self.services.app.worker.run_here(second_factors.replace_recovery_codes, user_id)[0]
 

@@ -12,7 +12,7 @@ import pytest
 
 from regsvc.config.sections import ChatSection
 from regsvc.core.errors import ChatNotMember, ProviderUnavailable
-from regsvc.registration.chat.provider import ChatProvider, ProviderDescription, describe_provider
+from regsvc.registration.chat.provider import ChatProvider, member_url, with_defaults
 from regsvc.users.chat_links import ChatAccount
 from tests.support.chat_browser import query_of
 from tests.support.peers.oauth_platform import CLIENT_ID, CLIENT_SECRET, ChatPerson, PlatformRequest
@@ -36,8 +36,8 @@ def server() -> Iterator[OAuthServer]:
 
 
 @pytest.fixture
-def described(server: OAuthServer) -> ProviderDescription:
-    return ProviderDescription(
+def described(server: OAuthServer) -> ChatSection:
+    return ChatSection(
         platform="discord",
         client_id=CLIENT_ID,
         client_secret=CLIENT_SECRET,
@@ -62,21 +62,21 @@ def code_for(server: OAuthServer, provider: ChatProvider, person: ChatPerson = A
 
 
 def fetch(
-    server: OAuthServer, described: ProviderDescription, timeout: timedelta = LONG, person: ChatPerson = ALICE
+    server: OAuthServer, described: ChatSection, timeout: timedelta = LONG, person: ChatPerson = ALICE
 ) -> ChatAccount:
     """The whole way of a person who agrees."""
-    provider = ChatProvider(described, timeout)
+    provider = ChatProvider(replace(described, timeout=timeout))
     return asyncio.run(provider.fetch_account(code_for(server, provider, person), VERIFIER))
 
 
-def test_it_learns_who_somebody_is(server: OAuthServer, described: ProviderDescription) -> None:
+def test_it_learns_who_somebody_is(server: OAuthServer, described: ChatSection) -> None:
     server.requests.clear()
     account = fetch(server, described)
     assert account == ChatAccount("discord", ALICE.id, "alice", "0", "8342729096ea", "Alice")
     assert server.requests == [TOKEN_PATH, PROFILE_PATH, MEMBER_PATH]
 
 
-def test_nobody_is_asked_for_more_than_is_needed(server: OAuthServer, described: ProviderDescription) -> None:
+def test_nobody_is_asked_for_more_than_is_needed(server: OAuthServer, described: ChatSection) -> None:
     server.requests.clear()
     fetch(server, replace(described, guild_id="", role_ids=()))
     assert server.requests == [TOKEN_PATH, PROFILE_PATH]
@@ -88,21 +88,21 @@ def test_nobody_is_asked_for_more_than_is_needed(server: OAuthServer, described:
         {"client_secret": "another"},
         {"client_id": "another"},
         {"redirect_url": "http://127.0.0.1:8080/elsewhere"},
-        {"takes_secret_in_body": True},
+        {"token_auth": "body"},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_the_platform_insists_on_what_it_was_told(
-    server: OAuthServer, described: ProviderDescription, change: dict[str, str]
+    server: OAuthServer, described: ChatSection, change: dict[str, str]
 ) -> None:
-    code = code_for(server, ChatProvider(described, LONG))
-    wrong = ChatProvider(replace(described, **change), LONG)  # type: ignore[arg-type]
+    code = code_for(server, ChatProvider(described))
+    wrong = ChatProvider(replace(described, **change))  # type: ignore[arg-type]
     with pytest.raises(ProviderUnavailable):
         asyncio.run(wrong.fetch_account(code, VERIFIER))
 
 
-def test_a_code_is_good_for_its_verifier_alone_and_once(server: OAuthServer, described: ProviderDescription) -> None:
-    provider = ChatProvider(described, LONG)
+def test_a_code_is_good_for_its_verifier_alone_and_once(server: OAuthServer, described: ChatSection) -> None:
+    provider = ChatProvider(described)
     code = code_for(server, provider)
     with pytest.raises(ProviderUnavailable):
         asyncio.run(provider.fetch_account(code, "w" * 43))
@@ -118,9 +118,7 @@ def test_a_code_is_good_for_its_verifier_alone_and_once(server: OAuthServer, des
         (replace(ALICE, guilds={"900": ["1"]}), "lacks_role"),
     ],
 )
-def test_who_may_not_come_in(
-    server: OAuthServer, described: ProviderDescription, person: ChatPerson, fault: str
-) -> None:
+def test_who_may_not_come_in(server: OAuthServer, described: ChatSection, person: ChatPerson, fault: str) -> None:
     with pytest.raises(ChatNotMember) as refused:
         fetch(server, described, person=person)
     assert refused.value.facts == {"fault": fault}
@@ -134,7 +132,7 @@ def test_who_may_not_come_in(
     + [(MEMBER_PATH, name) for name in MEMBERSHIPS],
 )
 def test_what_is_no_answer_is_no_account(
-    server: OAuthServer, described: ProviderDescription, path: str, name: str, caplog: pytest.LogCaptureFixture
+    server: OAuthServer, described: ChatSection, path: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     fault = {**ANYWHERE, **TOKENS, **PROFILES, **MEMBERSHIPS}[name]
     with server.fault(path, fault), caplog.at_level(logging.WARNING), pytest.raises(ProviderUnavailable):
@@ -149,7 +147,7 @@ def test_what_is_no_answer_is_no_account(
 @pytest.mark.parametrize("name", SILENCES)
 @pytest.mark.parametrize("path", [TOKEN_PATH, PROFILE_PATH, MEMBER_PATH])
 def test_nobody_waits_longer_than_the_config_says(
-    server: OAuthServer, described: ProviderDescription, path: str, name: str
+    server: OAuthServer, described: ChatSection, path: str, name: str
 ) -> None:
     begin = time.monotonic()
     with server.fault(path, SILENCES[name](server)), pytest.raises(ProviderUnavailable):
@@ -157,13 +155,13 @@ def test_nobody_waits_longer_than_the_config_says(
     assert time.monotonic() - begin < 30
 
 
-def test_a_platform_that_is_not_there(server: OAuthServer, described: ProviderDescription) -> None:
+def test_a_platform_that_is_not_there(server: OAuthServer, described: ChatSection) -> None:
     for token_url in ("http://127.0.0.1:1/token", "https://127.0.0.1:1/token", "http://no.such.host.invalid/token"):
         with pytest.raises(ProviderUnavailable):
             fetch(server, replace(described, token_url=token_url), timedelta(seconds=2))
 
 
-def test_one_that_speaks_no_tls(server: OAuthServer, described: ProviderDescription) -> None:
+def test_one_that_speaks_no_tls(server: OAuthServer, described: ChatSection) -> None:
     token_url = described.token_url.replace("http:", "https:")
     with pytest.raises(ProviderUnavailable):
         fetch(server, replace(described, token_url=token_url), timedelta(seconds=5))
@@ -172,7 +170,7 @@ def test_one_that_speaks_no_tls(server: OAuthServer, described: ProviderDescript
 @pytest.mark.parametrize("path", [TOKEN_PATH, PROFILE_PATH, MEMBER_PATH])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_credentials_follow_a_redirection(
-    server: OAuthServer, described: ProviderDescription, path: str, status: int
+    server: OAuthServer, described: ChatSection, path: str, status: int
 ) -> None:
     def move(handler: BaseHTTPRequestHandler) -> None:
         send(handler, status, {}, {"Location": elsewhere.address + path})
@@ -183,7 +181,7 @@ def test_no_credentials_follow_a_redirection(
 
 
 def test_why_the_platform_says_no_is_told_to_the_host(
-    server: OAuthServer, described: ProviderDescription, caplog: pytest.LogCaptureFixture
+    server: OAuthServer, described: ChatSection, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(ProviderUnavailable):
         fetch(server, replace(described, client_secret="outdated"))
@@ -191,7 +189,7 @@ def test_why_the_platform_says_no_is_told_to_the_host(
 
 
 def test_what_the_platform_writes_there_does_not_reach_the_log(
-    server: OAuthServer, described: ProviderDescription, caplog: pytest.LogCaptureFixture
+    server: OAuthServer, described: ChatSection, caplog: pytest.LogCaptureFixture
 ) -> None:
     with server.fault(TOKEN_PATH, say(400, {"error": "INJECTED\r\nline"})), pytest.raises(ProviderUnavailable):
         fetch(server, described)
@@ -210,7 +208,7 @@ def test_what_the_platform_writes_there_does_not_reach_the_log(
 )
 def test_any_profile_can_be_read(
     server: OAuthServer,
-    described: ProviderDescription,
+    described: ChatSection,
     told: dict[str, object],
     id_field: str,
     name_field: str,
@@ -224,12 +222,12 @@ def test_any_profile_can_be_read(
 
 
 def test_discord_needs_nothing_but_the_application() -> None:
-    discord = describe_provider(
+    discord = with_defaults(
         ChatSection(platform="discord", client_id="1", client_secret="s", guild_id="90/0"), "https://play.example.org"
     )
     assert discord.redirect_url == "https://play.example.org/api/chat/callback"
     assert discord.authorize_url == "https://discord.com/oauth2/authorize"
     assert discord.token_url == "https://discord.com/api/v10/oauth2/token"
-    assert discord.member_url == "https://discord.com/api/v10/users/@me/guilds/90%2F0/member"
-    assert (discord.id_field, discord.name_field, discord.takes_secret_in_body) == ("id", "username", False)
+    assert member_url(discord) == "https://discord.com/api/v10/users/@me/guilds/90%2F0/member"
+    assert (discord.id_field, discord.name_field, discord.token_auth) == ("id", "username", "header")
     assert "client_secret" not in repr(discord)

@@ -181,7 +181,7 @@ def test_a_password_that_was_right_a_moment_ago_allows_nothing(services: Service
     else:
         services.decide("delete", "Victor")
         services.register("Victor", email="victor2@example.org")
-    for change in (own.second_factor.store.use_code, own.self_deletion._delete):
+    for change in (own.second_factor.use_code, own.self_deletion._delete):
         with pytest.raises(errors.Unauthorized):
             services.app.worker.run_here(change, identity, CALLER)
     assert services.find_user("Victor") is not None
@@ -192,9 +192,9 @@ def test_a_code_of_the_second_factor_allows_one_thing(services: ServiceHarness) 
     services.register("Alice")
     checker, own = services.app.checker, services.app.services
     found = services.app.worker.run_here(checker.find_identity, "Alice", CALLER)
-    identity, store = replace(found, totp_step=5), own.second_factor.store
+    identity, store = replace(found, totp_step=5), own.second_factor
     services.app.worker.run_here(store.use_code, identity, CALLER)
-    for change in (store.use_code, store.replace_recovery_codes, own.self_deletion._delete):
+    for change in (store.use_code, store._replace_codes, own.self_deletion._delete):
         with pytest.raises(errors.TotpRequired):
             services.app.worker.run_here(change, identity, CALLER)
 

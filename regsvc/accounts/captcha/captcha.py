@@ -9,20 +9,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Final, Literal
 
 from regsvc.accounts.captcha.pictures import Puzzle
 from regsvc.auth.rate_limits import MemoryLimits, hash_key
-from regsvc.config.sections import CaptchaUse, Config
+from regsvc.config.sections import CaptchaSection, CaptchaUse, Config
 from regsvc.core import errors
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Refusal
-from regsvc.core.units import RateLimit
 
 _SHARE: Final = 100
 _LEAST: Final = 10
@@ -168,43 +167,24 @@ class CaptchaProof:
 NO_PROOF: Final = CaptchaProof()
 
 
-@dataclass(frozen=True)
-class CaptchaPolicy:
-    """The host's choices: actions that require a captcha, its validity, limits per client, and if work is offered."""
-
-    required_for: Collection[Use]
-    valid: timedelta
-    picture_limits: tuple[RateLimit, ...]
-    answer_limits: tuple[RateLimit, ...]
-    work_limits: tuple[RateLimit, ...] = ()
-    offers_work: bool = True
-
-
-def captcha_policy(config: Config) -> CaptchaPolicy:
-    """Return the policy of a config."""
-    captcha = config.captcha
+def uses_with_captcha(config: Config) -> frozenset[Use]:
+    """Return the actions that require a captcha."""
     at_registration: tuple[Use, ...] = ("register",) if "captcha" in config.registration.methods else ()
-    return CaptchaPolicy(
-        required_for=frozenset({*at_registration, *captcha.also_for}),
-        valid=captcha.valid,
-        picture_limits=captcha.pictures_per_client,
-        answer_limits=captcha.answers_per_client,
-        work_limits=captcha.work_per_client,
-        offers_work=captcha.without_picture,
-    )
+    return frozenset({*at_registration, *config.captcha.also_for})
 
 
 class Captchas:
     """Captcha challenges and the check of answers. For the event loop only; pictures are rendered on `pool`.
 
     That is a thread of their own: in the pool for hashes, a burst of logins would be a captcha outage. Right answers
-    count towards `answer_limits`, too: one sum in thirty can be guessed, and an attacker needs one hit.
+    count towards `answers_per_client`, too: one sum in thirty can be guessed, and an attacker needs one hit.
     """
 
     def __init__(
         self,
         *,
-        policy: CaptchaPolicy,
+        config: CaptchaSection,
+        required_for: Collection[Use],
         make_puzzle: Callable[[], Puzzle],
         render: Callable[[str], bytes],
         pool: BoundedPool,
@@ -212,7 +192,8 @@ class Captchas:
         limits: MemoryLimits,
         now: Clock,
     ) -> None:
-        self._policy = policy
+        self._config = config
+        self._required_for = required_for
         self._make_puzzle = make_puzzle
         self._render = render
         self._pool = pool
@@ -223,7 +204,7 @@ class Captchas:
     async def generate(self, caller: Caller) -> CaptchaChallenge:
         """Return a new challenge. Raises `RateLimited`, and `Overloaded` when too many wait for a picture."""
         with self._pool.reserve():
-            self._limits.hit("captcha.picture", caller.network_key, self._policy.picture_limits)
+            self._limits.hit("captcha.picture", caller.network_key, self._config.pictures_per_client)
             puzzle = self._make_puzzle()
             picture = await self._pool.run_reserved(self._render, puzzle.text)
         token, expires_at = self._issue(puzzle.answer, caller)
@@ -231,9 +212,9 @@ class Captchas:
 
     def generate_work(self, caller: Caller) -> WorkChallenge:
         """Return a new challenge without a picture. Raises `NotEnabled` if the host offers none, and `RateLimited`."""
-        if not self._policy.offers_work:
+        if not self._config.without_picture:
             raise errors.NotEnabled
-        self._limits.hit("captcha.work", caller.network_key, self._policy.work_limits)
+        self._limits.hit("captcha.work", caller.network_key, self._config.work_per_client)
         salt, number = secrets.token_bytes(_SALT_BYTES), secrets.randbelow(MAX_NUMBER + 1)
         token, expires_at = self._issue(str(number), caller)
         hash_ = hash_work(salt, number)
@@ -242,13 +223,13 @@ class Captchas:
     def _issue(self, answer: str, caller: Caller) -> tuple[str, datetime]:
         """Store a challenge with this answer; return its token and when it expires."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
-        expires_at = self._now() + self._policy.valid
+        expires_at = self._now() + self._config.valid
         self._challenges.put(token, Challenge(_normalize(answer), caller.network_key, expires_at))
         return token, expires_at
 
     @property
     def _valid_seconds(self) -> int:
-        return round(self._policy.valid.total_seconds())
+        return round(self._config.valid.total_seconds())
 
     @contextmanager
     def guard(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[bool]:
@@ -258,7 +239,7 @@ class Captchas:
         Entering raises `CaptchaRequired`, `InvalidCaptcha` and `RateLimited`. No other request can use the challenge
         meanwhile. It is spent at the end, except that a refused registration may try again, `MAX_USES` times in all.
         """
-        if use not in self._policy.required_for:
+        if use not in self._required_for:
             with self._guard_voluntary(use, proof, caller) as is_solved:
                 yield is_solved
             return
@@ -297,7 +278,7 @@ class Captchas:
         challenge = self._challenges.find(proof.token)
         if challenge is None:
             raise errors.InvalidCaptcha
-        self._limits.hit("captcha.answer", caller.network_key, self._policy.answer_limits)
+        self._limits.hit("captcha.answer", caller.network_key, self._config.answers_per_client)
         self._challenges.remove(proof.token)
         if not compare_digest(_normalize(proof.answer), challenge.answer):
             raise errors.InvalidCaptcha

@@ -129,7 +129,7 @@ class MailLimits:
         """
         to_address, total = self._limits_of(mailbox, caller)
         with self.limits.counting([self._per_client(caller)], [to_address, total]) as windows:
-            wait = max(windows.wait(to_address), self._wait_for_total(windows, total))
+            wait = windows.wait(to_address) or self._wait_for_total(windows, total)
             if wait:
                 raise RateLimited(wait)
             windows.count(to_address)
@@ -144,11 +144,11 @@ class MailLimits:
         """
         to_address, total = self._limits_of(mailbox, caller)
         with self.limits.counting([self._per_client(caller)], [to_address, total]) as windows:
-            wait, wait_for_total = windows.wait(to_address), self._wait_for_total(windows, total)
-            if wait:
+            if wait := windows.wait(to_address):
                 raise RateLimited(wait)
             windows.count(to_address)
-            is_sent = is_known and not wait_for_total
+            is_left = not self._wait_for_total(windows, total)  # looked up for known and unknown addresses alike
+            is_sent = is_known and is_left
             if is_sent:
                 windows.count(total)
         return is_sent

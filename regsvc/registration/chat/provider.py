@@ -8,8 +8,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -40,79 +39,45 @@ _ACCEPT: Final = {"Accept": "application/json"}
 _ERROR_CODE: Final = re.compile(r"[a-z_]{1,40}")  # RFC 6749 5.2
 
 
-@dataclass(frozen=True)
-class ProviderDescription:
-    """Endpoints and credentials of a provider. `guild_id` empty: membership is not checked; `role_ids` empty: any role.
-
-    `takes_secret_in_body`: whether the client secret is sent in the body of the token request instead of the
-    `Authorization` header, which the standard prescribes.
-    """
-
-    platform: str
-    client_id: str
-    client_secret: str = field(repr=False)
-    redirect_url: str
-    authorize_url: str
-    token_url: str
-    profile_url: str
-    scopes: str
-    id_field: str
-    name_field: str
-    takes_secret_in_body: bool = False
-    guild_id: str = ""
-    role_ids: tuple[str, ...] = ()
-
-    @property
-    def member_url(self) -> str:
-        """URL of the player's membership in the Discord guild, below the profile."""
-        return f"{self.profile_url}/guilds/{quote(self.guild_id, safe='')}/member"
-
-
-def describe_provider(chat: ChatSection, base_url: str) -> ProviderDescription:
-    """Return the configured provider; `chat.platform` must not be empty. Empty keys have Discord's values."""
-    is_discord = chat.platform == "discord"
-    discord_scopes = f"{_DISCORD_SCOPE} {_DISCORD_MEMBER_SCOPE}" if chat.guild_id else _DISCORD_SCOPE
-    return ProviderDescription(
-        platform=chat.platform,
-        client_id=chat.client_id,
-        client_secret=chat.client_secret,
+def with_defaults(chat: ChatSection, base_url: str) -> ChatSection:
+    """Return the section with Discord's values in place of empty ones; `chat.platform` must not be empty."""
+    chat = replace(
+        chat,
         redirect_url=chat.redirect_url or f"{base_url}{CALLBACK_PATH}",
         authorize_url=chat.authorize_url or _DISCORD_AUTHORIZE,
         token_url=chat.token_url or _DISCORD_TOKEN,
         profile_url=chat.profile_url or _DISCORD_PROFILE,
-        scopes=discord_scopes if is_discord else chat.scopes,
-        id_field="id" if is_discord else chat.id_field,
-        name_field="username" if is_discord else chat.name_field,
-        takes_secret_in_body=chat.token_auth == "body",  # noqa: S105 - a mode
-        guild_id=chat.guild_id,
-        role_ids=chat.role_ids,
     )
+    if chat.platform != "discord":
+        return chat
+    scopes = f"{_DISCORD_SCOPE} {_DISCORD_MEMBER_SCOPE}" if chat.guild_id else _DISCORD_SCOPE
+    return replace(chat, scopes=scopes, id_field="id", name_field="username")
+
+
+def member_url(chat: ChatSection) -> str:
+    """Return the URL of the player's membership in the Discord guild, below the profile."""
+    return f"{chat.profile_url}/guilds/{quote(chat.guild_id, safe='')}/member"
 
 
 class ChatProvider:
     """Client of a provider. For the event loop; tokens and codes are not stored."""
 
-    def __init__(self, description: ProviderDescription, timeout: timedelta) -> None:
-        """`timeout`: for all requests about one player together."""
-        self._description = description
-        self._timeout = timeout
-
-    @property
-    def platform(self) -> str:
-        return self._description.platform
+    def __init__(self, chat: ChatSection) -> None:
+        """`chat`: a section `with_defaults`; its timeout is for all requests about one player together."""
+        self._chat = chat
 
     def authorization_url(self, state: str, verifier: str) -> str:
         """Return the URL for the player's browser, which returns with the state and a code."""
-        described = self._description
+        chat = self._chat
         asked = {
             "response_type": "code",
-            "client_id": described.client_id,
-            "redirect_uri": described.redirect_url,
+            "client_id": chat.client_id,
+            "redirect_uri": chat.redirect_url,
             "state": state,
             "code_challenge": code_challenge(verifier),
             "code_challenge_method": "S256",
-        } | ({"scope": described.scopes} if described.scopes else {})
-        parts = urlsplit(described.authorize_url)
+        } | ({"scope": chat.scopes} if chat.scopes else {})
+        parts = urlsplit(chat.authorize_url)
         query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *asked.items()], quote_via=quote)
         return urlunsplit(parts._replace(query=query, fragment=""))
 
@@ -121,31 +86,29 @@ class ChatProvider:
 
         Raises `ProviderUnavailable` for every unusable response, and `ChatNotMember` without the guild or the role.
         """
-        described = self._description
-        with HttpClient(self._timeout) as http:
-            client = _ProviderClient(http)
-            credentials = {"Authorization": f"Bearer {await self._redeem(client, code, verifier)}"}
-            profile = await client.get("profile", described.profile_url, credentials)
-            account = _read_account(described, profile)
-            if described.guild_id:
-                await self._check_membership(client, credentials)
+        chat = self._chat
+        with HttpClient(chat.timeout) as http:
+            headers = {"Authorization": f"Bearer {await self._redeem(http, code, verifier)}", **_ACCEPT}
+            account = _read_account(chat, await _read("profile", http.get(chat.profile_url, headers)))
+            if chat.guild_id:
+                self._check_membership(await _read("membership", http.get(member_url(chat), headers)))
         return account
 
-    async def _redeem(self, client: "_ProviderClient", code: str, verifier: str) -> str:
+    async def _redeem(self, http: HttpClient, code: str, verifier: str) -> str:
         """Exchange the code for an access token, which is not kept."""
-        described = self._description
+        chat = self._chat
         form = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": described.redirect_url,
+            "redirect_uri": chat.redirect_url,
             "code_verifier": verifier,
         }
-        headers: dict[str, str] = {}
-        if described.takes_secret_in_body:
-            form |= {"client_id": described.client_id, "client_secret": described.client_secret}
+        headers = {**_ACCEPT, "Content-Type": "application/x-www-form-urlencoded"}
+        if chat.token_auth == "body":  # noqa: S105 - a mode
+            form |= {"client_id": chat.client_id, "client_secret": chat.client_secret}
         else:
-            headers["Authorization"] = _basic(described.client_id, described.client_secret)
-        response = await client.post("token", described.token_url, form, headers)
+            headers["Authorization"] = _basic(chat.client_id, chat.client_secret)
+        response = await _read("token", http.post(chat.token_url, headers, urlencode(form).encode()))
         token, kind = response.fields.get("access_token"), response.fields.get("token_type", "bearer")
         if not (response.is_ok and isinstance(token, str) and isinstance(kind, str)):
             raise response.unusable()
@@ -153,15 +116,14 @@ class ChatProvider:
             raise response.unusable()
         return token
 
-    async def _check_membership(self, client: "_ProviderClient", credentials: Mapping[str, str]) -> None:
+    def _check_membership(self, response: "_ProviderResponse") -> None:
         """Raise `ChatNotMember` for an account that is not a member of the guild; Discord responds with 404 for it."""
-        response = await client.get("membership", self._description.member_url, credentials)
         if response.status == 404:
             raise ChatNotMember("not_in_guild")
         roles = response.fields.get("roles")
         if not response.is_ok or not isinstance(roles, list):
             raise response.unusable()
-        wanted = self._description.role_ids
+        wanted = self._chat.role_ids
         if wanted and not any(role in wanted for role in roles):
             raise ChatNotMember("lacks_role")
 
@@ -188,38 +150,22 @@ class _ProviderResponse:
         return ProviderUnavailable()
 
 
-class _ProviderClient:
-    """Client for the requests about one player.
+async def _read(subject: str, request: Awaitable[Response]) -> _ProviderResponse:
+    """Return the response; only its status and the error code of RFC 6749 are logged.
 
-    Logs only the status and the error code of RFC 6749 of their responses.
+    Raises `ProviderUnavailable` when none comes in time.
     """
-
-    def __init__(self, http: HttpClient) -> None:
-        self._http = http
-
-    async def get(self, subject: str, url: str, headers: Mapping[str, str]) -> _ProviderResponse:
-        """Send a GET request. Raises `ProviderUnavailable` when no response comes in time."""
-        return await self._read(subject, self._http.get(url, {**headers, **_ACCEPT}))
-
-    async def post(
-        self, subject: str, url: str, form: Mapping[str, str], headers: Mapping[str, str]
-    ) -> _ProviderResponse:
-        """Send a form. Raises `ProviderUnavailable` when no response comes in time."""
-        headers = {**headers, **_ACCEPT, "Content-Type": "application/x-www-form-urlencoded"}
-        return await self._read(subject, self._http.post(url, headers, urlencode(form).encode()))
-
-    async def _read(self, subject: str, request: Awaitable[Response]) -> _ProviderResponse:
-        try:
-            response = await request
-        except NoResponse as error:
-            log.warning("the chat provider gave no answer about the %s: %s", subject, error)
-            raise ProviderUnavailable from None
-        fields = _parse_object(response.body)
-        if response.status != 200:
-            code = str(fields.get("error", ""))
-            named = f" ({code})" if _ERROR_CODE.fullmatch(code) else ""
-            log.warning("the chat provider answered %d about the %s%s", response.status, subject, named)
-        return _ProviderResponse(subject, response.status, fields)
+    try:
+        response = await request
+    except NoResponse as error:
+        log.warning("the chat provider gave no answer about the %s: %s", subject, error)
+        raise ProviderUnavailable from None
+    fields = _parse_object(response.body)
+    if response.status != 200:
+        code = str(fields.get("error", ""))
+        named = f" ({code})" if _ERROR_CODE.fullmatch(code) else ""
+        log.warning("the chat provider answered %d about the %s%s", response.status, subject, named)
+    return _ProviderResponse(subject, response.status, fields)
 
 
 def _parse_object(body: bytes) -> Mapping[str, Any]:
@@ -245,17 +191,17 @@ def _basic(client_id: str, client_secret: str) -> str:
     return f"Basic {base64.b64encode(both.encode('ascii')).decode('ascii')}"
 
 
-def _read_account(described: ProviderDescription, response: "_ProviderResponse") -> ChatAccount:
+def _read_account(chat: ChatSection, response: _ProviderResponse) -> ChatAccount:
     """Return the account in a profile. Raises `ProviderUnavailable` for one without a usable id."""
     profile = response.fields
-    account_id = _text(_find(profile, described.id_field))
+    account_id = _text(_find(profile, chat.id_field))
     if not response.is_ok or account_id is None or not _ACCOUNT_ID.fullmatch(account_id):
         raise response.unusable()
-    username = _name(_find(profile, described.name_field)) or account_id
-    if described.platform != "discord":
-        return ChatAccount(described.platform, account_id, username)
+    username = _name(_find(profile, chat.name_field)) or account_id
+    if chat.platform != "discord":
+        return ChatAccount(chat.platform, account_id, username)
     return ChatAccount(
-        platform=described.platform,
+        platform=chat.platform,
         id=account_id,
         username=username,
         discriminator=(_name(profile.get("discriminator")) or "0")[:_LONGEST_DISCRIMINATOR],
