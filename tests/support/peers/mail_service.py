@@ -11,13 +11,12 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
-from tests.support.ports import free_port
+from tests.support.peers.http_peer import HttpPeer, body_of, headers_of
 
-HOST = "127.0.0.1"
 KEY = "key-5f1c0e-of-the-account"
 SENDING_KEY = "key-77aa12-for-sending-alone"
 DOMAIN = "play.example.org"
@@ -52,44 +51,29 @@ class Answered:
     is_lost: bool = False
 
 
-class MailService:
-    """Runs on threads of its own. `path` is where its mails are posted."""
+class MailService(HttpPeer):
+    """A service of this kind. `path` is where its mails are posted."""
 
     def __init__(self, kind: str, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls)
         self.kind = kind
-        self.port = free_port(HOST)
         self.requests: list[Asked] = []
         self.mails: list[Any] = []  # as they were posted: JSON, or the fields of a form
         self._answer, self.path = _KINDS[kind]
         self._keys: dict[str, Any] = {}
         self._next: list[Answered] = []
         self._loses_next = False
-        self._tls = tls
         self._arrived = threading.Condition()
-        self._server: ThreadingHTTPServer | None = None
 
     @property
     def url(self) -> str:
-        return f"{'https' if self._tls else 'http'}://{HOST}:{self.port}{self.path}"
+        return f"{self.address}{self.path}"
 
     @property
     def config(self) -> dict[str, object]:
         """The keys of [mail] for this service."""
         provider = {"http_provider": self.kind, "http_url": self.url, "http_key": KEY, "http_allow_private": True}
         return {"backend": "http", "sender": f"Example Craft <noreply@{DOMAIN}>", **provider}
-
-    def __enter__(self) -> "MailService":
-        server = _Server((HOST, self.port), self._handler())
-        if self._tls is not None:
-            server.socket = self._tls.wrap_socket(server.socket, server_side=True)
-        self._server = server
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
 
     def answer(self, *answers: Answered) -> None:
         """Send these responses to the next requests, one each, whatever is asked."""
@@ -115,48 +99,24 @@ class MailService:
     def remember_key(self, key: str, answer: Any) -> Any:
         return self._keys.setdefault(key, answer)
 
-    def _take(self, asked: Asked) -> Answered:
+    def respond(self, handler: BaseHTTPRequestHandler) -> None:
+        """Deal with one request, and answer it unless the answer is to be lost."""
+        asked = Asked(handler.command, handler.path, headers_of(handler), body_of(handler))
         with self._arrived:
             self.requests.append(asked)
             answered = self._next.pop(0) if self._next else self._answer(self, asked)
-            is_lost, self._loses_next = self._loses_next, False
+            is_lost, self._loses_next = self._loses_next or answered.is_lost, False
             self._arrived.notify_all()
-        return Answered(answered.status, is_lost=True) if is_lost else answered
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        service = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                answered = service._take(Asked(self.command, self.path, headers, body))
-                if answered.is_lost:
-                    return
-                content = json.dumps(answered.json).encode()
-                self.send_response(answered.status)
-                for name, value in (answered.headers or {}).items():
-                    self.send_header(name, value)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def do_GET(self) -> None:
-                self.do_POST()
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Logs nothing."""
-
-        return Handler
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores clients that disconnect early."""
+        if is_lost:
+            return
+        content = json.dumps(answered.json).encode()
+        handler.send_response(answered.status)
+        for name, value in (answered.headers or {}).items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
 
 
 def _resend(service: MailService, asked: Asked) -> Answered:

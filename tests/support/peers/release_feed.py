@@ -4,8 +4,9 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+
+from tests.support.peers.http_peer import HttpPeer, headers_of
 
 TIMEOUT = 10.0  # seconds
 
@@ -28,31 +29,20 @@ def release(version: str, page: str | None = None, **more: object) -> FeedReply:
     return FeedReply(body=json.dumps(told).encode(), headers={"Etag": f'"{version}"'})
 
 
-class ReleaseFeed:
+class ReleaseFeed(HttpPeer):
     """A context manager: it replies while it is open. `requests` are the headers of each request, oldest first."""
 
+    protocol_version = "HTTP/1.1"
+
     def __init__(self, answer: FeedReply) -> None:
+        super().__init__()
         self.answer = answer
         self.requests: list[dict[str, str]] = []
-        self._is_over = threading.Event()
         self._news = threading.Condition()
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/releases/latest"
-
-    def __enter__(self) -> Self:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler_class())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._is_over.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        return f"{super().address}/releases/latest"
 
     def wait_for_requests(self, count: int) -> None:
         """Wait until there were so many requests; AssertionError after some seconds."""
@@ -61,32 +51,14 @@ class ReleaseFeed:
                 f"asked {len(self.requests)} times"
             )
 
-    def note(self, handler: BaseHTTPRequestHandler) -> None:
-        """Record a request."""
+    def respond(self, handler: BaseHTTPRequestHandler) -> None:
+        """Record the request and send `answer`."""
         with self._news:
-            self.requests.append({name.lower(): value for name, value in handler.headers.items()})
+            self.requests.append(headers_of(handler))
             self._news.notify_all()
-
-    def _handler_class(self) -> type[BaseHTTPRequestHandler]:
-        feed = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                feed.note(self)
-                feed.reply(self)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """A test reads `requests` instead."""
-
-        return Handler
-
-    def reply(self, handler: BaseHTTPRequestHandler) -> None:
-        """Send `answer`."""
         answer = self.answer
         if answer.is_silent:
-            self._is_over.wait(30)
+            self.is_over.wait(30)
             handler.close_connection = True
             return
         tag = answer.headers.get("Etag")

@@ -4,8 +4,10 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.support.peers.http_peer import HttpPeer, body_of, headers_of
 
 KEY = "sk-a-key-that-nobody-may-read"
 TIMEOUT = 10.0  # seconds
@@ -62,39 +64,27 @@ def chunked_reply(body: bytes) -> ScoringReply:
 NO_REPLY = ScoringReply(is_silent=True)
 
 
-class ScoringService:
+class ScoringService(HttpPeer):
     """Context manager that replies to every request with `reply`. `requests` is oldest first."""
 
+    protocol_version = "HTTP/1.1"
+
     def __init__(self, reply: ScoringReply) -> None:
+        super().__init__()
         self.reply = reply
         self.requests: list[ScoringRequest] = []
         self.most_at_a_time = 0
         self._at_a_time = 0
-        self._is_released = threading.Event()
         self._news = threading.Condition()
 
     @property
     def url(self) -> str:
         """Base URL of the service."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-
-    def __enter__(self) -> Self:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler_class())
-        self._server.daemon_threads = True
-        self._server.request_queue_size = 100
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.release()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        return f"{self.address}/v1"
 
     def release(self) -> None:
         """End requests that wait because of `NO_REPLY`, without a reply."""
-        self._is_released.set()
+        self.is_over.set()
 
     def wait_for_requests(self, count: int) -> None:
         """Wait until `count` requests came; AssertionError after some seconds."""
@@ -103,12 +93,11 @@ class ScoringService:
                 f"asked {len(self.requests)} times"
             )
 
-    def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        """Reply to one request."""
-        body = handler.rfile.read(int(handler.headers["Content-Length"]))
-        headers = {name.lower(): value for name, value in handler.headers.items()}
+    def respond(self, handler: BaseHTTPRequestHandler) -> None:
+        """Record the request and reply; a GET is a redirection that was followed."""
         with self._news:
-            self.requests.append(ScoringRequest(handler.path, headers, json.loads(body)))
+            body = json.loads(body_of(handler) or b"{}")
+            self.requests.append(ScoringRequest(handler.path, headers_of(handler), body))
             self._at_a_time += 1
             self.most_at_a_time = max(self.most_at_a_time, self._at_a_time)
             said = self.reply
@@ -122,7 +111,7 @@ class ScoringService:
     def _say(self, said: ScoringReply, handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
         if said.is_silent:
-            self._is_released.wait(30)
+            self.is_over.wait(30)
             return
         handler.send_response(said.status)
         for name, value in {"Content-Type": "application/json", **said.headers}.items():
@@ -134,23 +123,3 @@ class ScoringService:
             handler.wfile.write(said.body)
         except OSError:  # the client closed the connection
             return
-
-    def _handler_class(self) -> type[BaseHTTPRequestHandler]:
-        service = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                service.answer(self)
-
-            def do_GET(self) -> None:
-                """Record a redirection that was followed."""
-                service.requests.append(
-                    ScoringRequest(self.path, {name.lower(): v for name, v in self.headers.items()}, {})
-                )
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Log nothing: tests read `requests`."""
-
-        return Handler

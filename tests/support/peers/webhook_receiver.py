@@ -8,12 +8,11 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.support.ports import free_port
+from tests.support.peers.http_peer import HttpPeer, body_of, headers_of
 
-HOST = "127.0.0.1"
 PATH = "/hooks/a-secret-token"
 WAIT = 60.0  # seconds a test waits for a call before it fails
 
@@ -60,39 +59,21 @@ class Answer:
     body: bytes = b""
 
 
-class WebhookReceiver:
-    """Runs on threads of its own. `start` and `stop` may alternate; port and calls stay."""
+class WebhookReceiver(HttpPeer):
+    """Keeps its calls when it is stopped and started."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self.port = free_port(HOST)
+        super().__init__(tls)
         self.calls: list[Call] = []
-        self._tls = tls
         self._usual = Answer()
         self._next: list[Answer] = []
         self._arrived = threading.Condition()
         self._is_open = threading.Event()
         self._is_open.set()
-        self._server: ThreadingHTTPServer | None = None
 
     @property
     def url(self) -> str:
-        return f"{'https' if self._tls else 'http'}://{HOST}:{self.port}{PATH}"
-
-    def start(self) -> None:
-        """Returns once the port is open."""
-        server = _Server((HOST, self.port), self._handler())
-        if self._tls is not None:
-            server.socket = self._tls.wrap_socket(server.socket, server_side=True)
-        self._server = server
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-
-    def stop(self) -> None:
-        """Closes the port, as an outage does; harmless when not running."""
-        self.release()
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        return f"{self.address}{PATH}"
 
     def answer(self, *answers: Answer) -> None:
         """Sends these responses to the next calls, one each."""
@@ -109,6 +90,10 @@ class WebhookReceiver:
     def release(self) -> None:
         self._is_open.set()
 
+    def stop(self) -> None:
+        self.release()
+        super().stop()
+
     def wait_for(self, count: int, *, counts: Callable[[Call], bool] = lambda _call: True) -> list[Call]:
         """The first `count` calls; AssertionError if fewer arrived. `counts` selects the calls to count."""
 
@@ -120,39 +105,20 @@ class WebhookReceiver:
         assert has_come, f"{len(looked_at())} of {count} calls came"
         return looked_at()[:count]
 
-    def _take(self, call: Call) -> Answer:
+    def respond(self, handler: BaseHTTPRequestHandler) -> None:
+        """Record a call and send its response."""
+        if handler.command != "POST":
+            handler.send_error(501)
+            return
         with self._arrived:
-            self.calls.append(call)
+            self.calls.append(Call(handler.path, headers_of(handler), body_of(handler)))
             self._arrived.notify_all()
             answer = self._next.pop(0) if self._next else self._usual
         self._is_open.wait(WAIT)
-        return answer
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                answer = receiver._take(Call(self.path, headers, body))
-                self.send_response(answer.status)
-                for name, value in (answer.headers or {}).items():
-                    self.send_header(name, value)
-                if answer.status != 204:
-                    self.send_header("Content-Length", str(len(answer.body)))
-                self.end_headers()
-                self.wfile.write(answer.body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Logs nothing."""
-
-        return Handler
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores callers that disconnect early: they are part of the stories."""
+        handler.send_response(answer.status)
+        for name, value in (answer.headers or {}).items():
+            handler.send_header(name, value)
+        if answer.status != 204:
+            handler.send_header("Content-Length", str(len(answer.body)))
+        handler.end_headers()
+        handler.wfile.write(answer.body)
