@@ -155,7 +155,7 @@ class AccountAccess:
         try:
             account = self._reconciler.reconcile(key, is_guarded=True).account or self._reconciler.load(key)
         except PlayersUnavailable:
-            account = self._reconciler.accounts.load([key], None)[0]
+            account = self._reconciler.loader.load([key], None)[0]
         if account.user is None:
             raise errors.UserNotFound
         self.require_permission(account.user.username, action, by)
@@ -212,7 +212,7 @@ class AccountAccess:
         """Run `work` in one transaction. `must_be_current`: raises `_NotCurrent` where something is due before."""
         find_rows = self._reconciler.row_reader(key)
         with self._database.atomic():
-            found = self._reconciler.accounts.lock_user(key, find_rows)
+            found = self._reconciler.loader.lock_user(key, find_rows)
             if found is None:
                 raise _NotCurrent if must_be_current else if_missing
             locked = LockedAccount(*found, is_opened=is_opened)

@@ -26,7 +26,7 @@ class DecisionResult:
     status_before: str | None = None
 
 
-class Accounts:
+class Decisions:
     """Decisions, carried out on both our user and AuthMe's player. Blocking: for a worker thread."""
 
     def __init__(

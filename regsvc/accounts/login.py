@@ -166,7 +166,7 @@ class Logins:
         """Whether the user is the one whose password was checked; a name may change hands meanwhile."""
         if identity.user is not None:
             return bool(user.id == identity.user_id)
-        account = self._reconciler.accounts.lock([identity.key])[0]
+        account = self._reconciler.loader.lock([identity.key])[0]
         sync_record, stored = account.sync_record, identity.stored
         if user.origin != "adopted" or sync_record is None or stored is None:
             return False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from peewee import Database
 
 from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
-from regsvc.accounts.decisions import Accounts, DecisionResult
+from regsvc.accounts.decisions import DecisionResult, Decisions
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
@@ -34,7 +34,7 @@ class SelfDeletion:
     access: AccountAccess
     worker: Worker
     checker: PasswordChecker
-    accounts: Accounts
+    decisions: Decisions
     mail_queue: MailQueue
     is_operator: Callable[[str], bool]
     live: LiveConfig
@@ -54,13 +54,13 @@ class SelfDeletion:
     def _delete(self, identity: LoginIdentity, caller: Caller) -> DecisionResult:
         def work(locked: LockedAccount) -> str:
             require_account_owner(locked.user, identity)
-            self.accounts.apply_sql_edit(locked)
+            self.decisions.apply_sql_edit(locked)
             user = locked.user
             require_account_owner(user, identity)
             self._require_deletable(user)
             if not self.checker.use_second_factor(identity, user.id, caller):
                 raise errors.TotpRequired
-            self.accounts.delete(locked, Actor(user.username, caller.address), DecisionDetails(is_silent=True))
+            self.decisions.delete(locked, Actor(user.username, caller.address), DecisionDetails(is_silent=True))
             self._remove_address(user)
             return str(user.status)
 

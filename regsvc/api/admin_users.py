@@ -452,7 +452,7 @@ async def change_status(
     by = call.principal
 
     async def decide(username: str) -> DecisionResult:
-        return await call.run(call.services.accounts.decide, username, transition, by, decision)
+        return await call.run(call.services.decisions.decide, username, transition, by, decision)
 
     return await apply(call, request, decide, message_key)
 

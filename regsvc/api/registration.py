@@ -32,7 +32,7 @@ from regsvc.api.messages import (
 from regsvc.api.route import ACCESS_TOKEN, ADDRESS_PROOF, LINK_COOKIE, PUBLIC, Routes
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core import errors
-from regsvc.registration.registration import Application
+from regsvc.registration.registration import RegistrationRequest
 
 ROUTES: Final = Routes()
 
@@ -282,7 +282,7 @@ async def check_code(call: ApiHandler, request: CheckCodeRequest) -> CheckCodeRe
 )
 async def register(call: ApiHandler, request: RegisterRequest) -> RegisterReply:
     """Register a user. A refusal changes nothing, except that a wrong code uses up an attempt."""
-    application = Application(
+    application = RegistrationRequest(
         username=request.username,
         email=request.email,
         code_or_proof=CodeOrProof(request.code, request.proof),

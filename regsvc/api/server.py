@@ -13,8 +13,8 @@ from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
-from regsvc.api.application import ApiApplication
 from regsvc.api.connections import Connections
+from regsvc.api.tornado_application import ApiApplication
 from regsvc.config.sections import Config
 
 log = logging.getLogger(__name__)

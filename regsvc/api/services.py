@@ -7,7 +7,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from plugin_bridge.authme.rules import NameRule, PasswordRule
 from regsvc.accounts.captcha.captcha import Captchas
-from regsvc.accounts.decisions import Accounts
+from regsvc.accounts.decisions import Decisions
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
@@ -66,7 +66,7 @@ class Services:
     application_changes: ApplicationChanges
     logins: Logins
     captchas: Captchas
-    accounts: Accounts
+    decisions: Decisions
     password_changes: PasswordChanges
     password_mails: PasswordMails
     questionnaires: Questionnaires

@@ -8,7 +8,7 @@ from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
 from regsvc.accounts.captcha.pictures import puzzle_maker, render
-from regsvc.accounts.decisions import Accounts
+from regsvc.accounts.decisions import Decisions
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
 from regsvc.accounts.login import Logins
@@ -83,7 +83,7 @@ from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import Sync
 from regsvc.sync.service import SyncService
-from regsvc.sync.step_context import StepContext
+from regsvc.sync.sync_context import SyncContext
 from regsvc.users.chat_links import ChatLinks
 from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
@@ -277,7 +277,7 @@ class App:
         """The sync with AuthMe's table."""
         config, context, players = self._config, self.context, self._players
         self.transitions = Transitions(self.audit, self.mail_queue, self.webhook, self.console, self._now)
-        step_context = StepContext(
+        step_context = SyncContext(
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
         self.reconciler = Reconciler(step_context, self.live, context.ops.names)
@@ -308,7 +308,7 @@ class App:
         """Decisions, logins, status of users."""
         database, worker, now = self._database, self.worker, self._now
         self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.context.level_of)
-        self.services.accounts = Accounts(self.access, self.reconciler, self.transitions, self.mail_queue, now)
+        self.services.decisions = Decisions(self.access, self.reconciler, self.transitions, self.mail_queue, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
             worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
@@ -468,7 +468,7 @@ class App:
             access=self.access,
             worker=self.worker,
             checker=self.checker,
-            accounts=self.services.accounts,
+            decisions=self.services.decisions,
             mail_queue=self.mail_queue,
             is_operator=lambda username: name_key(username) in ops.names(),
             live=self.live,

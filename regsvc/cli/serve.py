@@ -19,9 +19,9 @@ from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from regsvc.api.application import make_application
 from regsvc.api.health import PROBES
 from regsvc.api.server import make_server
+from regsvc.api.tornado_application import make_application
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
 from regsvc.cli.command_line import EX_CONFIG

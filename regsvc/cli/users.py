@@ -207,7 +207,7 @@ def _decide(args: argparse.Namespace, app: App, by: Principal) -> int:
         password_choice=getattr(args, "password", None),
     )
     try:
-        decided = app.worker.run_here(app.services.accounts.decide, args.username, args.action, by, details)
+        decided = app.worker.run_here(app.services.decisions.decide, args.username, args.action, by, details)
     except PasswordChoiceNeeded:
         print(
             "companion: say which password counts: --password keep, --password take or --password link", file=sys.stderr

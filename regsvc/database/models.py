@@ -56,24 +56,24 @@ def _parse(text: str) -> datetime | None:
     return moment if moment.tzinfo is None else None
 
 
-# `Player.presence`: whether the name had a row in AuthMe's table when both sides were last in sync.
+# `SyncRecord.presence`: whether the name had a row in AuthMe's table when both sides were last in sync.
 UNASKED: Final = "unasked"
 ABSENT: Final = "absent"
 PRESENT: Final = "present"
 GONE: Final = "gone"
 
-# `Player.intent`: the change that is about to be written to AuthMe's row.
+# `SyncRecord.intent`: the change that is about to be written to AuthMe's row.
 PROVISION: Final = "provision"
 
 PASSWORD: Final = "password"  # noqa: S105 - an intent, not a secret
 OPEN: Final = "open"
 
-# `Player.kept_origin`: whether the hash that a lock replaced is known to be the user's own.
+# `SyncRecord.kept_origin`: whether the hash that a lock replaced is known to be the user's own.
 VERIFIED: Final = "verified"
 UNVERIFIED: Final = "unverified"
 
 PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
-"""`Player.plugin_state`, as the user list shows it under `plugin`."""
+"""`SyncRecord.plugin_state`, as the user list shows it under `plugin`."""
 
 # `User.status`.
 PENDING: Final = "pending"
@@ -181,10 +181,8 @@ class Review(BaseModel):
     email_key = CharField(320, null=True, index=True)
 
 
-class Player(BaseModel):
+class SyncRecord(BaseModel):
     """The sync record of a name: the last synced state of its row in AuthMe's table, and pending intents."""
-
-    table = "sync_record"
 
     username_key = CharField(255, primary_key=True)
     user_id = BigIntegerField(null=True, index=True)  # no foreign key: it outlives a user deleted by SQL
@@ -215,7 +213,7 @@ class Player(BaseModel):
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
 
-class DigestBucket(BaseModel):
+class StoredBucket(BaseModel):
     """Checksum of one bucket of AuthMe's rows, as the last run of the sync saw it."""
 
     table = "bucket"
@@ -405,8 +403,8 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     Lease,
     User,
     Review,
-    Player,
-    DigestBucket,
+    SyncRecord,
+    StoredBucket,
     SyncState,
     Session,
     KnownClient,

@@ -27,7 +27,7 @@ _LIMIT_SCOPE: Final = "registration.client"
 
 
 @dataclass(frozen=True)
-class Application:
+class RegistrationRequest:
     """A request to become a user, as received; None: not given.
 
     `browser_link_tokens`: link tokens from the browser's cookie, newest first.
@@ -59,11 +59,11 @@ class RegistrationStep(ABC):
     """One condition of a registration, where the host wants it. Blocking: for a worker thread."""
 
     @abstractmethod
-    def check(self, application: Application) -> None:
+    def check(self, application: RegistrationRequest) -> None:
         """Raise the step's refusal before an attempt at the code is counted. Spends nothing."""
 
     @abstractmethod
-    def redeem(self, application: Application, user: User) -> bool:
+    def redeem(self, application: RegistrationRequest, user: User) -> bool:
         """Spend the proof on the new user, inside the transaction that creates it. Raises as `check` does.
 
         Returns False where an admin has to review this registration.
@@ -89,7 +89,7 @@ class Registration:
     mail_queue: MailQueue
     now: Clock
 
-    async def register(self, application: Application, caller: Caller) -> Registered:
+    async def register(self, application: RegistrationRequest, caller: Caller) -> Registered:
         """Create the user. A refusal leaves everything as it was, except for the attempts at a wrong code."""
         application, proven = self._validate(application)
         with self.captchas.guard("register", application.captcha, caller):
@@ -112,7 +112,7 @@ class Registration:
         address = parse_email(email) if email else None
         return self.worker.run_here(self._create_approved, username, address, self.hashing.hash(password, username), by)
 
-    def _validate(self, application: Application) -> tuple[Application, EmailAddress | None]:
+    def _validate(self, application: RegistrationRequest) -> tuple[RegistrationRequest, EmailAddress | None]:
         """Return the application with the name as the game has it, the address as it is stored and the password to
         keep; and the address that its code or proof has to prove, None where no code is required.
 
@@ -135,7 +135,7 @@ class Registration:
         valid = replace(application, username=name, email=email, password=password)
         return valid, address if registration.requires_code else None
 
-    def _check(self, application: Application, proven: EmailAddress | None, caller: Caller) -> None:
+    def _check(self, application: RegistrationRequest, proven: EmailAddress | None, caller: Caller) -> None:
         """Raise `ReservedUsername`, the refusals of the steps and, last, `InvalidCode` or `RateLimited`.
 
         Where nothing is proven, clients are limited; refused registrations are not counted.
@@ -151,7 +151,11 @@ class Registration:
             raise RateLimited(seconds)  # so that no password is hashed in vain
 
     def _create(
-        self, application: Application, proven: EmailAddress | None, password: StoredPassword | None, caller: Caller
+        self,
+        application: RegistrationRequest,
+        proven: EmailAddress | None,
+        password: StoredPassword | None,
+        caller: Caller,
     ) -> Registered:
         registration = self.live.current.registration
         user = new_user(

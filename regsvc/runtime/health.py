@@ -13,7 +13,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
-from regsvc.database.models import PENDING, Player, User
+from regsvc.database.models import PENDING, SyncRecord, User
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
@@ -175,7 +175,7 @@ class Health:
 def _count_waiting() -> WaitingCounts:
     """Count with two statements."""
     pending = User.select(fn.COUNT(User.id)).where(User.status == PENDING)
-    disputed = Player.select(fn.COUNT(Player.username_key)).where(
-        Player.plugin_state == "conflict", Player.conflict.is_null(False)
+    disputed = SyncRecord.select(fn.COUNT(SyncRecord.username_key)).where(
+        SyncRecord.plugin_state == "conflict", SyncRecord.conflict.is_null(False)
     )
     return WaitingCounts(int(pending.scalar()), int(disputed.scalar()))

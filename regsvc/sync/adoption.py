@@ -11,7 +11,7 @@ from regsvc.core.clock import from_epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows
-from regsvc.database.models import APPROVED, BANNED, VERIFIED, Player, User
+from regsvc.database.models import APPROVED, BANNED, VERIFIED, SyncRecord, User
 from regsvc.sync.actions import Adopt, Conflict
 from regsvc.sync.merge import claim_unverified
 from regsvc.sync.records import base_of
@@ -64,8 +64,8 @@ def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: 
         has_conflict = key in wanted and key not in emails
         record = _record_columns(adoption.player, ids[key], has_conflict, moment) | {"changed_at": user["changed_at"]}
         (locked if adoption.player.is_locked else records).append(record)
-    insert_rows(database, Player, records)
-    insert_rows(database, Player, locked)
+    insert_rows(database, SyncRecord, records)
+    insert_rows(database, SyncRecord, locked)
     conflicting = [key for key in wanted if key not in emails]
     _record(audit, adoptions, conflicting)
     return dict.fromkeys(keys, None) | dict.fromkeys(conflicting, Conflict("email", "both"))

@@ -1,4 +1,4 @@
-"""Effects of actions on our side as plain data; `StepContext.write` writes those of a whole page in few statements."""
+"""Effects of actions on our side as plain data; `SyncContext.write` writes those of a whole page in few statements."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from typing import Any, Final
 from regsvc.database.models import OPEN, PROVISION, PluginState
 from regsvc.notifications.rcon import Cause
 from regsvc.sync.actions import Conflict
-from regsvc.sync.records import NO_INTENT, Account, SyncRecord, UserRecord
+from regsvc.sync.records import NO_INTENT, Account, SyncValues, UserRecord
 
 NO_PASSWORD: Final = dict.fromkeys(("password_hash", "password_salt", "password_algorithm", "password_set_at"))
 
@@ -82,7 +82,7 @@ def apply_in_memory(account: Account, effects: Effects, moment: datetime) -> Acc
     if user is not None and (effects.user or effects.ends_sessions):
         user = user.with_columns(columns_of_user(user, effects))
     if effects.sync_record:
-        known = sync_record or SyncRecord(account.key, plugin_since=moment)
+        known = sync_record or SyncValues(account.key, plugin_since=moment)
         sync_record = replace(known, **effects.sync_record)
         if known.base_hash is not None and known.base_hash != sync_record.base_hash:
             sync_record = sync_record.with_earlier_hash(known.base_hash)

@@ -9,12 +9,12 @@ from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import Refusal
 from regsvc.database.models import PASSWORD
 from regsvc.sync.actions import Conflict, Merge
-from regsvc.sync.records import SyncRecord, UserRecord
+from regsvc.sync.records import SyncValues, UserRecord
 from regsvc.users.email_owners import Claimant, grant_unverified
 
 
 def merge(
-    user: UserRecord, base: SyncRecord, player: PlayerRow, own: StoredPassword | None, policy: str
+    user: UserRecord, base: SyncValues, player: PlayerRow, own: StoredPassword | None, policy: str
 ) -> Merge | None:
     """Return what has to be copied to either side, or None when neither changed.
 
@@ -41,7 +41,7 @@ def merge(
     )
 
 
-def _merge_password(base: SyncRecord, player: PlayerRow, own: StoredPassword | None, policy: str) -> Merge | None:
+def _merge_password(base: SyncValues, player: PlayerRow, own: StoredPassword | None, policy: str) -> Merge | None:
     is_same = own is not None and (own.hash, own.salt) == (player.hash, player.salt)
     if is_same:
         return None
@@ -65,7 +65,7 @@ def _write_password(player: PlayerRow, own: StoredPassword, *conflicts: Conflict
     return Merge(player, to_player={"hash": own.hash, "salt": own.salt, "has_session": 0}, conflicts=conflicts)
 
 
-def _merge_email(user: UserRecord, base: SyncRecord, player: PlayerRow, policy: str) -> Merge | None:
+def _merge_email(user: UserRecord, base: SyncValues, player: PlayerRow, policy: str) -> Merge | None:
     theirs, last_email, ours = player.known_email, known_email(base.base_email), user.owned_email
     if _same_email(theirs, ours):
         return None
@@ -88,12 +88,12 @@ def _merge_email(user: UserRecord, base: SyncRecord, player: PlayerRow, policy: 
     return None
 
 
-def has_conflict(base: SyncRecord, field: str) -> bool:
+def has_conflict(base: SyncValues, field: str) -> bool:
     """Return whether this field was in conflict when the accounts were last synced."""
     return base.conflict is not None and field in base.conflict.split(",")
 
 
-def standing_conflict(user: UserRecord, base: SyncRecord, player: PlayerRow) -> str | None:
+def standing_conflict(user: UserRecord, base: SyncValues, player: PlayerRow) -> str | None:
     """Return the recorded conflicts in which the two sides still differ, joined by commas, or None."""
     standing = []
     if has_conflict(base, "email") and not _same_email(player.known_email, user.owned_email):
@@ -109,7 +109,7 @@ def _same_email(one: str | None, other: str | None) -> bool:
     return one.strip().lower() == other.strip().lower()
 
 
-def _merge_realname(user: UserRecord, base: SyncRecord, player: PlayerRow) -> Merge | None:
+def _merge_realname(user: UserRecord, base: SyncValues, player: PlayerRow) -> Merge | None:
     theirs = player.known_realname
     if theirs is None or theirs == user.username:
         return None
@@ -120,7 +120,7 @@ def _merge_realname(user: UserRecord, base: SyncRecord, player: PlayerRow) -> Me
     return Merge(player, conflicts=(Conflict("realname", "both"),))
 
 
-def _is_case_of(username: str, base: SyncRecord) -> bool:
+def _is_case_of(username: str, base: SyncValues) -> bool:
     """Return whether the base name differs from `username` in case only: then it was changed on our side."""
     return base.base_realname is not None and base.base_realname.lower() == username.lower()
 

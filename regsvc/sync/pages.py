@@ -15,22 +15,22 @@ from typing import Any, Final
 
 from plugin_bridge.authme.players import NameCollides, NewPlayer, PlayerRefused, PlayerRow, RowDelete, RowUpdate
 from regsvc.database import failpoints
-from regsvc.database.models import APPROVED, BANNED, Player, User
+from regsvc.database.models import APPROVED, BANNED, SyncRecord, User
 from regsvc.sync import actions
-from regsvc.sync.accounts_loader import AccountsLoader, pages_of
+from regsvc.sync.account_loader import AccountLoader, pages_of
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, intent_effects, state_effects
 from regsvc.sync.plan import decide
 from regsvc.sync.records import Account, Policy, UserRecord, replace_records, tombstone
-from regsvc.sync.step_context import A, Case, Cases, StepContext
 from regsvc.sync.steps import STEPS, Step, collision_effects
+from regsvc.sync.sync_context import A, Case, Cases, SyncContext
 
-OwnStep = Callable[[StepContext, Cases[Any]], Cases[Any]]
+OwnStep = Callable[[SyncContext, Cases[Any]], Cases[Any]]
 """Function that applies an action in a transaction. Cases that it does not return are to be loaded again."""
 
 
-def _adopt(context: StepContext, cases: Cases[actions.Adopt]) -> Cases[actions.Adopt]:
+def _adopt(context: SyncContext, cases: Cases[actions.Adopt]) -> Cases[actions.Adopt]:
     known = [(case.key, None) for case in cases if case.account.sync_record is not None]
     replace_records(context.database, known)  # tombstones of former users
     adopted = adopt_each(context.database, context.audit, [case.action for case in cases], context.now())
@@ -45,16 +45,16 @@ def _adopt(context: StepContext, cases: Cases[actions.Adopt]) -> Cases[actions.A
     return found
 
 
-def _apply_sql_edits(context: StepContext, cases: Cases[actions.ApplySqlEdit]) -> Cases[actions.ApplySqlEdit]:
+def _apply_sql_edits(context: SyncContext, cases: Cases[actions.ApplySqlEdit]) -> Cases[actions.ApplySqlEdit]:
     changed = _change_users(context.transitions.apply_sql_edits, cases)
     return [replace(case, effects=intent_effects(case.action.intent)) for case in changed]
 
 
-def _end_bans(context: StepContext, cases: Cases[actions.EndBan]) -> Cases[actions.EndBan]:
+def _end_bans(context: SyncContext, cases: Cases[actions.EndBan]) -> Cases[actions.EndBan]:
     return _change_users(context.transitions.end_bans, cases)
 
 
-def _reject(context: StepContext, cases: Cases[actions.RejectNameConflict]) -> Cases[actions.RejectNameConflict]:
+def _reject(context: SyncContext, cases: Cases[actions.RejectNameConflict]) -> Cases[actions.RejectNameConflict]:
     rejected = _change_users(context.transitions.reject_name_conflicts, cases)
     # the player registered first: we have no intent for the row, and it stays as it is
     return [replace(case, effects=state_effects(case.account, "conflict")) for case in rejected]
@@ -66,14 +66,14 @@ def _change_users(change: Callable[[list[User]], None], cases: Cases[A]) -> Case
     return [case.after(replace(case.account, user=UserRecord.from_row(rows[case.user.id]))) for case in cases]
 
 
-def _mark_deleted(context: StepContext, cases: Cases[actions.MarkDeleted]) -> Cases[actions.MarkDeleted]:
+def _mark_deleted(context: SyncContext, cases: Cases[actions.MarkDeleted]) -> Cases[actions.MarkDeleted]:
     context.transitions.record_deletions([case.key for case in cases])
     deleted = [case.after(replace(case.account, sync_record=tombstone(case.account))) for case in cases]
     replace_records(context.database, [(case.key, case.account.sync_record) for case in deleted])
     return deleted
 
 
-def _revert_renames(context: StepContext, cases: Cases[actions.RevertRename]) -> Cases[actions.RevertRename]:
+def _revert_renames(context: SyncContext, cases: Cases[actions.RevertRename]) -> Cases[actions.RevertRename]:
     """Undo the renames; the accounts are loaded again, as their names change."""
     renamed = {case.action.user.id: case.action for case in cases}
     if len(renamed) > 1:  # names may have been swapped: each is free before it is given back
@@ -81,7 +81,7 @@ def _revert_renames(context: StepContext, cases: Cases[actions.RevertRename]) ->
             User.update(username_key=f" {user_id}").where(User.id == user_id).execute()
     for action in renamed.values():
         user, key = action.user, action.key
-        known = Player.get_or_none(Player.username_key == key)
+        known = SyncRecord.get_or_none(SyncRecord.username_key == key)
         spellings = (user.username, known.base_realname if known is not None else None)
         username = next((name for name in spellings if name and name.lower() == key), key)
         User.update(username=username, username_key=key).where(User.id == user.id).execute()
@@ -135,7 +135,7 @@ class ReconcileResult:
 class Page:
     """Reconciliation of a page of accounts, and what it came to. Blocking."""
 
-    def __init__(self, context: StepContext, loader: AccountsLoader, policy: Policy, scope: Scope) -> None:
+    def __init__(self, context: SyncContext, loader: AccountLoader, policy: Policy, scope: Scope) -> None:
         self._context = context
         self._loader = loader
         self._policy = policy

@@ -26,7 +26,7 @@ from regsvc.database.models import (
 from regsvc.sync import actions
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.merge import merge, standing_conflict
-from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
+from regsvc.sync.records import Account, Policy, SyncValues, UserRecord
 
 LOCKED_EARLIER = "locked by an earlier installation"
 """Reason of the ban that a player is adopted with whose row already bears our lock."""
@@ -47,7 +47,7 @@ def decide(account: Account, policy: Policy) -> SyncAction | None:
         return actions.EndBan()
     if not policy.is_bridge_on or not account.is_player_known:
         return None
-    sync_record, player = account.sync_record or SyncRecord(account.key, user_id=user.id), account.player
+    sync_record, player = account.sync_record or SyncValues(account.key, user_id=user.id), account.player
     if player is None and sync_record.presence == PRESENT:
         is_authmes = _is_deleted_by_authme(account, sync_record, policy)
         return actions.MarkUnverifiedMissing() if is_authmes else actions.MarkMissing()
@@ -67,7 +67,7 @@ def own_password(user: UserRecord, policy: Policy) -> StoredPassword | None:
     return user.password
 
 
-def password_for_row(user: UserRecord, sync_record: SyncRecord, policy: Policy) -> StoredPassword | None:
+def password_for_row(user: UserRecord, sync_record: SyncValues, policy: Policy) -> StoredPassword | None:
     """Return the password to provision or reclaim a row with: the one set through us, else the last synced one."""
     own = own_password(user, policy)
     if own is not None:
@@ -154,7 +154,7 @@ def _without_user(account: Account, policy: Policy) -> SyncAction | None:
     return _adopt(account, player, policy)
 
 
-def _matches_tombstone(sync_record: SyncRecord, player: PlayerRow) -> bool:
+def _matches_tombstone(sync_record: SyncValues, player: PlayerRow) -> bool:
     hash_ = sync_record.tombstone_hash
     if hash_ is None or player.registered_ms != in_milliseconds(sync_record.tombstone_regdate):
         return False
@@ -180,7 +180,7 @@ def returns(account: Account, policy: Policy) -> bool:
     return isinstance(_without_player(user, replace(sync_record, presence=GONE), policy), actions.Provision)
 
 
-def _without_player(user: UserRecord, sync_record: SyncRecord, policy: Policy) -> SyncAction | None:
+def _without_player(user: UserRecord, sync_record: SyncValues, policy: Policy) -> SyncAction | None:
     if user.status == APPROVED and policy.may_provision and _may_provision(sync_record, policy):
         password = password_for_row(user, sync_record, policy)
         if password is not None:
@@ -189,7 +189,7 @@ def _without_player(user: UserRecord, sync_record: SyncRecord, policy: Policy) -
     return _update_state(sync_record, "absent", presence)
 
 
-def _is_deleted_by_authme(account: Account, sync_record: SyncRecord, policy: Policy) -> bool:
+def _is_deleted_by_authme(account: Account, sync_record: SyncValues, policy: Policy) -> bool:
     """Return whether the row is as old as those that AuthMe deletes by itself, and was registered in the game.
 
     AuthMe counts ticks, of which a busy game server makes half as many, and the run comes later; clocks differ.
@@ -201,14 +201,14 @@ def _is_deleted_by_authme(account: Account, sync_record: SyncRecord, policy: Pol
     return minutes - 1 <= (epoch_ms(account.now) - registered) / 60_000 <= 2 * minutes + 5
 
 
-def _may_provision(sync_record: SyncRecord, policy: Policy) -> bool:
+def _may_provision(sync_record: SyncValues, policy: Policy) -> bool:
     """A row that disappeared stays gone until it is requested, unless the host wants such rows restored."""
     is_requested = sync_record.intent in (PROVISION, PASSWORD)
     return sync_record.presence != GONE or is_requested or policy.on_player_removed == "restore"
 
 
 def _with_both(
-    account: Account, user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy
+    account: Account, user: UserRecord, sync_record: SyncValues, player: PlayerRow, policy: Policy
 ) -> SyncAction | None:
     if sync_record.is_own_insert(player):
         return actions.RecordSynced(player)
@@ -237,7 +237,7 @@ def _registered_before(user: UserRecord, player: PlayerRow) -> bool:
     return (player.registered_ms or 0) < epoch_ms(user.created_at)
 
 
-def _row_of_earlier_player(user: UserRecord, sync_record: SyncRecord, player: PlayerRow) -> SyncAction | None:
+def _row_of_earlier_player(user: UserRecord, sync_record: SyncValues, player: PlayerRow) -> SyncAction | None:
     """Handle the row of a player who registered before this user did while AuthMe could not be asked."""
     if user.status == PENDING:
         return actions.RejectNameConflict()
@@ -247,7 +247,7 @@ def _row_of_earlier_player(user: UserRecord, sync_record: SyncRecord, player: Pl
 
 
 def _keep_locked(
-    sync_record: SyncRecord, player: PlayerRow, reason: str, state: PluginState, is_foreign: bool
+    sync_record: SyncValues, player: PlayerRow, reason: str, state: PluginState, is_foreign: bool
 ) -> SyncAction | None:
     if player.is_locked:
         return _update_state(sync_record, state)
@@ -255,7 +255,7 @@ def _keep_locked(
 
 
 def _foreign_row(
-    account: Account, user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy
+    account: Account, user: UserRecord, sync_record: SyncValues, player: PlayerRow, policy: Policy
 ) -> SyncAction | None:
     """Handle a row that an unverified player registered in the game under an approved user's name."""
     password = None
@@ -275,7 +275,7 @@ def _foreign_row(
     return actions.Lock(player, "returned", UNVERIFIED, "returned")
 
 
-def _restore(user: UserRecord, sync_record: SyncRecord, player: PlayerRow, policy: Policy) -> SyncAction | None:
+def _restore(user: UserRecord, sync_record: SyncValues, player: PlayerRow, policy: Policy) -> SyncAction | None:
     """Replace our lock on the user's own row with the newest of the user's passwords."""
     own = own_password(user, policy)
     kept = sync_record.kept_hash if sync_record.kept_origin == VERIFIED else None
@@ -287,7 +287,7 @@ def _restore(user: UserRecord, sync_record: SyncRecord, player: PlayerRow, polic
     return _update_state(sync_record, "locked")
 
 
-def _record_if_behind(user: UserRecord, sync_record: SyncRecord, player: PlayerRow) -> SyncAction | None:
+def _record_if_behind(user: UserRecord, sync_record: SyncValues, player: PlayerRow) -> SyncAction | None:
     """Both sides are equal; return `RecordSynced` where the sync record does not say so yet, else None."""
     conflict = standing_conflict(user, sync_record, player)
     is_behind = (
@@ -303,7 +303,7 @@ def _record_if_behind(user: UserRecord, sync_record: SyncRecord, player: PlayerR
     return actions.RecordSynced(player, conflict) if is_behind else None
 
 
-def _update_state(sync_record: SyncRecord, state: PluginState, presence: str | None = None) -> SyncAction | None:
+def _update_state(sync_record: SyncValues, state: PluginState, presence: str | None = None) -> SyncAction | None:
     if sync_record.plugin_state == state and presence is None:
         return None
     return actions.UpdateState(state, presence)

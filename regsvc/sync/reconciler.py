@@ -18,16 +18,16 @@ from regsvc.config.live import AuthMeRules, LiveConfig
 from regsvc.config.sections import Config
 from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
-from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, Player
-from regsvc.sync.accounts_loader import PAGE, AccountsLoader, FindRows
+from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, SyncRecord
+from regsvc.sync.account_loader import PAGE, AccountLoader, FindRows
 from regsvc.sync.actions import GUARDED, Lock
 from regsvc.sync.effects import NOTHING, Effects, intent_effects
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Page, ReconcileResult, Scope
 from regsvc.sync.plan import decide, find_new_hash, is_registered_anew, password_for_row, row_intent
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
-from regsvc.sync.step_context import StepContext
 from regsvc.sync.steps import kept_group
+from regsvc.sync.sync_context import SyncContext
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +37,13 @@ _EVERYTHING: Final = Scope()
 class Reconciler:
     """Service that brings the user and the player of a name in sync. Blocking: runs on a worker thread."""
 
-    def __init__(self, context: StepContext, live: LiveConfig, operators: Callable[[], Collection[str]]) -> None:
+    def __init__(self, context: SyncContext, live: LiveConfig, operators: Callable[[], Collection[str]]) -> None:
         """`operators` returns the lower-case names of the operators at this moment."""
         self._context = context
         self._live = live
         self._operators = operators
         self._derived: tuple[AuthMeRules, Policy] | None = None
-        self.accounts = AccountsLoader(context.database, context.players, operators, context.now)
+        self.loader = AccountLoader(context.database, context.players, operators, context.now)
 
     @property
     def is_enabled(self) -> bool:
@@ -74,7 +74,7 @@ class Reconciler:
 
     def load(self, key: str) -> Account:
         """Return the account of this lower-case name without locking any row. Raises `PlayersUnavailable`."""
-        return self.accounts.load([key], self._context.players.find_many([key]))[0]
+        return self.loader.load([key], self._context.players.find_many([key]))[0]
 
     def row_reader(self, key: str) -> FindRows:
         """Return a function that returns AuthMe's row by its name, or None while the table is unavailable.
@@ -115,7 +115,7 @@ class Reconciler:
 
     def reconcile_many(self, accounts: Collection[Account], scope: Scope = _EVERYTHING) -> dict[str, ReconcileResult]:
         """Reconcile accounts loaded without locks, and return the results as `Page.reconcile` does."""
-        return Page(self._context, self.accounts, self.policy, scope).reconcile(list(accounts))
+        return Page(self._context, self.loader, self.policy, scope).reconcile(list(accounts))
 
     def reconcile_in_transaction(self, account: Account, intended: Effects = NOTHING) -> ReconcileResult | None:
         """Reconcile an account that the caller's transaction has locked, if it covers both sides; else return None.
@@ -127,7 +127,7 @@ class Reconciler:
                 self.record([(account, intended)])
                 return None
             with self._context.database.atomic():
-                page = Page(self._context, self.accounts, self.policy, _EVERYTHING)
+                page = Page(self._context, self.loader, self.policy, _EVERYTHING)
                 return page.reconcile_locked(account, intended)
         except PlayersUnavailable:
             self.record([(account, intended)])
@@ -160,7 +160,7 @@ class Reconciler:
         self._context.players.find(key)  # waits for a busy file before our own database is locked
         try:
             with self._context.database.atomic():
-                return self._replace_hash(self.accounts.lock([key])[0], stored, rehashed)
+                return self._replace_hash(self.loader.lock([key])[0], stored, rehashed)
         except PlayerRefused as refused:
             log.warning("a player's legacy hash could not be replaced: %s", refused)
             return False
@@ -206,7 +206,7 @@ class Reconciler:
         same = {"presence": presence, "plugin_state": state, "plugin_since": self._context.now()}
         rows = [{"username_key": key, "user_id": user_id, **same} for key, user_id in user_ids.items()]
         if rows:
-            Player.insert_many(rows).on_conflict("REPLACE").execute()
+            SyncRecord.insert_many(rows).on_conflict("REPLACE").execute()
 
     def inherit_lock(self, key: str, user_id: int) -> None:
         """Give a new user the sync record of a name whose row, registered by another player, we keep locked.
@@ -216,7 +216,7 @@ class Reconciler:
         base = {"base_hash": None, "base_salt": None, "base_email": None, "base_realname": None, "base_regdate": None}
         base["earlier_hashes"] = None
         changes = {"user_id": user_id, "presence": ABSENT, "conflict": None, **base, **NO_INTENT, **NO_TOMBSTONE}
-        Player.update(changes).where(Player.username_key == key).execute()
+        SyncRecord.update(changes).where(SyncRecord.username_key == key).execute()
 
     def request_row(self, account: Account) -> Effects:
         """Return the intent to give an approved user a row with their own password. The caller has checked rights."""
@@ -316,7 +316,7 @@ def unlock_all(players: Players) -> tuple[int, list[str]]:
         for row in page:
             if not row.is_locked:
                 continue
-            known = Player.get_or_none(Player.username_key == row.username)
+            known = SyncRecord.get_or_none(SyncRecord.username_key == row.username)
             hash_ = locked_hash(row.hash) or (known.kept_hash if known else None)
             if hash_ is None:
                 unrecoverable.append(row.username)
@@ -328,5 +328,5 @@ def unlock_all(players: Players) -> tuple[int, list[str]]:
                 continue  # it has changed since it was read, and no longer holds our lock
             unlocked += 1
             if known is not None:
-                Player.update(NO_LOCK).where(Player.username_key == row.username).execute()
+                SyncRecord.update(NO_LOCK).where(SyncRecord.username_key == row.username).execute()
     return unlocked, unrecoverable

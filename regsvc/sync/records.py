@@ -12,7 +12,7 @@ from peewee import Database
 from plugin_bridge.authme.players import PlayerRow, in_milliseconds, locked_hash
 from regsvc.auth.hashing import StoredPassword
 from regsvc.database.bulk import insert_rows
-from regsvc.database.models import ABSENT, GONE, OPEN, PRESENT, PROVISION, UNASKED, Player, User
+from regsvc.database.models import ABSENT, GONE, OPEN, PRESENT, PROVISION, UNASKED, SyncRecord, User
 
 _REMEMBERED: Final = 8
 """Number of earlier hashes remembered for each player."""
@@ -68,7 +68,7 @@ USER_COLUMNS: Final = tuple(UserRecord.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
-class SyncRecord:
+class SyncValues:
     """The stored knowledge about one player: last synced state (`base_*`), pending intent, lock and tombstone."""
 
     username_key: str
@@ -116,7 +116,7 @@ class SyncRecord:
         """Return whether the player probably had this hash before the last synced one, not long ago."""
         return hash_ != self.base_hash and _mark(hash_) in (self.earlier_hashes or "").split()
 
-    def with_earlier_hash(self, hash_: str) -> "SyncRecord":
+    def with_earlier_hash(self, hash_: str) -> "SyncValues":
         """Return the record that remembers a hash that is no longer the last synced one."""
         mark = _mark(hash_)
         others = [known for known in (self.earlier_hashes or "").split() if known != mark]
@@ -154,7 +154,7 @@ def _mark(hash_: str) -> str:
     return hashlib.sha256(hash_.encode("utf-8", "surrogatepass")).hexdigest()[:4]
 
 
-RECORD_COLUMNS: Final = tuple(SyncRecord.__dataclass_fields__)
+RECORD_COLUMNS: Final = tuple(SyncValues.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Account:
 
     key: str
     user: UserRecord | None
-    sync_record: SyncRecord | None
+    sync_record: SyncValues | None
     player: PlayerRow | None
     is_operator: bool
     now: datetime
@@ -201,16 +201,16 @@ class Policy:
     """Minutes after which AuthMe deletes rows of unverified players by itself; 0: never."""
 
 
-def replace_records(database: Database, records: Sequence[tuple[str, SyncRecord | None]]) -> None:
+def replace_records(database: Database, records: Sequence[tuple[str, SyncValues | None]]) -> None:
     """Replace the sync records of these names with new ones, or with nothing. Runs in the caller's transaction."""
     if not records:
         return
     keys = [key for key, _new in records]
-    Player.delete().where(Player.username_key.in_(keys)).execute()
-    insert_rows(database, Player, [new.columns() for _key, new in records if new is not None])
+    SyncRecord.delete().where(SyncRecord.username_key.in_(keys)).execute()
+    insert_rows(database, SyncRecord, [new.columns() for _key, new in records if new is not None])
 
 
-def tombstone(account: Account) -> SyncRecord | None:
+def tombstone(account: Account) -> SyncValues | None:
     """Return the sync record that replaces a deleted user's: a tombstone for the player's row, or None without one.
 
     It says which row is to be deleted along with the user, however long that takes; while AuthMe's table cannot be
@@ -226,7 +226,7 @@ def tombstone(account: Account) -> SyncRecord | None:
         hash_, regdate = known.base_hash, known.base_regdate
     else:
         return None
-    return SyncRecord(
+    return SyncValues(
         account.key,
         presence=ABSENT,
         plugin_state="absent",

@@ -24,10 +24,10 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import User
 from regsvc.sync import actions
-from regsvc.sync.accounts_loader import pages_of
+from regsvc.sync.account_loader import pages_of
 from regsvc.sync.changes.candidates import Candidates, ChangedRows, count_users
 from regsvc.sync.changes.run_inputs import RunInputs, fingerprint
-from regsvc.sync.changes.table_digest import FULL_EVERY, TableChanges, TableDigest
+from regsvc.sync.changes.table_comparison import FULL_EVERY, TableChanges, TableComparison
 from regsvc.sync.merge import claim_unverified
 from regsvc.sync.pages import ReconcileResult, Scope
 from regsvc.sync.plan import decide, lock_after_adoption, returns
@@ -70,7 +70,7 @@ class Sync:
         self._max_changes = max_changes
         self._now = now
         self._run_log = RunLog(database, audit)
-        self._digest = TableDigest(database, players)
+        self._digest = TableComparison(database, players)
         self._candidates = Candidates(database, players)
         self._changed_rows = ChangedRows(database)
         self.terminal: TextIO | None = None
@@ -204,14 +204,14 @@ class Sync:
 
     def _reconcile_rows(self, run: RunState, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
         keys = [name for name in names if self._is_findable(run, name)]
-        accounts = self._reconciler.accounts.load(keys, rows)
+        accounts = self._reconciler.loader.load(keys, rows)
         return self._plan(run, accounts) if run.is_plan else self._reconcile(run, accounts, Scope(is_guarded=True))
 
     def _reconcile_without_players(self, run: RunState) -> None:
         """Apply SQL edits and end bans even while AuthMe's table is unavailable."""
         run.waiting.clear()
         for keys in chain(self._candidates.edited(), self._candidates.expired_bans(self._now())):
-            accounts = self._reconciler.accounts.load(keys, None)
+            accounts = self._reconciler.loader.load(keys, None)
             if run.is_plan:
                 self._plan(run, accounts)
             else:
@@ -304,7 +304,7 @@ class Sync:
             for key in keys:
                 del run.waiting[key]
             rows = self._players.find_many(keys) if scope.has_players else None
-            self._reconcile(run, self._reconciler.accounts.load(keys, rows), scope)
+            self._reconcile(run, self._reconciler.loader.load(keys, rows), scope)
             if not run.may_go_on():
                 run.report.is_complete = False
                 return False

@@ -6,7 +6,7 @@ from typing import Final
 
 from plugin_bridge.authme.players import NameCollides
 from regsvc.core.units import ChangeLimit
-from regsvc.database.models import PRESENT, Player
+from regsvc.database.models import PRESENT, SyncRecord
 from regsvc.sync import actions
 from regsvc.sync.pages import ReconcileResult
 from regsvc.sync.report import HeldBack, PlannedChanges, SyncReport
@@ -119,12 +119,12 @@ def is_mass_change(
     counted = len(kinds) - kinds.count(actions.MarkUnverifiedMissing)
     rows = counted - kinds.count(actions.ApplySqlEdit)
     enough = limit.min_rows_for(counted)  # no need to count further
-    known = Player.select(Player.username_key).where(Player.presence == PRESENT).limit(enough).count()
+    known = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.presence == PRESENT).limit(enough).count()
     if report.scanned == 0 and known > 0 and _count_missing(kinds):
         return True
     if is_plan:
         known += report.adopted
-    users = Player.select(Player.username_key).where(Player.user_id.is_null(False)).limit(enough).count()
+    users = SyncRecord.select(SyncRecord.username_key).where(SyncRecord.user_id.is_null(False)).limit(enough).count()
     return limit.is_exceeded_by(rows, known) or limit.is_exceeded_by(counted, max(known, users))
 
 

@@ -22,13 +22,13 @@ from plugin_bridge.authme.players import (
     lock_text,
 )
 from regsvc.core.clock import epoch_ms
-from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED, Player
+from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED, SyncRecord
 from regsvc.notifications.rcon import Cause
 from regsvc.sync import actions
 from regsvc.sync.effects import NO_PASSWORD, NOTHING, AuditNote, Effects, state_effects
 from regsvc.sync.merge import claim_unverified, find_real_email
-from regsvc.sync.records import NO_INTENT, NO_LOCK, Account, SyncRecord, base_columns
-from regsvc.sync.step_context import Case, Cases, StepContext
+from regsvc.sync.records import NO_INTENT, NO_LOCK, Account, SyncValues, base_columns
+from regsvc.sync.sync_context import Case, Cases, SyncContext
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Step:
     """Effects on our side once the rows are written, for each case."""
     promise: Callable[[Case[Any]], Effects] = lambda case: NOTHING
     """Effects on our side that are committed before the row is written."""
-    write: Callable[[StepContext, Case[Any]], RowWrite | None] = lambda context, case: None
+    write: Callable[[SyncContext, Case[Any]], RowWrite | None] = lambda context, case: None
     """Write to AuthMe's table, or None if the action needs none."""
-    may_write: Callable[[StepContext, Case[Any]], bool] = lambda context, case: True
+    may_write: Callable[[SyncContext, Case[Any]], bool] = lambda context, case: True
     """Whether the row may be written now; False if something else has it written later."""
 
 
@@ -57,12 +57,12 @@ def _promise_row(case: Case[actions.Provision]) -> Effects:
     return Effects({"plugin_state": "conflict" if collides else "pending", "user_id": case.user.id, **intended})
 
 
-def _may_insert(context: StepContext, case: Case[actions.Provision]) -> bool:
+def _may_insert(context: SyncContext, case: Case[actions.Provision]) -> bool:
     """Wait until a player online under this name is kicked: AuthMe would log them in to the new row."""
     return context.console.may_insert(case.user.username, case.user.id, _chosen_regdate(case))
 
 
-def _insert_row(context: StepContext, case: Case[actions.Provision]) -> NewPlayer:
+def _insert_row(context: SyncContext, case: Case[actions.Provision]) -> NewPlayer:
     user, password = case.user, case.action.password
     return NewPlayer(
         realname=user.username,
@@ -118,12 +118,12 @@ def _promise_lock(case: Case[actions.Lock]) -> Effects:
     return effects
 
 
-def _lock_row(context: StepContext, case: Case[actions.Lock]) -> RowUpdate:
+def _lock_row(context: SyncContext, case: Case[actions.Lock]) -> RowUpdate:
     player = case.action.player
     return RowUpdate(player, {"hash": lock_text(player.hash), **_without_passwordless_login(player)})
 
 
-def _kept_login(known: SyncRecord | None, player: PlayerRow) -> dict[str, Any]:
+def _kept_login(known: SyncValues | None, player: PlayerRow) -> dict[str, Any]:
     """Return the columns that keep for the unlock what a locked row loses."""
     kept: dict[str, Any] = {"kept_premium_uuid": player.premium_uuid} if player.premium_uuid else {}
     # of a row that was locked into this group before we kept groups, nobody knows the one before
@@ -144,7 +144,7 @@ def _promise_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
     return Effects(_kept_login(case.account.sync_record, case.action.player))
 
 
-def _end_passwordless_login(context: StepContext, case: Case[actions.EndPasswordlessLogin]) -> RowUpdate | None:
+def _end_passwordless_login(context: SyncContext, case: Case[actions.EndPasswordlessLogin]) -> RowUpdate | None:
     player = case.action.player
     return RowUpdate(player, _without_passwordless_login(player)) if player.admits_without_password else None
 
@@ -180,7 +180,7 @@ def _lock_kick(reason: str | None) -> Cause:
 
 
 def _unlock_row(
-    context: StepContext, case: Case[actions.RestorePassword] | Case[actions.RemoveLock] | Case[actions.TakeRow]
+    context: SyncContext, case: Case[actions.RestorePassword] | Case[actions.RemoveLock] | Case[actions.TakeRow]
 ) -> RowUpdate:
     password, known = case.action.password, case.account.sync_record
     changes: dict[str, str | int | None] = {"hash": password.hash, "salt": password.salt, "has_session": 0}
@@ -189,7 +189,7 @@ def _unlock_row(
     return RowUpdate(case.action.player, changes | kept_group(known, case.action.player))
 
 
-def kept_group(known: SyncRecord | Player | None, player: PlayerRow) -> dict[str, str | int | None]:
+def kept_group(known: SyncValues | SyncRecord | None, player: PlayerRow) -> dict[str, str | int | None]:
     """Return the group that the player of a locked row had before; nothing where the lock changed none.
 
     Where nothing is known of the lock at all, that is 0, as which AuthMe reads NULL.
@@ -208,7 +208,7 @@ def _confirm_restored(case: Case[actions.RestorePassword]) -> Effects:
     return Effects({"plugin_state": state, "user_id": case.user.id, **base, **NO_LOCK})
 
 
-def _reclaim_row(context: StepContext, case: Case[actions.ReclaimRow]) -> RowUpdate:
+def _reclaim_row(context: SyncContext, case: Case[actions.ReclaimRow]) -> RowUpdate:
     """Write every field by which the other player could log in, or the owner be kept out."""
     user, password = case.user, case.action.password
     changes: dict[str, str | int | None] = {
@@ -241,7 +241,7 @@ def _confirm_taken(case: Case[actions.TakeRow]) -> Effects:
     return Effects(changes, NO_PASSWORD, ends_sessions=True, audit=(note,))
 
 
-def _merge_row(context: StepContext, case: Case[actions.Merge]) -> RowUpdate | None:
+def _merge_row(context: SyncContext, case: Case[actions.Merge]) -> RowUpdate | None:
     return RowUpdate(case.action.player, case.action.to_player) if case.action.to_player else None
 
 
@@ -306,7 +306,7 @@ def _confirm_state(case: Case[actions.UpdateState]) -> Effects:
     return effects
 
 
-def _delete_row(context: StepContext, case: Case[actions.Remove]) -> RowDelete:
+def _delete_row(context: SyncContext, case: Case[actions.Remove]) -> RowDelete:
     return RowDelete(case.action.player)
 
 

@@ -11,7 +11,7 @@ from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, UserNotFound
 from regsvc.core.text import name_key
-from regsvc.database.models import UNVERIFIED, KnownClient, OutboxEntry, Player, Review, Session, User
+from regsvc.database.models import UNVERIFIED, KnownClient, OutboxEntry, Review, Session, SyncRecord, User
 from regsvc.notifications.mail.history import MailEntry, mail_entry
 from regsvc.users.user_list import UserList, UserListItem
 
@@ -127,7 +127,7 @@ def list_history(user: User, limit: int) -> list[ReviewRecord]:
 
 def find_player(user: User) -> PlayerRecord | None:
     """Return the player of this user, or None without a sync record."""
-    row = Player.get_or_none(Player.username_key == user.username_key)
+    row = SyncRecord.get_or_none(SyncRecord.username_key == user.username_key)
     if row is None:
         return None
     return PlayerRecord(
@@ -249,7 +249,7 @@ class UserDetailsLoader:
 
     def find_email_dispute(self, username: str) -> EmailDispute | None:
         """Return the dispute about the address of this name in the game, or None."""
-        player = Player.get_or_none(Player.username_key == name_key(username))
+        player = SyncRecord.get_or_none(SyncRecord.username_key == name_key(username))
         if player is None or "email" not in (player.conflict or "").split(","):
             return None
         address = known_email(player.base_email)

@@ -13,7 +13,7 @@ from peewee import JOIN, fn
 from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
-from regsvc.database.models import PENDING, ChatLink, Player, Review, StoredQuestionnaire, User
+from regsvc.database.models import PENDING, ChatLink, Review, StoredQuestionnaire, SyncRecord, User
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.user_query import ALL, SORTS, Sort, UserQuery, make_cursor, parse_cursor, search_condition, validate
 
@@ -305,8 +305,8 @@ def _full_rows(*columns: Any, ids: Any = None) -> Any:
                 User.reviewed_at,
                 User.ban_expires_at,
                 User.last_login_at,
-                Player.plugin_state,
-                Player.plugin_since,
+                SyncRecord.plugin_state,
+                SyncRecord.plugin_since,
                 StoredQuestionnaire.score,
                 StoredQuestionnaire.is_passed,
                 StoredQuestionnaire.summary,
@@ -333,12 +333,12 @@ def _chat_account(row: Any) -> ChatAccount | None:
 
 
 def _join_player(users: Any) -> Any:
-    return users.join(Player, JOIN.LEFT_OUTER, on=(Player.username_key == User.username_key))
+    return users.join(SyncRecord, JOIN.LEFT_OUTER, on=(SyncRecord.username_key == User.username_key))
 
 
 def _in_plugin_state(users: Any, state: str) -> Any:
     """Filter by the player's state; a user not synced yet counts as pending."""
-    is_in_state = Player.plugin_state == state
+    is_in_state = SyncRecord.plugin_state == state
     if state == "pending":
-        is_in_state = is_in_state | Player.plugin_state.is_null()
+        is_in_state = is_in_state | SyncRecord.plugin_state.is_null()
     return _join_player(users).where(is_in_state)

@@ -7,7 +7,7 @@ import pytest
 from peewee import Database, IntegrityError
 
 from regsvc.database.bulk import insert_rows, select_rows, update_rows
-from regsvc.database.models import AuditEntry, Player, User
+from regsvc.database.models import AuditEntry, SyncRecord, User
 from tests.support.manual_clock import ManualClock
 
 MANY = 1203  # more than two statements' worth
@@ -109,15 +109,21 @@ def test_rows_are_updated_by_their_keys(our_database: Database, clock: ManualClo
 def test_rows_are_updated_by_keys_that_are_texts(our_database: Database, clock: ManualClock) -> None:
     keys = [f"player{n}" for n in range(20)] + ["ålice", "alice", "ALICE", "it's 100 %s", "x AS c0"]
     for key in keys:
-        Player.insert(
+        SyncRecord.insert(
             username_key=key, presence="present", plugin_state="off", plugin_since=clock(), base_hash="x"
         ).execute()
     update_rows(
-        our_database, Player, [{"username_key": key, "base_hash": f"new {key}", "base_salt": None} for key in keys[1:]]
+        our_database,
+        SyncRecord,
+        [{"username_key": key, "base_hash": f"new {key}", "base_salt": None} for key in keys[1:]],
     )
-    found = dict(select_rows(our_database, Player, [Player.username_key, Player.base_hash], Player.username_key, keys))
+    found = dict(
+        select_rows(
+            our_database, SyncRecord, [SyncRecord.username_key, SyncRecord.base_hash], SyncRecord.username_key, keys
+        )
+    )
     assert found == {"player0": "x"} | {key: f"new {key}" for key in keys[1:]}
-    update_rows(our_database, Player, [])
+    update_rows(our_database, SyncRecord, [])
 
 
 def test_rows_can_be_locked_while_they_are_read(our_database: Database, clock: ManualClock) -> None:

@@ -16,7 +16,7 @@ from regsvc.core.email_address import parse_email
 from regsvc.database.engine import open_database
 from regsvc.database.migrations import m0100_baseline
 from regsvc.database.migrator import migrate
-from regsvc.database.models import Link, Migration, Player, User, UtcDateTimeField, Verification, bind_models
+from regsvc.database.models import Link, Migration, SyncRecord, User, UtcDateTimeField, Verification, bind_models
 from tests.support.authme.authme_database import Row
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
@@ -170,7 +170,7 @@ def test_the_drift_has_fields_that_cannot_be_agreed_on(services: ServiceHarness)
 def test_the_drift_has_what_is_about_to_be_written(services: ServiceHarness) -> None:
     """Leave a record as a crash does between the promise and the row."""
     services.approved("Alice")
-    Player.update(plugin_state="pending", intent="provision").execute()
+    SyncRecord.update(plugin_state="pending", intent="provision").execute()
     assert (drift(services)["Alice"]["difference"], drift(services)["Alice"]["intent"]) == ("pending", "provision")
 
 
@@ -230,7 +230,7 @@ def test_nothing_secret_stands_in_a_view(services: ServiceHarness) -> None:
     services.login("Bob", "the-web-password")
     shown = "\n".join(str(list(row.values())) for view in VIEWS for row in services.ours.query(f"SELECT * FROM {view}"))
     assert "griefing" in shown
-    user, player, code = User.get(), Player.get(), Verification.get()
+    user, player, code = User.get(), SyncRecord.get(), Verification.get()
     secrets = [user.password_hash, user.password_salt, player.base_hash, player.kept_hash, code.nonce]
     secrets += [row["jti"] for row in services.ours.query("SELECT jti FROM regsvc_session")]
     secrets += [link.nonce for link in Link.select()]

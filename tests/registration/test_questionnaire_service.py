@@ -22,7 +22,7 @@ from regsvc.core.errors import (
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import SubmittedAnswers, Submitter
-from regsvc.registration.registration import Application
+from regsvc.registration.registration import RegistrationRequest
 from regsvc.users.user_details import AnsweredQuestion
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
@@ -94,7 +94,7 @@ def register(services: ServiceHarness, name: str, token: str | None, **changes: 
     codes = services.app.codes
     issued = codes.find_sendable(codes.issue(email, "register", CALLER))
     assert issued is not None
-    application = Application(
+    application = RegistrationRequest(
         name, email, CodeOrProof(codes.code_of(issued)), PASSWORD, "java", "en", questionnaire_token=token
     )
     return asyncio.run(services.app.services.registration.register(replace(application, **changes), CALLER)).status
@@ -266,7 +266,7 @@ def test_one_result_and_many_registrations_make_one_user(services: ServiceHarnes
         assert issued is not None
         given = CodeOrProof(codes.code_of(issued))
         applications.append(
-            Application(
+            RegistrationRequest(
                 f"Player{number}", f"p{number}@example.org", given, PASSWORD, "java", "en", questionnaire_token=token
             )
         )

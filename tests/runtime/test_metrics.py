@@ -13,9 +13,9 @@ import pytest
 from tornado.netutil import bind_unix_socket
 
 from regsvc import __version__
-from regsvc.api.application import make_application
 from regsvc.api.health import PROBES
 from regsvc.api.server import make_server
+from regsvc.api.tornado_application import make_application
 from regsvc.config.sections import Config
 from tests.support.daemon import Reply
 from tests.support.live_api import LiveApi, make_services

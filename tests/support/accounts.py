@@ -7,7 +7,7 @@ from plugin_bridge.authme.players import PlayerRow, lock_text
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import APPROVED, PRESENT, VERIFIED
-from regsvc.sync.records import Account, Policy, SyncRecord, UserRecord
+from regsvc.sync.records import Account, Policy, SyncValues, UserRecord
 
 FIRST_START = datetime(2031, 5, 1, tzinfo=UTC)
 REGISTERED = datetime(2031, 5, 2, tzinfo=UTC)
@@ -60,7 +60,7 @@ def locked_row(hash_: str = WEB.hash, **changes: Any) -> PlayerRow:
     return row(hash=lock_text(hash_), **changes)
 
 
-def synced(**changes: Any) -> SyncRecord:
+def synced(**changes: Any) -> SyncValues:
     """Her sync record, last synced with `row()`."""
     usual: dict[str, Any] = {
         "username_key": "alice",
@@ -72,24 +72,24 @@ def synced(**changes: Any) -> SyncRecord:
         "base_regdate": REGDATE,
         "plugin_state": "synced",
     }
-    return SyncRecord(**usual | changes)
+    return SyncValues(**usual | changes)
 
 
-def locked(hash_: str = WEB.hash, **changes: Any) -> SyncRecord:
+def locked(hash_: str = WEB.hash, **changes: Any) -> SyncValues:
     """Her sync record, last synced with a row that we then locked."""
     usual = {"lock_reason": "banned", "locked_at": NOW, "kept_hash": hash_, "kept_origin": VERIFIED}
     return synced(**usual | {"plugin_state": "locked"} | changes)
 
 
-def never_seen(presence: str = "absent", **changes: Any) -> SyncRecord:
+def never_seen(presence: str = "absent", **changes: Any) -> SyncValues:
     """Her sync record as a registration creates it: there was no row then, or AuthMe could not be asked."""
     usual: dict[str, Any] = {"user_id": 7, "presence": presence, "plugin_state": "absent"}
-    return SyncRecord("alice", **usual | changes)
+    return SyncValues("alice", **usual | changes)
 
 
 def account(
     user: UserRecord | None = None,
-    sync_record: SyncRecord | None = None,
+    sync_record: SyncValues | None = None,
     player: PlayerRow | None = None,
     **changes: Any,
 ) -> Account:

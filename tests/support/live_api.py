@@ -15,12 +15,12 @@ from typing import Any, ParamSpec, Self, TypeVar
 from tornado.netutil import bind_sockets
 
 from plugin_bridge.authme.config import AuthMeConfig
-from regsvc.api.application import make_application
 from regsvc.api.base import Rule
 from regsvc.api.route import Route
 from regsvc.api.routes import ROUTES
 from regsvc.api.server import make_server
 from regsvc.api.services import Services
+from regsvc.api.tornado_application import make_application
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config

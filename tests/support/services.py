@@ -26,9 +26,9 @@ from regsvc.config.loader import load_config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
 from regsvc.database.audit import Actor
-from regsvc.database.models import AuditEntry, Link, OutboxEntry, Player, Session, User
+from regsvc.database.models import AuditEntry, Link, OutboxEntry, Session, SyncRecord, User
 from regsvc.notifications.delivery import Drop
-from regsvc.registration.registration import Application
+from regsvc.registration.registration import RegistrationRequest
 from regsvc.sync.report import SyncReport
 from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, Row, SqliteFile
@@ -85,7 +85,7 @@ class ServiceHarness:
         codes = self.app.codes
         issued = codes.find_sendable(codes.issue(key, "register", CALLER))
         assert issued is not None
-        application = Application(name, address, CodeOrProof(codes.code_of(issued)), password, platform, "en")
+        application = RegistrationRequest(name, address, CodeOrProof(codes.code_of(issued)), password, platform, "en")
         return asyncio.run(self.app.services.registration.register(application, CALLER)).status
 
     def approved(self, name: str, password: str | None = PASSWORD) -> User:
@@ -96,7 +96,7 @@ class ServiceHarness:
 
     def decide(self, transition: str, name: str, **details: Any) -> DecisionResult:
         return self.app.worker.run_here(
-            self.app.services.accounts.decide, name, transition, OLIVIA, DecisionDetails(**details)
+            self.app.services.decisions.decide, name, transition, OLIVIA, DecisionDetails(**details)
         )
 
     def set_password(self, name: str, password: str) -> DecisionResult:
@@ -118,9 +118,9 @@ class ServiceHarness:
         assert user is not None, f"there is no user {name}"
         return user
 
-    def player(self, name: str) -> Player:
+    def player(self, name: str) -> SyncRecord:
         """Return the sync record of this name."""
-        player: Player = Player.get_by_id(name.lower())
+        player: SyncRecord = SyncRecord.get_by_id(name.lower())
         return player
 
     def plugin(self, name: str) -> str:

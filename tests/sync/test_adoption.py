@@ -10,7 +10,7 @@ from plugin_bridge.authme.players import lock_text
 from regsvc.accounts.access import Principal
 from regsvc.core import errors
 from regsvc.database.audit import Actor
-from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
+from regsvc.database.models import APPROVED, BANNED, PENDING, SyncRecord, User
 from regsvc.sync.reconciler import unlock_all
 from regsvc.users.transitions import DecisionDetails
 from tests.support.authme.authme_like import AuthMeLike
@@ -26,7 +26,7 @@ MANY = 2_000
 def decide_as_host(services: ServiceHarness, transition: str, name: str) -> None:
     """Make a decision on the command line."""
     host = Principal(Actor("cli"), may_do_everything=True)
-    services.app.worker.run_here(services.app.services.accounts.decide, name, transition, host, DecisionDetails())
+    services.app.worker.run_here(services.app.services.decisions.decide, name, transition, host, DecisionDetails())
 
 
 def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
@@ -59,7 +59,7 @@ def test_thousands_of_players_become_users_and_their_table_stays_as_it_is(
         assert users[f"player{number:04}"].email is None
     fields = Counter((conflict["field"], conflict["kept"], conflict["username"][-1]) for conflict in report.conflicts)
     assert fields == {("email", "both", "5"): MANY // 10, ("email", "both", "8"): MANY // 10}
-    states = Counter(player.plugin_state for player in Player.select())
+    states = Counter(player.plugin_state for player in SyncRecord.select())
     assert states == {"synced": MANY * 8 // 10, "conflict": MANY * 2 // 10}
     entries = services.details("user.adopted")
     assert sum(entry["count"] for entry in entries) == MANY
@@ -328,7 +328,7 @@ def test_adoption_ends_where_somebody_was_faster(
         services.decide("ban", name)
     report = services.sync()
     assert report.adopted == 38
-    assert User.select().count() == Player.select().where(Player.user_id.is_null(False)).count() == 40
+    assert User.select().count() == SyncRecord.select().where(SyncRecord.user_id.is_null(False)).count() == 40
     assert replace(report, held_back=None).has_effects
 
 

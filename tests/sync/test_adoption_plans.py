@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plugin_bridge.authme.players import lock_text
-from regsvc.database.models import AuditEntry, Player, User
+from regsvc.database.models import AuditEntry, SyncRecord, User
 from regsvc.sync.report import SyncReport
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, dump_table, insert_player
 from tests.support.manual_clock import ManualClock
@@ -46,7 +46,11 @@ def odd_rows(clock: ManualClock, shape: TableShape) -> list[dict[str, Any]]:
 
 def everything() -> list[Any]:
     """Return everything on our side: users, sync records, audit."""
-    tables: list[tuple[Any, Any]] = [(User, User.id), (Player, Player.username_key), (AuditEntry, AuditEntry.id)]
+    tables: list[tuple[Any, Any]] = [
+        (User, User.id),
+        (SyncRecord, SyncRecord.username_key),
+        (AuditEntry, AuditEntry.id),
+    ]
     return [list(table.select().order_by(key).dicts()) for table, key in tables]
 
 

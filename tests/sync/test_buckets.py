@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from regsvc.database.models import DigestBucket, User
+from regsvc.database.models import StoredBucket, User
 from regsvc.sync.changes.candidates import Candidates
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
 from tests.support.authme.authme_tables import AuthMeTable, insert_player
@@ -170,7 +170,7 @@ def test_a_bucket_that_goes_with_an_unfinished_one_is_found(adopted_players: Ser
             adopted_players.table, username=name, realname=name, password="x", regdate=REGISTERED_LONG_AGO, id=number
         )
     reconcile(adopted_players)
-    DigestBucket.update(row_count=-1).where(DigestBucket.bucket == 8_000 >> 4).execute()
+    StoredBucket.update(row_count=-1).where(StoredBucket.bucket == 8_000 >> 4).execute()
     for name in ("lonely", "unsettled"):
         adopted_players.authme.unregister_from_console(name)
     assert adopted_players.sync().removed == 2

@@ -7,7 +7,7 @@ import pytest
 
 from plugin_bridge.authme import sqlite_checksums
 from plugin_bridge.authme.table_checksums import SharedTable
-from regsvc.database.models import Player, SyncState, User
+from regsvc.database.models import SyncRecord, SyncState, User
 from regsvc.sync.changes.candidates import Candidates
 from regsvc.sync.reconciler import Reconciler
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
@@ -283,7 +283,7 @@ def test_marks_go_away_once_their_rows_have_been_looked_at(services: ServiceHarn
     services.approved("Alice")
     services.authme.register("Dave", "daves-password")
     reconcile(services)
-    for table in (User, Player):
+    for table in (User, SyncRecord):
         assert table.select().where(table.changed_at.is_null(False)).count() == 0
     services.login("Alice", PASSWORD)
     assert User.select().where(User.changed_at.is_null(False)).count() == 1
@@ -358,8 +358,8 @@ def test_another_config_looks_at_everybody(make_services: MakeServices) -> None:
 def test_once_a_day_and_on_demand_every_row_is_compared(services: ServiceHarness) -> None:
     services.authme.register("Dave", "daves-password")
     reconcile(services)
-    Player.update(base_email="unseen", changed_at=None).where(Player.username_key == "dave").execute()
-    Player.update(changed_at=None).execute()
+    SyncRecord.update(base_email="unseen", changed_at=None).where(SyncRecord.username_key == "dave").execute()
+    SyncRecord.update(changed_at=None).execute()
     with watched(services) as names:
         services.sync()
         assert names == set()

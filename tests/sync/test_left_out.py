@@ -18,12 +18,12 @@ from peewee import IntegrityError
 
 from plugin_bridge.authme.players import PlayerRefused, PlayerRow, PlayersUnavailable, RowWrite, WriteResult, lock_text
 from regsvc.core.errors import Refusal
-from regsvc.database.models import Player, User
+from regsvc.database.models import SyncRecord, User
 from regsvc.sync.effects import Effects
 from regsvc.sync.pages import Page, ReconcileResult
 from regsvc.sync.plan import decide
 from regsvc.sync.records import Account
-from regsvc.sync.step_context import StepContext
+from regsvc.sync.sync_context import SyncContext
 from tests.support.authme.authme_tables import insert_player
 from tests.support.services import MakeServices, ServiceHarness
 
@@ -72,7 +72,7 @@ FAULTS: Final = st.tuples(
 @contextmanager
 def looked_at(services: ServiceHarness) -> Iterator[set[str]]:
     """Collect the names whose accounts are loaded in the meantime."""
-    accounts, names = services.app.reconciler.accounts, set[str]()
+    accounts, names = services.app.reconciler.loader, set[str]()
     load = accounts.load
 
     def loading(keys: Collection[str], players: Mapping[str, PlayerRow] | None) -> list[Account]:
@@ -102,7 +102,7 @@ def compared_with_the_database(services: ServiceHarness) -> Iterator[None]:
 @contextmanager
 def faulty(services: ServiceHarness, fault: str, name: str, number: int) -> Iterator[Callable[[], bool]]:
     """Disturb the run. Yields its `may_go_on`."""
-    players, write, left = services.app.context.location.players, StepContext.write, iter(range(number, -1_000, -1))
+    players, write, left = services.app.context.location.players, SyncContext.write, iter(range(number, -1_000, -1))
     write_many, find_many = players.write_many, players.find_many
 
     def refusing(writes: Sequence[RowWrite]) -> list[WriteResult]:
@@ -111,7 +111,7 @@ def faulty(services: ServiceHarness, fault: str, name: str, number: int) -> Iter
         refused = WriteResult(is_written=False, refused=PlayerRefused("no"))
         return [refused if name_of(one) == name else next(results) for one in writes]
 
-    def failing(context: StepContext, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
+    def failing(context: SyncContext, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
         if any(account.key == name for account, _effects in cases):
             raise IntegrityError
         return write(context, cases)
@@ -125,7 +125,7 @@ def faulty(services: ServiceHarness, fault: str, name: str, number: int) -> Iter
         if fault == "refused":
             stack.enter_context(mock.patch.object(players, "write_many", refusing))
         elif fault == "failing":
-            stack.enter_context(mock.patch.object(StepContext, "write", failing))
+            stack.enter_context(mock.patch.object(SyncContext, "write", failing))
         elif fault == "away":
             stack.enter_context(mock.patch.object(players, "find_many", going_away))
         yield lambda: fault != "stopped" or next(left) > 0
@@ -228,7 +228,7 @@ def test_what_a_run_leaves_out_needs_nothing(services: ServiceHarness) -> None:
             services.app.sync._sync.run(allow_mass_changes=is_allowed, may_go_on=may_go_on)
         with looked_at(services) as names, compared_with_the_database(services):
             services.sync(allow_mass_changes=is_allowed)
-        everyone = {*NAMES, *(row.username_key for table in (User, Player) for row in table.select())}
+        everyone = {*NAMES, *(row.username_key for table in (User, SyncRecord) for row in table.select())}
         assert left_out_in_need(services, everyone - names) == {}
 
     check()

@@ -10,7 +10,7 @@ from regsvc.auth.hashing import StoredPassword
 from regsvc.sync.actions import Conflict, Merge, RecordSynced
 from regsvc.sync.merge import standing_conflict
 from regsvc.sync.plan import decide
-from regsvc.sync.records import SyncRecord, UserRecord
+from regsvc.sync.records import SyncValues, UserRecord
 from tests.support.accounts import GAME, WEB, account, policy, row, synced, user
 
 NEW = StoredPassword("$SHA$new$0", None, "SHA256")
@@ -19,7 +19,7 @@ WRITTEN = {"hash": NEW.hash, "salt": None, "has_session": 0}
 both_policies = pytest.mark.parametrize("conflict", ["plugin", "companion"])
 
 
-def merged(ours: UserRecord, base: SyncRecord, theirs: PlayerRow, conflict: str = "plugin") -> Any:
+def merged(ours: UserRecord, base: SyncValues, theirs: PlayerRow, conflict: str = "plugin") -> Any:
     return decide(account(ours, base, theirs), policy(conflict=conflict))
 
 

@@ -12,14 +12,14 @@ from plugin_bridge.authme.players import RowWrite, WriteResult
 from plugin_bridge.authme.sqlite import SqliteWriter
 from regsvc.core.errors import WrongStatus
 from regsvc.database.engine import OwnSqlite
-from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Player, Review, User
+from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Review, SyncRecord, User
 from regsvc.sync import plan
-from regsvc.sync.accounts_loader import AccountsLoader
+from regsvc.sync.account_loader import AccountLoader
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import Effects
 from regsvc.sync.pages import Page, ReconcileResult
 from regsvc.sync.records import Account, Policy
-from regsvc.sync.step_context import StepContext
+from regsvc.sync.sync_context import SyncContext
 from regsvc.users.transitions import Transitions
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import find_player, insert_player
@@ -95,7 +95,7 @@ def read_group(services: ServiceHarness, group: str, since: int) -> Any:
     keys = [f"{group}{number:03}" for number in range(GROUP)]
     tables: list[Any] = [
         User.select().where(User.username_key.in_(keys)).order_by(User.username_key),
-        Player.select().where(Player.username_key.in_(keys)).order_by(Player.username_key),
+        SyncRecord.select().where(SyncRecord.username_key.in_(keys)).order_by(SyncRecord.username_key),
         Review.select().where(Review.username_key.in_(keys)).order_by(Review.username_key, Review.id),
     ]
     told = AuditEntry.select().where((AuditEntry.id > since) & AuditEntry.target.is_null(False))
@@ -230,15 +230,15 @@ def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
     adopt_group(services, "elm", 12)
     for name in ("elm007", "elm008"):
         services.authme.set_password(name, "changed-in-game")
-    lock, is_late = AccountsLoader.lock, [True]
+    lock, is_late = AccountLoader.lock, [True]
 
-    def locking(loader: AccountsLoader, keys: Collection[str], *, with_players: bool = True) -> list[Account]:
+    def locking(loader: AccountLoader, keys: Collection[str], *, with_players: bool = True) -> list[Account]:
         if len(keys) > 1 and is_late:
             is_late.clear()
             services.set_password("Elm007", "set-on-the-web")
         return lock(loader, keys, with_players=with_players)
 
-    monkeypatch.setattr(AccountsLoader, "lock", locking)
+    monkeypatch.setattr(AccountLoader, "lock", locking)
     services.sync()
     assert not is_late
     services.sync()
@@ -286,7 +286,7 @@ def test_what_fails_for_one_name_is_reported_for_that_name_alone(
     adopt_group(services, "elm", 50)
     change_rows(services, "password = '$SHA$y$new'", names("elm", *range(50)))
     with monkeypatch.context() as patched:
-        patched.setattr(StepContext, "write", failing_for("elm023", StepContext.write, error("approved")))
+        patched.setattr(SyncContext, "write", failing_for("elm023", SyncContext.write, error("approved")))
         report = services.sync()
     assert report.errors == [{"username": "elm023", "error": error.__name__}]
     assert len(services.audits("user.password_changed")) == 49
@@ -295,7 +295,7 @@ def test_what_fails_for_one_name_is_reported_for_that_name_alone(
 
 
 def failing_for(key: str, write: Callable[..., list[Account]], error: Exception) -> Callable[..., list[Account]]:
-    def writing(context: StepContext, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
+    def writing(context: SyncContext, cases: Sequence[tuple[Account, Effects]]) -> list[Account]:
         if key in {account.key for account, _effects in cases}:
             raise error
         return write(context, cases)

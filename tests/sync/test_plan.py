@@ -27,7 +27,7 @@ from regsvc.sync.actions import (
     UpdateState,
 )
 from regsvc.sync.plan import decide, lock_after_adoption
-from regsvc.sync.records import Account, SyncRecord
+from regsvc.sync.records import Account, SyncValues
 from tests.support.accounts import (
     FIRST_START,
     GAME,
@@ -119,7 +119,7 @@ def test_a_new_password_or_a_new_approval_provisions_again(intent: str) -> None:
     ],
 )
 def test_a_row_that_appeared_under_an_approved_name_is_locked_and_never_merged(
-    before: SyncRecord, there: PlayerRow
+    before: SyncValues, there: PlayerRow
 ) -> None:
     assert decided(account(user(), before, there)) == Lock(there, "returned", UNVERIFIED, "returned")
 
@@ -326,13 +326,13 @@ def test_a_ban_ends_when_its_time_has_passed(is_bridge_on: bool) -> None:
 
 @pytest.mark.parametrize("there", [row(), locked_row()], ids=["as it was", "with our lock"])
 def test_a_row_that_a_deletion_did_not_get_to_is_removed(there: PlayerRow) -> None:
-    buried = SyncRecord("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
+    buried = SyncValues("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
     assert decided(account(None, buried, there)) == Remove(there)
 
 
 @pytest.mark.parametrize("there", [row(regdate=LATER), row(hash=GAME)], ids=["another regdate", "another hash"])
 def test_any_other_row_of_a_deleted_name_is_a_new_player(there: PlayerRow) -> None:
-    buried = SyncRecord("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
+    buried = SyncValues("alice", tombstone_hash=WEB.hash, tombstone_regdate=REGDATE, tombstone_at=NOW)
     assert decided(account(None, buried, there)) == Adopt(there, "Alice", "pending")
 
 
@@ -343,7 +343,7 @@ def test_a_user_deleted_in_sql_is_deleted(there: PlayerRow | None, is_bridge_on:
 
 
 def test_a_deleted_name_without_a_row_needs_nothing() -> None:
-    assert decided(account(None, SyncRecord("alice", tombstone_hash=GAME, tombstone_at=NOW))) is None
+    assert decided(account(None, SyncValues("alice", tombstone_hash=GAME, tombstone_at=NOW))) is None
     assert decided(account()) is None
 
 

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from regsvc.core import errors
-from regsvc.database.models import APPROVED, BANNED, Player, User
+from regsvc.database.models import APPROVED, BANNED, SyncRecord, User
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import AuthMeTable, create_table, dump_table, find_player
 from tests.support.authme.player_rows import insert_player_rows, make_player_rows
@@ -75,9 +75,9 @@ def test_a_table_that_is_suddenly_empty_is_not_believed(adopted_players: Service
     assert (report.removed, report.scanned) == (0, 0)
     assert report.held_back is not None
     assert report.held_back.removed == 100
-    assert Player.select().where(Player.presence == "present").count() == 100
+    assert SyncRecord.select().where(SyncRecord.presence == "present").count() == 100
     assert adopted_players.sync(allow_mass_changes=True).removed == 100
-    assert Player.select().where(Player.presence == "gone").count() == 100
+    assert SyncRecord.select().where(SyncRecord.presence == "gone").count() == 100
 
 
 def test_more_removals_than_the_limit_are_left_and_only_they(adopted_players: ServiceHarness) -> None:
@@ -363,12 +363,12 @@ def test_a_plan_changes_nothing(services: ServiceHarness) -> None:
     services.register("Eve")
     run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'eve'")
     rows = dump_table(services.table)
-    players = list(Player.select().order_by(Player.username_key).dicts())
+    players = list(SyncRecord.select().order_by(SyncRecord.username_key).dicts())
     users = list(User.select().order_by(User.id).dicts())
     report = services.plan()
     assert (report.adopted, report.updated, report.removed, report.locked) == (1, 1, 1, 1)
     assert dump_table(services.table) == rows
-    assert list(Player.select().order_by(Player.username_key).dicts()) == players
+    assert list(SyncRecord.select().order_by(SyncRecord.username_key).dicts()) == players
     assert list(User.select().order_by(User.id).dicts()) == users
     assert services.audits("sync.run") == []
     done = services.sync()

@@ -10,7 +10,7 @@ import pytest
 from peewee import Database
 
 from regsvc.core.errors import InvalidField
-from regsvc.database.models import APPROVED, BANNED, PENDING, Player, User
+from regsvc.database.models import APPROVED, BANNED, PENDING, SyncRecord, User
 from regsvc.users import user_list
 from regsvc.users.user_list import UserList, UserListItem, UserPage
 from regsvc.users.user_query import UserQuery
@@ -33,7 +33,7 @@ def everybody(make_user: MakeUser) -> list[User]:
 @pytest.fixture
 def make_player(our_database: Database, clock: ManualClock) -> Callable[..., None]:
     def make(name: str, plugin_state: str) -> None:
-        Player.insert(
+        SyncRecord.insert(
             username_key=name.lower(), presence="present", plugin_state=plugin_state, plugin_since=clock()
         ).execute()
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tornado.netutil import bind_sockets
 
-from regsvc.api.application import make_application
 from regsvc.api.server import make_server
+from regsvc.api.tornado_application import make_application
 from regsvc.config.sections import Config, HttpSection
 from regsvc.web import host_front_end
 from regsvc.web.host_front_end import front_end_rules

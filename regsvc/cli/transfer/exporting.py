@@ -16,7 +16,7 @@ from regsvc.cli.transfer.tables import CHUNK_ROWS, DatabaseRows, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
 from regsvc.database.audit import Audit
-from regsvc.database.models import PRESENT, UNVERIFIED, AuditEntry, Player, Review, User
+from regsvc.database.models import PRESENT, UNVERIFIED, AuditEntry, Review, SyncRecord, User
 
 STANDARD_OUTPUT: Final = "-"
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -174,7 +174,7 @@ class Exporter:
                 record |= self._password(user, players.get(user.username_key))
             yield record
 
-    def _password(self, user: User, player: Player | None) -> Record:
+    def _password(self, user: User, player: SyncRecord | None) -> Record:
         """Return the password set through us, else the last synced one; none of a foreign row."""
         if user.password_hash is not None:
             return {"hash": user.password_hash, "salt": user.password_salt, "algorithm": user.password_algorithm}
@@ -235,9 +235,9 @@ def _reviews_of(page: list[User]) -> Mapping[int, list[Record]]:
     return found
 
 
-def _players_of(page: list[User]) -> Mapping[str, Player]:
+def _players_of(page: list[User]) -> Mapping[str, SyncRecord]:
     keys = [user.username_key for user in page]
-    return {row.username_key: row for row in Player.select().where(Player.username_key.in_(keys))}
+    return {row.username_key: row for row in SyncRecord.select().where(SyncRecord.username_key.in_(keys))}
 
 
 def _audits(page: list[AuditEntry]) -> Iterator[Record]:

@@ -87,7 +87,7 @@ class UserWriter:
         )
         self._reconciler.record_registrations(ids)
         playing = [user.key for user in users if user.row.status == APPROVED and user.stored is not None]
-        accounts = self._reconciler.accounts.lock(playing) if playing else []
+        accounts = self._reconciler.loader.lock(playing) if playing else []
         self._reconciler.record([(account, self._reconciler.request_row(account)) for account in accounts])
         self._record(users, by)
         self._attach({user.key: User(id=ids[user.key], username=user.row.username) for user in users}, users, by)
@@ -349,7 +349,7 @@ class Importer:
         """Adopt existing players as the sync would, so that the file cannot redefine their passwords."""
         users = _users_of(keys)
         found = self._players.find_many([key for key in keys if key not in users])
-        self._reconciler.reconcile_many(self._reconciler.accounts.load([*found], found))
+        self._reconciler.reconcile_many(self._reconciler.loader.load([*found], found))
 
     def _hash_passwords(self, checked: list[CheckedUser]) -> list[CheckedUser]:
         """Hash the unhashed passwords of users who are created. It is slow, so it is done before the transaction."""
@@ -434,7 +434,7 @@ class Importer:
         """Let the rows of matched players follow at once; the mass-change guard would hold locks back."""
         keys = [user.key for known, user in decided.matched if {user.row.status, known and known.status} != {APPROVED}]
         if keys:
-            self._reconciler.reconcile_many(self._reconciler.accounts.load(keys, self._players.find_many(keys)))
+            self._reconciler.reconcile_many(self._reconciler.loader.load(keys, self._players.find_many(keys)))
 
 
 def _address(row: ImportedUser) -> EmailAddress | None:

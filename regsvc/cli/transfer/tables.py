@@ -28,7 +28,7 @@ from peewee import (
 )
 
 from regsvc.database.engine import error_sentence
-from regsvc.database.models import MODELS, UNKNOWN, DigestBucket, Lease, Migration, SyncState, UtcDateTimeField
+from regsvc.database.models import MODELS, UNKNOWN, Lease, Migration, StoredBucket, SyncState, UtcDateTimeField
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ CHUNK_ROWS: Final = 500
 
 _GENERATED_COLUMNS: Final = {"is_edited", "changed_at"}
 # a lease is held in one database; the target has its own migrations; the sync rebuilds its digests
-_EXCLUDED_MODELS: Final = (Lease, Migration, DigestBucket, SyncState)
+_EXCLUDED_MODELS: Final = (Lease, Migration, StoredBucket, SyncState)
 _UNKNOWN: Final = UtcDateTimeField().db_value(UNKNOWN)
 _MODULUS: Final = 1 << 256
 _ROWS_PER_STATEMENT: Final = 100  # stays below MySQL's max_allowed_packet even with long questionnaire answers

@@ -16,7 +16,7 @@ from regsvc.core.game_address import public_game_address
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.database.audit import AUTOMATIC
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, PENDING, Player, Review, User
+from regsvc.database.models import APPROVED, PENDING, Review, SyncRecord, User
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import needs_password
@@ -183,5 +183,5 @@ def _find_players_with_password(users: Sequence[User]) -> set[int]:
     ids = [user.id for user in users if needs_password(user)]
     if not ids:
         return set()
-    rows = Player.select(Player.user_id).where(Player.user_id.in_(ids), Player.base_hash.is_null(False))
+    rows = SyncRecord.select(SyncRecord.user_id).where(SyncRecord.user_id.in_(ids), SyncRecord.base_hash.is_null(False))
     return {row.user_id for row in rows if row.user_id is not None}

@@ -39,7 +39,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, ChatRequest, User
 from regsvc.registration.chat.auth_requests import AuthorizationRequests, Initiator, new_secret
 from regsvc.registration.chat.provider import ChatProvider
-from regsvc.registration.registration import Application, RegistrationStep
+from regsvc.registration.registration import RegistrationRequest, RegistrationStep
 from regsvc.users.chat_links import ChatAccount, ChatLinks
 
 _UNUSED_ADDRESS = "@"
@@ -311,7 +311,7 @@ class ChatStep(RegistrationStep):
         self._links = links
         self._is_required = is_required
 
-    def check(self, application: Application) -> None:
+    def check(self, application: RegistrationRequest) -> None:
         """Raise `ChatLinkRequired`, `LinkTokenInvalid` for an expired token in the request, and `ChatAccountTaken`."""
         account = self._links.find_unclaimed(_tokens(application))
         if account is None:
@@ -319,7 +319,7 @@ class ChatStep(RegistrationStep):
         else:
             self._links.require_free(account)
 
-    def redeem(self, application: Application, user: User) -> bool:
+    def redeem(self, application: RegistrationRequest, user: User) -> bool:
         """Claim the link for the new user. Raises as `check` does."""
         try:
             self._links.claim(_tokens(application), user, Actor(user.username, user.registration_ip))
@@ -327,13 +327,13 @@ class ChatStep(RegistrationStep):
             self._refuse_missing(application)
         return True
 
-    def _refuse_missing(self, application: Application) -> None:
+    def _refuse_missing(self, application: RegistrationRequest) -> None:
         if self._is_required:
             raise ChatLinkRequired
         if application.link_token is not None:
             raise LinkTokenInvalid
 
 
-def _tokens(application: Application) -> Sequence[str]:
+def _tokens(application: RegistrationRequest) -> Sequence[str]:
     """Return the token in the request or, without one, the tokens of the browser's cookie."""
     return application.browser_link_tokens if application.link_token is None else [application.link_token]

@@ -20,7 +20,7 @@ from regsvc.database.models import User
 from regsvc.registration.questionnaire.questions import Answer, Evaluation, Questionnaire, ScoredAnswer, TextQuestion
 from regsvc.registration.questionnaire.results import QuestionnaireResults, record_answer
 from regsvc.registration.questionnaire.scorer import ChatScorer, TextAnswer
-from regsvc.registration.registration import Application, RegistrationStep
+from regsvc.registration.registration import RegistrationRequest, RegistrationStep
 
 
 @dataclass(frozen=True)
@@ -194,10 +194,10 @@ class QuestionnaireStep(RegistrationStep):
     def __init__(self, results: QuestionnaireResults) -> None:
         self._results = results
 
-    def check(self, application: Application) -> None:
+    def check(self, application: RegistrationRequest) -> None:
         """Raise `QuestionnaireRequired` or `QuestionnaireFailed`. Spends nothing."""
         self._results.check(application.questionnaire_token)
 
-    def redeem(self, application: Application, user: User) -> bool:
+    def redeem(self, application: RegistrationRequest, user: User) -> bool:
         """Redeem the result for the user. Returns False where an admin has to read answers. Raises as `check` does."""
         return not self._results.redeem(application.questionnaire_token, user.id).requires_review

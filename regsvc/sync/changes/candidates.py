@@ -12,10 +12,10 @@ from plugin_bridge.authme.sqlite_checksums import name_hash
 from plugin_bridge.authme.table_checksums import COMPARED_FIELDS, SharedTable
 from regsvc.database.bulk import select_rows
 from regsvc.database.dates import is_readable
-from regsvc.database.models import BANNED, PRESENT, Player, User
-from regsvc.sync.accounts_loader import PAGE, pages_of, rows_in_order
+from regsvc.database.models import BANNED, PRESENT, SyncRecord, User
+from regsvc.sync.account_loader import PAGE, pages_of, rows_in_order
 from regsvc.sync.changes.run_inputs import RunInputs
-from regsvc.sync.changes.table_digest import TableChanges
+from regsvc.sync.changes.table_comparison import TableChanges
 
 _BATCH: Final = 10_000
 """Names selected by one statement."""
@@ -86,14 +86,14 @@ class Candidates:
         if self._is_sqlite:
             return
         is_same = last is not None and last.has_same_users(now)
-        if not is_full and (is_same or _tally(Player.user_id) == _tally(User.id)):
+        if not is_full and (is_same or _tally(SyncRecord.user_id) == _tally(User.id)):
             return
         orphans = (
-            Player.select(Player.username_key)
-            .join(User, JOIN.LEFT_OUTER, on=(User.id == Player.user_id))
-            .where(Player.user_id.is_null(False), User.id.is_null())
+            SyncRecord.select(SyncRecord.username_key)
+            .join(User, JOIN.LEFT_OUTER, on=(User.id == SyncRecord.user_id))
+            .where(SyncRecord.user_id.is_null(False), User.id.is_null())
         )
-        yield from _names_by(orphans, Player.username_key, PAGE)
+        yield from _names_by(orphans, SyncRecord.username_key, PAGE)
 
     def changed_in_buckets(
         self, table: SharedTable, buckets: Collection[int], since: datetime | None = None
@@ -101,7 +101,7 @@ class Candidates:
         """Return the names in the buckets whose row is not as last synced, and those whose state changed since."""
         name = table.text("username")
         is_older = "" if since is None else " AND p.plugin_since < %s"
-        values = () if since is None else (Player.plugin_since.db_value(since),)
+        values = () if since is None else (SyncRecord.plugin_since.db_value(since),)
         found: list[str] = []
         for rows, condition in table.rows_of_buckets(buckets):
             sql = (
@@ -147,8 +147,10 @@ class Candidates:
             return set()  # the count proves nothing
         new = set(names)
         for page in pages_of(names, _NAMES):
-            known = Player.select(Player.username_key).where(Player.username_key.in_(page), Player.presence == PRESENT)
-            rows: Any = known.where(Player.plugin_since < since).tuples()
+            known = SyncRecord.select(SyncRecord.username_key).where(
+                SyncRecord.username_key.in_(page), SyncRecord.presence == PRESENT
+            )
+            rows: Any = known.where(SyncRecord.plugin_since < since).tuples()
             new -= {row[0] for row in rows}
         return new
 
@@ -182,7 +184,7 @@ def count_users(database: Database) -> tuple[int, int, int]:
     """Return the number of users, the sum of their ids and the newest user with a player, for `RunInputs`."""
     if isinstance(database, SqliteDatabase):
         return 0, 0, 0
-    newest = Player.select(fn.MAX(Player.user_id)).scalar()
+    newest = SyncRecord.select(fn.MAX(SyncRecord.user_id)).scalar()
     return *_tally(User.id), newest or 0
 
 
@@ -208,7 +210,7 @@ def _names_by(query: Any, name: Field, size: int = _NAMES) -> Pages:
 class ChangeMark(NamedTuple):
     """A changed row of users or players: its table, its name and when it changed."""
 
-    table: type[User] | type[Player]
+    table: type[User] | type[SyncRecord]
     username_key: str
     changed_at: datetime
 
@@ -226,7 +228,7 @@ class ChangedRows:
     def newest(self) -> list[datetime | None]:
         """Return the newest mark of users and that of players, None where there is none."""
         found = []
-        for table in (User, Player):
+        for table in (User, SyncRecord):
             marked = table.select(table.changed_at).where(table.changed_at.is_null(False))
             found.append(marked.order_by(table.changed_at.desc()).limit(1).scalar())
         return found
@@ -234,34 +236,34 @@ class ChangedRows:
     def pages(self, newest: Sequence[datetime | None]) -> Iterator[list[ChangeMark]]:
         """Yield the marks up to these, oldest first in each table, without those that a run makes meanwhile."""
         user, player = newest
-        for table, key, until in ((User, User.id, user), (Player, Player.username_key, player)):
+        for table, key, until in ((User, User.id, user), (SyncRecord, SyncRecord.username_key, player)):
             if until is None:
                 continue
             marked: Any = table.select(table.changed_at, key, table.username_key).where(table.changed_at <= until)
             for rows in rows_in_order(marked, table.changed_at, key):
                 marks = [ChangeMark(table, name, changed_at) for changed_at, _key, name in rows]
-                yield marks if table is Player else marks + self._marks_of_players(marks)
+                yield marks if table is SyncRecord else marks + self._marks_of_players(marks)
 
     def _marks_of_players(self, marks: Collection[ChangeMark]) -> list[ChangeMark]:
         """Return the marks of the players of these users, so that a name is looked at once."""
-        fields, keys = [Player.username_key, Player.changed_at], [mark.username_key for mark in marks]
-        found = select_rows(self._database, Player, fields, Player.username_key, keys)
-        return [ChangeMark(Player, key, changed_at) for key, changed_at in found if changed_at is not None]
+        fields, keys = [SyncRecord.username_key, SyncRecord.changed_at], [mark.username_key for mark in marks]
+        found = select_rows(self._database, SyncRecord, fields, SyncRecord.username_key, keys)
+        return [ChangeMark(SyncRecord, key, changed_at) for key, changed_at in found if changed_at is not None]
 
     def mark(self, names: Collection[str], moment: datetime) -> None:
         """Mark these names for the next run, unless they are marked already."""
         for keys in pages_of(sorted(names)):
-            for table in (User, Player):
+            for table in (User, SyncRecord):
                 is_unmarked = table.username_key.in_(keys) & table.changed_at.is_null()
                 table.update(changed_at=moment).where(is_unmarked).execute()
 
     def clear(self, marks: Collection[ChangeMark]) -> None:
         """Clear the marks of rows that were looked at and need nothing."""
-        for table in (User, Player):
+        for table in (User, SyncRecord):
             for page in pages_of([mark for mark in marks if mark.table is table]):
                 self._clear(table, page)
 
-    def _clear(self, table: type[User] | type[Player], marks: Collection[ChangeMark]) -> None:
+    def _clear(self, table: type[User] | type[SyncRecord], marks: Collection[ChangeMark]) -> None:
         names = [mark.username_key for mark in marks]
         pairs = [value for mark in marks for value in (mark.username_key, User.changed_at.db_value(mark.changed_at))]
         pair_list = ", ".join([f"({self._param}, {self._param})"] * len(names))

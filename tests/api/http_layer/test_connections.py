@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from regsvc.api import connections as module
-from regsvc.api.application import MAX_HEADER_BYTES
 from regsvc.api.connections import Connections
 from regsvc.api.server import MAX_HEADER_BYTES as MAX_READ_HEADER_BYTES
+from regsvc.api.tornado_application import MAX_HEADER_BYTES
 from regsvc.config.sections import Config, HttpSection, ServerSection
 from regsvc.runtime.metrics import Metrics
 from tests.support.live_api import LiveApi, make_services

@@ -11,8 +11,8 @@ from datetime import timedelta
 
 import pytest
 
-from regsvc.api.application import make_application
 from regsvc.api.route import Access
+from regsvc.api.tornado_application import make_application
 from regsvc.config.sections import Config, ServerSection
 from tests.support.certificate import Certificate
 from tests.support.live_api import LiveApi, make_services

@@ -12,7 +12,7 @@ from tests.support.services import ServiceHarness
 @pytest.mark.parametrize("name", ["elm ", "ELM", "elm\u0301"])
 def test_a_user_with_a_similar_name_is_not_the_one(services: ServiceHarness, name: str) -> None:
     services.approved("Elm")
-    accounts = services.app.reconciler.accounts
+    accounts = services.app.reconciler.loader
 
     def find(key: str) -> bool:
         return accounts.lock_user(key, lambda: None) is not None
@@ -36,7 +36,7 @@ def test_nobody_changes_an_account_that_is_locked(services: ServiceHarness, lock
             assert reconciler.rehash("alice", stored, StoredPassword("$SHA$a$b", None, "SHA256"))
         return
     with context.location.database.atomic():
-        found = reconciler.accounts.lock(["alice"]) if lock == "lock" else reconciler.accounts.lock_user("alice", dict)
+        found = reconciler.loader.lock(["alice"]) if lock == "lock" else reconciler.loader.lock_user("alice", dict)
         assert found
         try_to_change()
 
@@ -45,7 +45,7 @@ def test_nobody_changes_an_account_that_is_locked(services: ServiceHarness, lock
 def test_the_row_of_a_locked_account_is_not_older_than_the_lock(services: ServiceHarness, lock: str) -> None:
     """Alice changes her password in the game while we wait for the lock on her user."""
     services.approved("Alice")
-    accounts, reconciler = services.app.reconciler.accounts, services.app.reconciler
+    accounts, reconciler = services.app.reconciler.loader, services.app.reconciler
     change = partial(services.authme.set_password, "Alice", "changed-in-game")
     with meanwhile(accounts, "_select_users", change, after=True):
         if lock == "lock":

@@ -11,7 +11,7 @@ from plugin_bridge.authme.players import PlayerRow, Players, RowWrite, WriteResu
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows, update_rows
-from regsvc.database.models import Player, Session, User
+from regsvc.database.models import Session, SyncRecord, User
 from regsvc.notifications.rcon import RconQueue
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, columns_of_user
@@ -23,7 +23,7 @@ _WRITTEN: Final = WriteResult(is_written=True)
 
 
 @dataclass(frozen=True)
-class StepContext:
+class SyncContext:
     """Everything a step reads and writes. Blocking.
 
     `find_uuid` returns the game's UUID for a Java player of this name, or None if it is unknown. `console` kicks
@@ -61,8 +61,8 @@ class StepContext:
             if now.sync_record == account.sync_record:
                 columns = {"changed_at": moment}  # the next run looks again: the row may be written back meanwhile
             columns_of_known.append({"username_key": account.key, **columns})
-        insert_rows(self.database, Player, new)
-        self._update(Player, columns_of_known)
+        insert_rows(self.database, SyncRecord, new)
+        self._update(SyncRecord, columns_of_known)
         users = [(a.user, columns_of_user(a.user, e)) for a, e in cases if a.user is not None]
         self._update(User, [{"id": user.id, **columns} for user, columns in users if columns])
         self._end_sessions([a.user.id for a, e in cases if e.ends_sessions and a.user is not None])

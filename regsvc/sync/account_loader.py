@@ -8,13 +8,13 @@ from peewee import Database, Field
 from plugin_bridge.authme.players import PlayerRow, Players
 from regsvc.core.clock import Clock
 from regsvc.database.bulk import select_rows
-from regsvc.database.models import Player, User
-from regsvc.sync.records import RECORD_COLUMNS, USER_COLUMNS, Account, SyncRecord, UserRecord
+from regsvc.database.models import SyncRecord, User
+from regsvc.sync.records import RECORD_COLUMNS, USER_COLUMNS, Account, SyncValues, UserRecord
 
 FindRows = Callable[[], Mapping[str, PlayerRow] | None]
 
 
-class AccountsLoader:
+class AccountLoader:
     """Loader of accounts. Runs inside the caller's transaction, if there is one."""
 
     def __init__(
@@ -54,7 +54,7 @@ class AccountsLoader:
         user.__data__.update((field.name, value) for field, value in zip(_WHOLE_USER, row, strict=False))
         if user.username_key != key:
             return None  # a collation may have matched a name that is merely similar
-        sync_records = {key: SyncRecord(*row[split:])} if row[split] is not None else {}
+        sync_records = {key: SyncValues(*row[split:])} if row[split] is not None else {}
         return user, self._build([key], {key: UserRecord.from_row(user)}, sync_records, find_rows())[0]
 
     def find_changed(self, accounts: Sequence[Account]) -> set[str]:
@@ -68,23 +68,25 @@ class AccountsLoader:
 
     def _find(
         self, keys: Collection[str], *, is_locking: bool = False
-    ) -> tuple[dict[str, UserRecord], dict[str, SyncRecord]]:
+    ) -> tuple[dict[str, UserRecord], dict[str, SyncValues]]:
         """Return users and sync records by name, with one query if all names have users."""
         users, sync_records = {}, {}
         split = len(USER_COLUMNS)
         for row in self._select_users(_OF_USER, keys, is_locking):
             users[row[2]] = UserRecord(*row[:split])
             if row[split] is not None:
-                sync_records[row[split]] = SyncRecord(*row[split:])
+                sync_records[row[split]] = SyncValues(*row[split:])
         others = [key for key in keys if key not in users]
-        records = select_rows(self._database, Player, _OF_RECORD, Player.username_key, others, for_update=is_locking)
-        return users, sync_records | {row[0]: SyncRecord(*row) for row in records}
+        records = select_rows(
+            self._database, SyncRecord, _OF_RECORD, SyncRecord.username_key, others, for_update=is_locking
+        )
+        return users, sync_records | {row[0]: SyncValues(*row) for row in records}
 
     def _build(
         self,
         keys: Collection[str],
         users: Mapping[str, UserRecord],
-        sync_records: Mapping[str, SyncRecord],
+        sync_records: Mapping[str, SyncValues],
         players: Mapping[str, PlayerRow] | None,
     ) -> list[Account]:
         owner_ids = {key: known.user_id for key, known in sync_records.items() if key not in users and known.user_id}
@@ -93,8 +95,10 @@ class AccountsLoader:
         without_record = {
             user.id for key, user in users.items() if key not in sync_records or sync_records[key].user_id != user.id
         }
-        ids_and_names: list[Any] = [Player.user_id, Player.username_key]
-        names: dict[int, str] = dict(select_rows(self._database, Player, ids_and_names, Player.user_id, without_record))
+        ids_and_names: list[Any] = [SyncRecord.user_id, SyncRecord.username_key]
+        names: dict[int, str] = dict(
+            select_rows(self._database, SyncRecord, ids_and_names, SyncRecord.user_id, without_record)
+        )
         moment, operators = self._now(), self._operators()
         return [
             Account(
@@ -121,7 +125,7 @@ class AccountsLoader:
 
 _OF_USER: Final = [User._meta.fields[name] for name in USER_COLUMNS]
 _WHOLE_USER: Final = list(User._meta.fields.values())
-_OF_RECORD: Final = [Player._meta.fields[name] for name in RECORD_COLUMNS]
+_OF_RECORD: Final = [SyncRecord._meta.fields[name] for name in RECORD_COLUMNS]
 _WITH_RECORD: Final = "LEFT JOIN regsvc_sync_record ON regsvc_sync_record.username_key = regsvc_user.username_key"
 
 

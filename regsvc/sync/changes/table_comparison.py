@@ -17,8 +17,8 @@ from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.sqlite_checksums import TableScan
 from plugin_bridge.authme.table_checksums import EMPTY, Bucket
 from regsvc.database.bulk import execute_many
-from regsvc.database.models import DigestBucket
-from regsvc.sync.accounts_loader import pages_of
+from regsvc.database.models import StoredBucket
+from regsvc.sync.account_loader import pages_of
 
 FULL_EVERY: Final = timedelta(days=1)
 """Longest time between two runs that look at every row."""
@@ -48,7 +48,7 @@ class TableChanges:
     """The rows compared one by one, on SQLite, where there are no buckets; None if nobody wrote since the last run."""
 
 
-class TableDigest:
+class TableComparison:
     """The stored digest. Blocking."""
 
     def __init__(self, database: Database, players: Players) -> None:
@@ -61,7 +61,7 @@ class TableDigest:
 
     def is_empty(self) -> bool:
         """Return whether the last completed run saw no row, or there is nothing to compare with."""
-        return not (self._scan.row_count if self._scan is not None else DigestBucket.select().exists())
+        return not (self._scan.row_count if self._scan is not None else StoredBucket.select().exists())
 
     def compare(self, *, is_full: bool) -> TableChanges:
         """Compare AuthMe's table with the stored digest. Raises `PlayersUnavailable`."""
@@ -90,7 +90,7 @@ class TableDigest:
         self._write({number: bucket for number, bucket in finished.items() if bucket != EMPTY})
         self._write(dict.fromkeys(unfinished, _UNFINISHED))
         for numbers in pages_of(gone, _BATCH):
-            DigestBucket.delete().where(DigestBucket.bucket.in_(numbers)).execute()
+            StoredBucket.delete().where(StoredBucket.bucket.in_(numbers)).execute()
 
     def keep(self, changes: TableChanges, names: Collection[str], began_at: datetime) -> None:
         """Keep in memory what a completed run saw when it began, once the rest is committed."""
@@ -101,12 +101,12 @@ class TableDigest:
 
     def _compare(self, changed: Mapping[int, Bucket]) -> tuple[int, dict[int, int]]:
         """Return the number of rows now, and the former row counts of these buckets as far as they were finished."""
-        stored = int(DigestBucket.select(fn.COALESCE(fn.SUM(DigestBucket.row_count), 0)).scalar())
+        stored = int(StoredBucket.select(fn.COALESCE(fn.SUM(StoredBucket.row_count), 0)).scalar())
         total = stored + sum(bucket.row_count for bucket in changed.values())
         before = dict.fromkeys(changed, 0)
         for numbers in pages_of(list(changed), _BATCH):
-            buckets = DigestBucket.select(DigestBucket.bucket, DigestBucket.row_count)
-            rows: Any = buckets.where(DigestBucket.bucket.in_(numbers))
+            buckets = StoredBucket.select(StoredBucket.bucket, StoredBucket.row_count)
+            rows: Any = buckets.where(StoredBucket.bucket.in_(numbers))
             for number, row_count in rows.tuples():
                 total -= row_count
                 before[number] = row_count
