@@ -18,7 +18,7 @@ from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.errors import InvalidField, RateLimited, RegistrationClosed
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.engine import Worker
-from regsvc.database.models import User
+from regsvc.database.models import APPROVED, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
 from regsvc.users.credential_rules import CredentialRules
@@ -176,7 +176,8 @@ class Registration:
                 self.mail_queue.send_received(user)
             else:
                 self.users.approve(user, AUTOMATIC)
-        self.users.reconcile(user.username_key)
+        if user.status == APPROVED:
+            self.users.reconcile(user.username_key)
         return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
 
     def _create_approved(
