@@ -221,7 +221,10 @@ class MySqlPlayers(AuthMePlayers):
                     " AND table_name = %s",
                     (self._schema, self._table),
                 )
-                self._is_transactional = str(cursor.fetchone()[0]).lower() == "innodb"
+                found = cursor.fetchone()
+            if found is None:  # the layout is from before it was removed
+                raise PlayersUnavailable(self._no_table())
+            self._is_transactional = str(found[0]).lower() == "innodb"
         return self._is_transactional
 
     _is_transactional: bool | None = None

@@ -18,7 +18,7 @@ from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.errors import InvalidField, RateLimited, RegistrationClosed
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.engine import Worker
-from regsvc.database.models import User
+from regsvc.database.models import APPROVED, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
 from regsvc.users.credential_rules import CredentialRules
@@ -59,11 +59,11 @@ class RegistrationStep(ABC):
     """One condition of a registration, where the host wants it. Blocking: for a worker thread."""
 
     @abstractmethod
-    def check(self, application: RegistrationRequest) -> None:
+    def check(self, request: RegistrationRequest) -> None:
         """Raise the step's refusal before an attempt at the code is counted. Spends nothing."""
 
     @abstractmethod
-    def redeem(self, application: RegistrationRequest, user: User) -> bool:
+    def redeem(self, request: RegistrationRequest, user: User) -> bool:
         """Spend the proof on the new user, inside the transaction that creates it. Raises as `check` does.
 
         Returns False where an admin has to review this registration.
@@ -89,15 +89,15 @@ class Registration:
     mail_queue: MailQueue
     now: Clock
 
-    async def register(self, application: RegistrationRequest, caller: Caller) -> Registered:
+    async def register(self, request: RegistrationRequest, caller: Caller) -> Registered:
         """Create the user. A refusal leaves everything as it was, except for the attempts at a wrong code."""
-        application, proven = self._validate(application)
-        with self.captchas.guard("register", application.captcha, caller):
-            await self.worker.run(self._check, application, proven, caller)
+        request, proven = self._validate(request)
+        with self.captchas.guard("register", request.captcha, caller):
+            await self.worker.run(self._check, request, proven, caller)
             password = None
-            if application.password is not None:
-                password = await self.hashing.hash_in_pool(application.password, application.username)
-            registered = await self.worker.run(self._create, application, proven, password, caller)
+            if request.password is not None:
+                password = await self.hashing.hash_in_pool(request.password, request.username)
+            registered = await self.worker.run(self._create, request, proven, password, caller)
         self.mail_queue.wake()
         return registered
 
@@ -112,7 +112,7 @@ class Registration:
         address = parse_email(email) if email else None
         return self.worker.run_here(self._create_approved, username, address, self.hashing.hash(password, username), by)
 
-    def _validate(self, application: RegistrationRequest) -> tuple[RegistrationRequest, EmailAddress | None]:
+    def _validate(self, request: RegistrationRequest) -> tuple[RegistrationRequest, EmailAddress | None]:
         """Return the application with the name as the game has it, the address as it is stored and the password to
         keep; and the address that its code or proof has to prove, None where no code is required.
 
@@ -120,31 +120,31 @@ class Registration:
         address or code, or a Bedrock name where Bedrock players are off), `PasswordRequired` and `InvalidPassword`.
         """
         registration = self.live.current.registration
-        if registration.requires_code and application.email is None:
+        if registration.requires_code and request.email is None:
             raise InvalidField("email")
-        if registration.requires_code and application.code_or_proof == NO_CODE_OR_PROOF:
+        if registration.requires_code and request.code_or_proof == NO_CODE_OR_PROOF:
             raise InvalidField("code")
-        name = self.rules.name_in_game(application.username, application.platform)
+        name = self.rules.name_in_game(request.username, request.platform)
         if not registration.open:
             raise RegistrationClosed
-        self.rules.check_username(name, application.platform)
-        is_given = registration.requires_code or application.email
-        address = self.email_policy.parse(application.email or "") if is_given else None
-        password = self.rules.password_at_registration(application.password, name)
+        self.rules.check_username(name, request.platform)
+        is_given = registration.requires_code or request.email
+        address = self.email_policy.parse(request.email or "") if is_given else None
+        password = self.rules.password_at_registration(request.password, name)
         email = address.display if address is not None else None
-        valid = replace(application, username=name, email=email, password=password)
+        valid = replace(request, username=name, email=email, password=password)
         return valid, address if registration.requires_code else None
 
-    def _check(self, application: RegistrationRequest, proven: EmailAddress | None, caller: Caller) -> None:
+    def _check(self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller) -> None:
         """Raise `ReservedUsername`, the refusals of the steps and, last, `InvalidCode` or `RateLimited`.
 
         Where nothing is proven, clients are limited; refused registrations are not counted.
         """
-        self.rules.check_not_reserved(application.username)
+        self.rules.check_not_reserved(request.username)
         for step in self.steps:
-            step.check(application)
+            step.check(request)
         if proven is not None:
-            self.codes.check(proven.key, "register", application.code_or_proof, caller)
+            self.codes.check(proven.key, "register", request.code_or_proof, caller)
             return
         rates = self.live.current.registration.limits_per_client
         if (seconds := self.limits.remaining_seconds(_LIMIT_SCOPE, caller.network_key, rates)) > 0:
@@ -152,35 +152,36 @@ class Registration:
 
     def _create(
         self,
-        application: RegistrationRequest,
+        request: RegistrationRequest,
         proven: EmailAddress | None,
         password: StoredPassword | None,
         caller: Caller,
     ) -> Registered:
         registration = self.live.current.registration
         user = new_user(
-            application.username,
+            request.username,
             password,
             "registered",
             self.now(),
-            email=application.email,
+            email=request.email,
             email_key=proven.key if proven else None,
-            platform=application.platform,
-            language=application.language,
+            platform=request.platform,
+            language=request.language,
             ip=caller.address,
         )
         with self.users.transaction(user.username_key) as colliding:
             if proven is not None:
-                self.codes.redeem(proven.key, "register", application.code_or_proof, caller)
+                self.codes.redeem(proven.key, "register", request.code_or_proof, caller)
             else:
                 self.limits.hit(_LIMIT_SCOPE, caller.network_key, registration.limits_per_client)
             self.users.insert(user, colliding, Actor(user.username, caller.address))
-            redeemed = [step.redeem(application, user) for step in self.steps]
+            redeemed = [step.redeem(request, user) for step in self.steps]
             if registration.approval or not all(redeemed):
                 self.mail_queue.send(user, "received")
             else:
                 self.users.approve(user, AUTOMATIC)
-        self.users.reconcile(user.username_key)
+        if user.status == APPROVED:
+            self.users.reconcile(user.username_key)
         return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
 
     def _create_approved(

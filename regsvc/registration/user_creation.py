@@ -101,7 +101,7 @@ class UserCreation:
             raise errors.AuthMeUnavailable from error
 
     def reconcile(self, key: str) -> None:
-        """Let the row of a new user follow, after `transaction`."""
+        """Let the row of an approved user follow, after `transaction`."""
         try:
             self._reconciler.reconcile_after_commit(key)
         except PlayersUnavailable as error:

@@ -141,6 +141,8 @@ def test_the_review_queue(host: Host) -> None:
 
 
 def test_an_approval(host: Host) -> None:
+    """The first one after a start also asks for the engine of AuthMe's table."""
+    host.services.decide("approve", "first")
     host.register("alice")
     assert host.request("POST", "/api/admin/user/approve", {"username": "alice"}, host.olivia()).status == 200
     host.assert_at_most(10)
