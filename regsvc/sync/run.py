@@ -70,7 +70,7 @@ class Sync:
         self._max_changes = max_changes
         self._now = now
         self._run_log = RunLog(database, audit)
-        self._digest = TableComparison(database, players)
+        self._comparison = TableComparison(database, players)
         self._candidates = Candidates(database, players)
         self._changed_rows = ChangedRows(database)
         self.terminal: TextIO | None = None
@@ -114,12 +114,12 @@ class Sync:
         return run.report
 
     def _reconcile_all(self, run: RunState, allow_mass_changes: bool) -> None:
-        """Go over all candidates, and store the new digest only if none was left out."""
+        """Go over all candidates, and store the new checksums only if none was left out."""
         last, inputs = RunInputs.find_last(), self._inputs()
         is_full = run.is_full or last is None or last[0].policy != inputs.policy
         is_full = is_full or last is None or abs(self._now() - last[1]) >= FULL_EVERY
-        is_full = is_full or (self._digest.is_empty() and not self._players.is_empty())  # the first players
-        changes = self._digest.compare(is_full=is_full)
+        is_full = is_full or (self._comparison.is_empty() and not self._players.is_empty())  # the first players
+        changes = self._comparison.compare(is_full=is_full)
         run.report.scanned = changes.total
         last_inputs = last[0] if last is not None else None
         for may_go_on in self._reconcile_candidates(run, changes, last_inputs, inputs):
@@ -142,9 +142,9 @@ class Sync:
         if names or changes.changed or changes.is_full or last is None or inputs != last[0]:
             with self._database.atomic():
                 self._changed_rows.mark(names, self._now())
-                self._digest.store(changes, names)
+                self._comparison.store(changes, names)
                 inputs.save(run.report.started_at if changes.is_full or last is None else last[1])
-        self._digest.keep(changes, names, run.report.started_at)
+        self._comparison.keep(changes, names, run.report.started_at)
 
     def _reconcile_candidates(
         self, run: RunState, changes: TableChanges, last_inputs: RunInputs | None, inputs: RunInputs
@@ -187,7 +187,7 @@ class Sync:
     def _reconcile_changed_rows(self, run: RunState, newest: Sequence[datetime | None]) -> Iterator[bool]:
         """Reconcile the names that changed on our side, and clear the marks of those in sync."""
         for page in self._changed_rows.pages(newest):
-            # what this run wrote stays marked: the next one looks again, since the digest stored now is from before
+            # what this run wrote stays marked: the next one looks again, since the checksums stored now are from before
             names = sorted({mark.username_key for mark in page} - run.waiting.keys() - run.changed)
             in_sync = self._reconcile_names(run, names)
             if in_sync and not run.is_plan:

@@ -1,4 +1,4 @@
-"""Digest of AuthMe's table as the last completed run saw it, by which a run finds changes without reading the table.
+"""AuthMe's table as the last completed run saw it, by which a run finds changes without reading the table.
 
 On a server it consists of checksums of buckets, kept in our database. On SQLite it is a hash of each row, kept in
 memory, so that the first run after a start looks at every row. It is stored only when a run has gone over all
@@ -49,7 +49,7 @@ class TableChanges:
 
 
 class TableComparison:
-    """The stored digest. Blocking."""
+    """What the last completed run saw of AuthMe's table: checksums in our database, or hashes in memory. Blocking."""
 
     def __init__(self, database: Database, players: Players) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class TableComparison:
         return not (self._scan.row_count if self._scan is not None else StoredBucket.select().exists())
 
     def compare(self, *, is_full: bool) -> TableChanges:
-        """Compare AuthMe's table with the stored digest. Raises `PlayersUnavailable`."""
+        """Compare AuthMe's table with what was kept of it. Raises `PlayersUnavailable`."""
         version = self._players.version()
         if version is not None and version == self._stored_version:
             return TableChanges(self._stored_total, {}, {}, version, is_full)
