@@ -1,6 +1,6 @@
 """E-mails are enqueued with what is needed to render them at delivery. And when admins are notified.
 
-All runs inside the transaction of the change the mail is about. A new mail needs its name here, an entry in
+Mails are enqueued inside the transaction of the change they are about. A new mail needs its name here, an entry in
 `templates.MAILS`, its texts in `texts/`, and its line in `renderer`.
 """
 
@@ -57,7 +57,9 @@ class MailQueue:
     ) -> None:
         """`is_available`: whether players are mailed: mail is not off, and registrations prove addresses.
 
-        `wake` wakes every delivery, `wake_mails` that of mails; called once the transaction has committed."""
+        `wake` wakes every delivery and the live streams, `wake_mails` the delivery of mails; to be called once the
+        transaction has committed.
+        """
         self._outbox = outbox
         self._default_language = default_language
         self.is_available = is_available
