@@ -315,6 +315,17 @@ def test_there_is_one_budget_for_everybody(make_stack: MakeStack) -> None:
     assert 3500 < payload["remainingSeconds"] <= 3600
 
 
+def test_who_waits_as_long_as_the_reply_says_gets_through(make_stack: MakeStack) -> None:
+    """Of two limits that refuse, the reply has the longer wait."""
+    limits = {"limits_total": ["2 per hour"], "limits_per_address": ["1 per minute"]}
+    poor = make_stack(config={"verification": limits})
+    alice = poor.newcomer("alice")
+    assert ask(poor, alice.email, "198.51.100.1").status == 200
+    assert ask(poor, poor.newcomer().email, "198.51.100.2").status == 200
+    payload = assert_refused(ask(poor, alice.email, "198.51.100.3"), 429, "rate_limited")
+    assert 3500 < payload["remainingSeconds"] <= 3600
+
+
 DEFAULT_TOTAL = {"limits_total": ["60 per hour", "400 per day"], "limits_per_client": ["10 per minute", "20 per hour"]}
 
 

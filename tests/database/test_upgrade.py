@@ -265,6 +265,15 @@ def test_the_file_is_copied_before(preview: Database, clock: ManualClock) -> Non
         assert copy.execute("SELECT MAX(number) FROM regsvc_migration").fetchone() == (15,)
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_view_of_the_hosts_own_does_not_stop_the_upgrade(preview: Database, clock: ManualClock) -> None:
+    """SQLite renames no table while any view reads one that is gone; the host is told to change theirs."""
+    preview.execute_sql("CREATE VIEW intents AS SELECT username_key FROM regsvc_player WHERE wish IS NOT NULL")
+    assert migrate(preview, clock) == ["0100 baseline"]
+    preview.execute_sql("DROP VIEW intents")
+    assert fetch(preview, "SELECT COUNT(*) FROM regsvc_bucket") != []
+
+
 @pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_login_that_may_make_no_triggers_and_no_views_is_upgraded(
     preview: Database, mariadb: MariaDBServer, database: MariaDBSchema, clock: ManualClock

@@ -44,6 +44,9 @@ def move_rows(database: Database, create_records: Callable[[], None], renew: Cal
 
     `create_records` creates the table `regsvc_sync_record` if it is missing; `renew` extends the migration's lease.
     """
+    # first: SQLite renames nothing while a view of the host's own reads a table that is gone
+    if database.table_exists("regsvc_digest"):
+        database.execute_sql("ALTER TABLE regsvc_digest RENAME TO regsvc_bucket")
     if database.table_exists("regsvc_player"):
         for view in _VIEWS:
             database.execute_sql(f"DROP VIEW IF EXISTS regsvc_v_{view}")
@@ -53,8 +56,6 @@ def move_rows(database: Database, create_records: Callable[[], None], renew: Cal
         while _copy_records(database):
             renew()
         database.execute_sql("DROP TABLE regsvc_player")
-    if database.table_exists("regsvc_digest"):
-        database.execute_sql("ALTER TABLE regsvc_digest RENAME TO regsvc_bucket")
 
 
 def _copy_records(database: Database) -> int:

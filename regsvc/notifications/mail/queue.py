@@ -131,7 +131,7 @@ class MailLimits:
         """
         to_address, total = self._limits_of(mailbox, caller)
         with self.limits.counting([self._per_client(caller)], [to_address, total]) as windows:
-            wait = windows.wait(to_address) or self._wait_for_total(windows, total)
+            wait = max(windows.wait(to_address), self._wait_for_total(windows, total))
             if wait:
                 raise RateLimited(wait)
             windows.count(to_address)
