@@ -8,7 +8,7 @@ once, at the field. A host without access to the file sets the values in the dae
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -333,52 +333,24 @@ class AuthMeConfig:
             )
         return None
 
-    def with_overrides(
-        self,
-        *,
-        backend: str | None = None,
-        host: str | None = None,
-        port: int | None = None,
-        user: str | None = None,
-        password: str | None = None,
-        database: str | None = None,
-        table: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        password_hash: str | None = None,
-        legacy_hashes: Sequence[str] | None = None,
-        pbkdf2_rounds: int | None = None,
-        bcrypt_log2_rounds: int | None = None,
-        double_md5_salt_length: int | None = None,
-    ) -> AuthMeConfig:
-        """Return this config with every value that is not None in place of its own.
+    def with_overrides(self, **given: Any) -> AuthMeConfig:
+        """Return this config with the given values in place of its own; `columns` maps field names to column names.
 
-        `columns` maps field names to column names. Raises `AuthMeConfigError` naming the key under `authme` of the
-        daemon's own config: there a mistake is an error, and not replaced by a default as in AuthMe's file.
+        Raises `AuthMeConfigError` naming the key under `authme` of the daemon's own config: there a mistake is an
+        error, and not replaced by a default as in AuthMe's file.
         """
-        given: dict[str, Any] = {
-            "host": host,
-            "port": port,
-            "user": user,
-            "password": password,
-            "database": database,
-            "table": table,
-            "pbkdf2_rounds": pbkdf2_rounds,
-            "bcrypt_log2_rounds": bcrypt_log2_rounds,
-            "double_md5_salt_length": double_md5_salt_length,
-        }
-        changes = {name: value for name, value in given.items() if value is not None}
-        if backend is not None:
-            changes["backend"] = _override_backend(backend)
-        if columns is not None:
-            changes["columns"] = _override_columns(self.columns, columns)
-        if password_hash is not None or legacy_hashes is not None:
-            stated = {_override_algorithm(name, "legacy_hashes") for name in legacy_hashes or ()}
-            if password_hash is not None:
-                stated.add(_override_algorithm(password_hash, "password_hash"))
-            legacy = self.legacy_hashes if legacy_hashes is None else legacy_hashes
-            configured = self.password_hash if password_hash is None else password_hash
+        changes = dict(given)
+        if "backend" in given:
+            changes["backend"] = _override_backend(given["backend"])
+        if "columns" in given:
+            changes["columns"] = _override_columns(self.columns, given["columns"])
+        names = [("legacy_hashes", name) for name in given.get("legacy_hashes", ())]
+        names += [("password_hash", given["password_hash"])] if "password_hash" in given else []
+        if names:
+            configured = given.get("password_hash", self.password_hash)
+            legacy = given.get("legacy_hashes", self.legacy_hashes)
             changes["password_hash"], changes["legacy_hashes"] = _normalize_algorithms(configured, legacy)
-            changes["stated_hashes"] = frozenset(stated)
+            changes["stated_hashes"] = frozenset(_override_algorithm(name, key) for key, name in names)
         config = replace(self, **changes)
         _check_names(config, lambda name: f"authme.{name}")
         return config

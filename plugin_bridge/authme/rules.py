@@ -47,22 +47,14 @@ _JAVA_CLASSES = {
 }
 
 
-class PasswordViolation(StrEnum):
-    """The rule that a new password violates."""
+class Violation(StrEnum):
+    """The rule that a new password or a name violates."""
 
     FORBIDDEN_CHARACTERS = "forbidden_characters"
     SAME_AS_USERNAME = "same_as_username"
     TOO_SHORT = "too_short"
     TOO_LONG = "too_long"
     UNSAFE = "unsafe"
-
-
-class NameViolation(StrEnum):
-    """The rule that a name violates."""
-
-    TOO_SHORT = "too_short"
-    TOO_LONG = "too_long"
-    FORBIDDEN_CHARACTERS = "forbidden_characters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +176,20 @@ class PasswordRule:
         """The pattern for clients; AuthMe applies it to the password in lower case. It does not include the lengths."""
         return self.pattern.anchored
 
-    def validate(self, password: str, username: str) -> PasswordViolation | None:
+    def validate(self, password: str, username: str) -> Violation | None:
         """Return the first rule that is violated, in AuthMe's order; None if the password is acceptable."""
         length, lowered = _utf16_length(password), password.lower()
         if length > self.max_length or len(lowered) > MAX_PASSWORD_CHARACTERS:
-            return PasswordViolation.TOO_LONG
+            return Violation.TOO_LONG
         if _has_lone_surrogate(password) or not self.pattern.matches(lowered):
-            return PasswordViolation.FORBIDDEN_CHARACTERS
+            return Violation.FORBIDDEN_CHARACTERS
         if self.is_ascii_only and not password.isascii():
-            return PasswordViolation.FORBIDDEN_CHARACTERS
+            return Violation.FORBIDDEN_CHARACTERS
         if lowered == username.lower():
-            return PasswordViolation.SAME_AS_USERNAME
+            return Violation.SAME_AS_USERNAME
         if length < self.min_length:
-            return PasswordViolation.TOO_SHORT
-        return PasswordViolation.UNSAFE if lowered in self.unsafe else None
+            return Violation.TOO_SHORT
+        return Violation.UNSAFE if lowered in self.unsafe else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +205,14 @@ class NameRule:
         """The pattern for clients, including the lengths, e.g. `^(?=.{3,16}$)[a-zA-Z0-9_]*$`."""
         return f"^(?=.{{{self.min_length},{self.max_length}}}$){self.pattern.anchored.removeprefix('^')}"
 
-    def validate(self, name: str) -> NameViolation | None:
+    def validate(self, name: str) -> Violation | None:
         """Return the first rule that is violated, in AuthMe's order; None if the name may join."""
         if len(name) > MAX_NAME_CHARACTERS or _utf16_length(name) > self.max_length:
-            return NameViolation.TOO_LONG
+            return Violation.TOO_LONG
         if _utf16_length(name) < self.min_length:
-            return NameViolation.TOO_SHORT
+            return Violation.TOO_SHORT
         if _has_lone_surrogate(name) or not self.pattern.matches(name):
-            return NameViolation.FORBIDDEN_CHARACTERS
+            return Violation.FORBIDDEN_CHARACTERS
         return None
 
 

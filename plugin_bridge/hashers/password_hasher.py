@@ -47,49 +47,30 @@ class PasswordHasher:
     """AuthMe's password check: the configured algorithm first, then the legacy ones in their order."""
 
     def __init__(self, configured: Hasher, legacy: Sequence[Hasher] = ()) -> None:
-        self._configured = configured
+        self.configured = configured
+        """The algorithm that `hash` uses."""
         self._legacy = tuple(hasher for hasher in legacy if hasher.name != configured.name)
         # Created here and not at its first use, so that the first unknown name takes no longer than the next.
         self._dummy = configured.hash(secrets.token_urlsafe(24), "")
 
     @property
     def algorithm(self) -> str:
-        """Name of the configured algorithm, which `hash` uses."""
-        return self._configured.name
+        """Name of the configured algorithm."""
+        return self.configured.name
 
     @property
     def algorithms(self) -> tuple[str, ...]:
         """Names of all algorithms whose hashes verify, the configured one first."""
-        return (self._configured.name, *(hasher.name for hasher in self._legacy))
-
-    @property
-    def needs_salt_column(self) -> bool:
-        """Return whether new hashes come with a salt that has to be stored beside them."""
-        return self._configured.needs_salt_column
-
-    @property
-    def is_ascii_only(self) -> bool:
-        """Return whether `hash` refuses every password with a character outside ASCII."""
-        return self._configured.is_ascii_only
-
-    @property
-    def max_characters(self) -> int:
-        """Return the length of the longest password that `hash` takes."""
-        return self._configured.max_characters
-
-    @property
-    def may_provision(self) -> bool:
-        """Return whether rows may be inserted; False where AuthMe's table is a forum's own table of users."""
-        return not self._configured.uses_forum_table
+        return (self.configured.name, *(hasher.name for hasher in self._legacy))
 
     def hash(self, password: str, username: str) -> HashedPassword:
         """Create a hash with the configured algorithm. Raises `UnhashablePassword`."""
-        return self._configured.hash(password, username)
+        return self.configured.hash(password, username)
 
     def verify(self, password: str, stored: HashedPassword, username: str) -> VerifyResult:
         """Return the algorithm that accepts the password, or `WRONG_PASSWORD`."""
-        if self._configured.verify(password, stored, username):
-            return VerifyResult(self._configured.name)
+        if self.configured.verify(password, stored, username):
+            return VerifyResult(self.configured.name)
         for hasher in self._legacy:
             if hasher.verify(password, stored, username):
                 return VerifyResult(hasher.name, needs_rehash=True)

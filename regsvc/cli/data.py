@@ -22,7 +22,7 @@ from regsvc.cli.transfer.backup import make_backup
 from regsvc.cli.transfer.exporting import STANDARD_OUTPUT, Exporter
 from regsvc.cli.transfer.migrate_to import DatabaseMigration
 from regsvc.cli.transfer.restoring import restore_backup
-from regsvc.cli.transfer.tables import Checksums, TransferProblem
+from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.config.places import SystemPlaces, is_installation
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core import clock
@@ -87,9 +87,15 @@ def is_offline_command(args: argparse.Namespace) -> bool:
 def run_offline_command(args: argparse.Namespace, config: Config) -> int:
     """Run `migrate --to` or `restore`; return the exit status. Raises `StartupError`."""
     try:
-        return _restore(args, config) if args.command == "restore" else _move(args, config)
+        if args.command == "restore":
+            restore_backup(args.folder, config, clock.now)
+        else:
+            to = read_url(args.to, "--to")
+            source = read_url(args.source, "--from") if args.source is not None else None
+            DatabaseMigration(config, clock.now).move(to, source)
     except (TransferProblem, StateInUse, MigrationRunning) as problem:
         return _print_error(problem)
+    return 0
 
 
 def run_data_command(args: argparse.Namespace, app: App) -> int:
@@ -104,38 +110,6 @@ def run_data_command(args: argparse.Namespace, app: App) -> int:
 def _print_error(problem: Exception) -> int:
     print(f"companion: {problem}", file=sys.stderr)
     return 1
-
-
-def _move(args: argparse.Namespace, config: Config) -> int:
-    to = read_url(args.to, "--to")
-    source = read_url(args.source, "--from") if args.source is not None else None
-    moved = DatabaseMigration(config, clock.now).move(to, source)
-    if moved.copied is None:
-        print(f"everything is in {moved.new} already; {moved.advice}")
-        return 0
-    rows = _print_tables(moved.copied)
-    print(f"moved {rows} rows from {moved.old} to {moved.new}; row counts and digests match")
-    print(f"now {moved.advice}, and start the daemon")
-    print(f"{moved.left} once everything works")
-    return 0
-
-
-def _restore(args: argparse.Namespace, config: Config) -> int:
-    restored = restore_backup(args.folder, config, clock.now)
-    rows = _print_tables(restored.copied)
-    print(f"restored {rows} rows of {restored.made_at} into {restored.location}; digests match")
-    print("all users have to log in again; now start the daemon, whose sync compares everything with AuthMe's table")
-    if restored.authme_file is not None:
-        print(f"AuthMe's table is in {restored.authme_file}; if it was lost, too, stop the game server and copy it to")
-        print(f"  {restored.authme_target}")
-    return 0
-
-
-def _print_tables(checksums: Checksums) -> int:
-    """Print the checksums; return the number of rows."""
-    for name, checksum in checksums.items():
-        print(f"  {name:<28} {checksum.rows:>9} rows, digest {checksum.digest[:16]}")
-    return sum(checksum.rows for checksum in checksums.values())
 
 
 def _back_up(args: argparse.Namespace, app: App) -> int:

@@ -17,8 +17,6 @@ from regsvc.cli.transfer.importing import (
     PASSWORD_LOST,
     Importer,
     ImportReport,
-    ImportRequest,
-    UserWriter,
 )
 from regsvc.cli.transfer.user_files import ImportedUser, RefusedRecord, read_users
 from regsvc.cli.transfer.verifymc import (
@@ -188,8 +186,8 @@ def run_import(args: argparse.Namespace, app: App) -> int:
     """Import, and return the exit status: 1 if a record was refused. Raises `TransferProblem`."""
     if args.predecessor is not None:
         return _import_verifymc(args, app)
-    request = ImportRequest(actor_name(), is_dry_run=args.dry_run, fill_emails=args.update)
-    report = _run(app, read_users(Path(args.file), args.format), request, [])
+    importer = Importer(app, actor_name(), is_dry_run=args.dry_run, fill_emails=args.update)
+    report = _run(importer, read_users(Path(args.file), args.format), _print_refused, is_dry_run=args.dry_run)
     verb = "would import" if args.dry_run else "imported"
     print(f"{verb} {report['imported']}, updated {report['updated']}, unchanged (existing) {report['skipped']}", end="")
     print(f", refused {report['refused']}")
@@ -204,9 +202,9 @@ def _import_verifymc(args: argparse.Namespace, app: App) -> int:
     settings = VerifyMCSettings(algorithms, prefix, are_emails_verified=args.verified_emails)
     data = read_verifymc(read_url(args.file, "VerifyMC's database"), settings)
     refused = list[RefusedRecord]()
-    request = ImportRequest(actor_name(), is_dry_run=args.dry_run, fill_emails=args.update, is_handover=True)
+    importer = Importer(app, actor_name(), is_dry_run=args.dry_run, fill_emails=args.update, is_handover=True)
     new_entries, kept = _import_entries(data, app, is_dry_run=args.dry_run)
-    report = _run(app, data.users, request, refused)
+    report = _run(importer, data.users, refused.append, is_dry_run=args.dry_run)
     told = describe_handover(data, report, algorithms, new_entries, kept, is_dry_run=args.dry_run)
     print("\n".join([*describe_operators(data, app.credential_rules.is_operator), *told]))
     for row in refused:
@@ -215,28 +213,18 @@ def _import_verifymc(args: argparse.Namespace, app: App) -> int:
 
 
 def _run(
-    app: App,
+    importer: Importer,
     records: Iterable[ImportedUser | RefusedRecord],
-    request: ImportRequest,
-    refused: list[RefusedRecord],
+    on_refused: Callable[[RefusedRecord], None],
+    *,
+    is_dry_run: bool,
 ) -> ImportReport:
-    """Import the records. The refused ones of a handover are collected; others are printed at once."""
-    context = app.context
-    importer = Importer(
-        app.worker,
-        context.location.players,
-        app.reconciler,
-        app.credential_rules,
-        app.hashing,
-        UserWriter(context.location.database, app.reconciler, app.chat_links, app.audit, context.now),
-        request,
-    )
     progress = Progress.on_stderr("importing", None)
     try:
-        return importer.run(records, refused.append if request.is_handover else _print_refused, progress.advance)
+        return importer.run(records, on_refused, progress.advance)
     except Exception:
         total = sum(importer.report[outcome] for outcome in OUTCOMES)
-        if total and not request.is_dry_run:
+        if total and not is_dry_run:
             print(
                 f"companion: the import stopped after {total} records, which stay as they are now; "
                 "the same command can be run again",

@@ -3,7 +3,7 @@
 A rule takes the whole config and yields its violations; the loader adds where each key was set.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -41,7 +41,11 @@ class RuleViolation(NamedTuple):
 
 def find_violations(config: Config) -> Iterator[RuleViolation]:
     """Yield every problem between keys that are valid one by one."""
-    for rule in _RULES:
+    rules = (
+        *(_tls, _folders, _languages, _style, _database_url, _game, _authme, _auth),
+        *(_registration, _captcha, _questionnaire, _chat, _mail, _downloads),
+    )
+    for rule in rules:
         yield from rule(config)
 
 
@@ -292,26 +296,6 @@ def _downloads(config: Config) -> Iterator[RuleViolation]:
         for key in ("name", "url"):
             if not getattr(download, key):
                 yield RuleViolation(f"downloads.{name}", key, "every download needs a name and an address; set it")
-
-
-_RULES: tuple[Callable[[Config], Iterator[RuleViolation]], ...] = (
-    *(
-        _tls,
-        _folders,
-        _languages,
-        _style,
-        _database_url,
-        _game,
-        _authme,
-        _auth,
-        _registration,
-        _captcha,
-        _questionnaire,
-        _chat,
-        _mail,
-        _downloads,
-    ),
-)
 
 
 def _required_chat_keys(chat: ChatSection) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class AuthMeRules:
     @property
     def may_provision(self) -> bool:
         """Return whether AuthMe's table takes rows of ours; False where it is a forum's own table of users."""
-        return self.hasher is None or self.hasher.may_provision
+        return self.hasher is None or not self.hasher.configured.uses_forum_table
 
 
 class LiveConfig:
@@ -95,8 +95,8 @@ def _derive(config: Config, authme: AuthMeConfig | None) -> AuthMeRules:
         pattern = compile_java_pattern(given.password_regex, "registration.password_regex", passwords.pattern)
         passwords = dataclasses.replace(passwords, pattern=pattern)
     if hasher is not None:
-        longest = min(passwords.max_length, hasher.max_characters)
-        passwords = dataclasses.replace(passwords, is_ascii_only=hasher.is_ascii_only, max_length=longest)
+        longest = min(passwords.max_length, hasher.configured.max_characters)
+        passwords = dataclasses.replace(passwords, is_ascii_only=hasher.configured.is_ascii_only, max_length=longest)
     if authme is None:
         return AuthMeRules(names, passwords, hasher)
     return AuthMeRules(names, passwords, hasher, authme.caching, authme.unverified_minutes)

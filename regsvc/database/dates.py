@@ -45,35 +45,22 @@ def is_readable(database: Database, column: str) -> Any:
     return SQL(f"NOT {unreadable(column, is_sqlite=isinstance(database, SqliteDatabase))}")
 
 
-def unreadable_dates_sql(condition: str, *, is_sqlite: bool) -> str:
-    """Return a query for id, name, and all dates of the users that meet a condition and have an unreadable date.
-
-    The dates are as they are stored, empty where they can be read.
-    """
-    any_of = " OR ".join(unreadable(column, is_sqlite=is_sqlite) for column in DATE_COLUMNS)
-    shown = ", ".join(
-        f"CASE WHEN {unreadable(column, is_sqlite=is_sqlite)} THEN {_stored(column, is_sqlite=is_sqlite)} END "
-        f"AS {column}"
-        for column in DATE_COLUMNS
-    )
-    return f"SELECT username, {shown} FROM regsvc_user WHERE {condition} AND ({any_of})"  # noqa: S608
-
-
-def dates_of(username: str, values: Any) -> list[UnreadableDate]:
-    """Return the unreadable dates of a row of `unreadable_dates_sql`; `values` in the order of `DATE_COLUMNS`."""
-    found = zip(DATE_COLUMNS, values, strict=True)
-    return [UnreadableDate(username, column, _shown(value)) for column, value in found if value is not None]
-
-
 def list_unreadable_dates(database: Database, condition: str, *values: object) -> list[UnreadableDate]:
-    """Return the unreadable dates of the users that meet an SQL condition on `regsvc_user`."""
-    sql = unreadable_dates_sql(condition, is_sqlite=isinstance(database, SqliteDatabase))
-    rows = database.execute_sql(sql, values or None).fetchall()
-    return [date for row in rows for date in dates_of(str(row[0]), row[1:])]
-
-
-def _stored(column: str, *, is_sqlite: bool) -> str:
-    return column if is_sqlite else f"CAST({column} AS CHAR)"  # a zero date is NULL for MySQL's driver
+    """Return the unreadable dates, as they are stored, of the users that meet an SQL condition on `regsvc_user`."""
+    is_sqlite = isinstance(database, SqliteDatabase)
+    conditions = {column: unreadable(column, is_sqlite=is_sqlite) for column in DATE_COLUMNS}
+    shown = ", ".join(
+        # a zero date is NULL for MySQL's driver
+        f"CASE WHEN {is_unreadable} THEN {column if is_sqlite else f'CAST({column} AS CHAR)'} END"
+        for column, is_unreadable in conditions.items()
+    )
+    sql = f"SELECT username, {shown} FROM regsvc_user WHERE {condition} AND ({' OR '.join(conditions.values())})"  # noqa: S608
+    return [
+        UnreadableDate(str(username), column, _shown(value))
+        for username, *dates in database.execute_sql(sql, values or None).fetchall()
+        for column, value in zip(DATE_COLUMNS, dates, strict=True)
+        if value is not None
+    ]
 
 
 def _shown(value: object) -> str:

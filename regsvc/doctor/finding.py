@@ -28,7 +28,7 @@ class Symptom:
 
     title: str
     do: Sentence | None = None
-    where: str | None = None
+    where: str | FixLocation | None = None
     severity: Severity | None = None
 
 
@@ -66,13 +66,14 @@ class Check:
         """Yield the findings of this kind. Raises `FactUnavailable`, perhaps after the first ones."""
         for found in self.examine(facts):
             symptom = found if isinstance(found, Symptom) else Symptom(found)
+            where = self.location if symptom.where is None else symptom.where
             yield Finding(
                 self.id,
                 symptom.severity or self.severity,
                 _with_full_stop(symptom.title),
                 Sentence(self.why),
                 symptom.do or Sentence(self.do),
-                facts.describe(self.location) if symptom.where is None else symptom.where,
+                facts.describe(where) if isinstance(where, FixLocation) else where,
             )
 
 

@@ -14,7 +14,7 @@ from plugin_bridge.authme.config import (
     MailAccount,
     read_authme_config,
 )
-from plugin_bridge.authme.rules import PasswordViolation
+from plugin_bridge.authme.rules import Violation
 from plugin_bridge.hashers import HASHERS, make_password_hasher
 
 REAL_LIFE = """
@@ -110,8 +110,8 @@ class TestReading:
         assert config.name_rule.validate("Alice") == "forbidden_characters"
         assert (config.password_rule.min_length, config.password_rule.max_length) == (8, 40)
         rule = read(tmp_path, REAL_LIFE.replace("'[a-z ]*'", "'[a-z0-9 ]*'")).password_rule
-        assert rule.validate("LETMEIN99", "alice") == PasswordViolation.UNSAFE
-        assert rule.validate("12345678", "alice") == PasswordViolation.UNSAFE
+        assert rule.validate("LETMEIN99", "alice") == Violation.UNSAFE
+        assert rule.validate("12345678", "alice") == Violation.UNSAFE
         assert rule.validate("password", "alice") is None
 
     @pytest.mark.parametrize(
@@ -379,4 +379,4 @@ class TestOverrides:
     )
     def test_a_mistake_is_told_with_its_key(self, overrides: dict[str, object], key: str) -> None:
         with pytest.raises(AuthMeConfigError, match=key):
-            AuthMeConfig().with_overrides(**overrides)  # type: ignore[arg-type]
+            AuthMeConfig().with_overrides(**overrides)

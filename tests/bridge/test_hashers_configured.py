@@ -71,7 +71,7 @@ class TestPasswordHasher:
         verdict = hasher.verify(cyrillic.password, cyrillic.stored, NAME)
         assert verdict.needs_rehash
         assert hasher.rehash(cyrillic.password, verdict, NAME) is None
-        assert hasher.is_ascii_only
+        assert hasher.configured.is_ascii_only
 
     def test_an_unknown_name_is_always_a_wrong_password(self) -> None:
         assert not PasswordHasher(HASHERS["SHA256"]).verify_dummy(PASSWORD, "nobody")
@@ -108,7 +108,7 @@ class TestMakePasswordHasher:
         hasher = make_password_hasher(HashingConfig(algorithm.lower(), bcrypt_log2_rounds=4, has_salt_column=True))
         assert hasher.algorithm == algorithm
         assert hasher.verify(PASSWORD, stored_as(algorithm), NAME).algorithm == algorithm
-        assert hasher.may_provision == (algorithm not in OF_FORUMS)
+        assert hasher.configured.uses_forum_table == (algorithm in OF_FORUMS)
 
     @pytest.mark.parametrize("algorithm", OF_FORUMS)
     def test_a_forums_algorithm_is_told(self, algorithm: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -135,7 +135,7 @@ class TestMakePasswordHasher:
     def test_it_refuses_a_separate_salt_without_a_column(self, algorithm: str) -> None:
         with pytest.raises(UnusableAlgorithm, match=rf"passwordHash is {algorithm}: .* DataSource\.mySQLColumnSalt"):
             make_password_hasher(HashingConfig(algorithm))
-        assert make_password_hasher(HashingConfig(algorithm, has_salt_column=True)).needs_salt_column
+        assert make_password_hasher(HashingConfig(algorithm, has_salt_column=True)).configured.needs_salt_column
 
     @pytest.mark.parametrize("algorithm", DEPRECATED)
     def test_it_refuses_to_make_what_authme_does_not_make(self, algorithm: str) -> None:

@@ -10,9 +10,8 @@ from plugin_bridge.authme.rules import (
     ANYTHING,
     DEFAULT_NAMES,
     NameRule,
-    NameViolation,
     PasswordRule,
-    PasswordViolation,
+    Violation,
     compile_java_pattern,
     compile_pattern,
 )
@@ -30,47 +29,47 @@ class TestPasswordRule:
     @pytest.mark.parametrize(
         ("password", "fault"),
         [
-            ("with space", PasswordViolation.FORBIDDEN_CHARACTERS),
-            ("пароль", PasswordViolation.FORBIDDEN_CHARACTERS),
-            ("tail\n", PasswordViolation.FORBIDDEN_CHARACTERS),
-            ("\ud800abcde", PasswordViolation.FORBIDDEN_CHARACTERS),
-            ("aLiCe", PasswordViolation.SAME_AS_USERNAME),
-            ("four", PasswordViolation.TOO_SHORT),
-            ("a" * 31, PasswordViolation.TOO_LONG),
-            ("PassWord", PasswordViolation.UNSAFE),
+            ("with space", Violation.FORBIDDEN_CHARACTERS),
+            ("пароль", Violation.FORBIDDEN_CHARACTERS),
+            ("tail\n", Violation.FORBIDDEN_CHARACTERS),
+            ("\ud800abcde", Violation.FORBIDDEN_CHARACTERS),
+            ("aLiCe", Violation.SAME_AS_USERNAME),
+            ("four", Violation.TOO_SHORT),
+            ("a" * 31, Violation.TOO_LONG),
+            ("PassWord", Violation.UNSAFE),
         ],
     )
-    def test_it_names_the_fault(self, password: str, fault: PasswordViolation) -> None:
+    def test_it_names_the_fault(self, password: str, fault: Violation) -> None:
         assert PasswordRule().validate(password, "Alice") == fault
 
     def test_the_first_fault_in_authmes_order_counts(self) -> None:
-        assert PasswordRule().validate("é" * 30, "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
-        assert PasswordRule().validate("bob", "Bob") == PasswordViolation.SAME_AS_USERNAME
-        assert PasswordRule().validate("help", "alice") == PasswordViolation.TOO_SHORT
+        assert PasswordRule().validate("é" * 30, "alice") == Violation.FORBIDDEN_CHARACTERS
+        assert PasswordRule().validate("bob", "Bob") == Violation.SAME_AS_USERNAME
+        assert PasswordRule().validate("help", "alice") == Violation.TOO_SHORT
 
     def test_the_regex_sees_the_password_in_lower_case(self) -> None:
-        assert pattern_rule("[A-Z]*").validate("ABCDEF", "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
+        assert pattern_rule("[A-Z]*").validate("ABCDEF", "alice") == Violation.FORBIDDEN_CHARACTERS
         assert pattern_rule("[a-z]*").validate("ABCDEF", "alice") is None
 
     def test_lengths_count_utf16_units(self) -> None:
         rule = PasswordRule(pattern=ANYTHING, min_length=5, max_length=6)
         assert rule.validate("😀😀😀", "alice") is None
-        assert rule.validate("😀😀", "alice") == PasswordViolation.TOO_SHORT
-        assert rule.validate("😀😀😀😀", "alice") == PasswordViolation.TOO_LONG
+        assert rule.validate("😀😀", "alice") == Violation.TOO_SHORT
+        assert rule.validate("😀😀😀😀", "alice") == Violation.TOO_LONG
 
     def test_an_algorithm_that_knows_ascii_only_allows_nothing_else(self) -> None:
         rule = PasswordRule(pattern=ANYTHING, is_ascii_only=True)
-        assert rule.validate("пароль", "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
+        assert rule.validate("пароль", "alice") == Violation.FORBIDDEN_CHARACTERS
         assert rule.validate("with spaces", "alice") is None
 
     def test_a_huge_password_never_reaches_the_regex(self) -> None:
-        assert pattern_rule("(a+)+b").validate("a" * 100_000, "alice") == PasswordViolation.TOO_LONG
+        assert pattern_rule("(a+)+b").validate("a" * 100_000, "alice") == Violation.TOO_LONG
 
     @pytest.mark.parametrize("password", ["é" * 31, "İ" * 100])
     def test_nothing_that_is_too_long_reaches_the_regex(self, password: str) -> None:
         """AuthMe would complain about the characters first; the second one gets longer in lower case."""
         rule = PasswordRule(max_length=30 if "é" in password else 200)
-        assert rule.validate(password, "alice") == PasswordViolation.TOO_LONG
+        assert rule.validate(password, "alice") == Violation.TOO_LONG
 
     def test_a_lone_surrogate_is_refused_even_where_everything_is_allowed(self) -> None:
         assert PasswordRule(pattern=ANYTHING).validate("abcde\udfff", "alice") == "forbidden_characters"
@@ -84,16 +83,16 @@ class TestNameRule:
     @pytest.mark.parametrize(
         ("name", "fault"),
         [
-            ("", NameViolation.TOO_SHORT),
-            ("Al", NameViolation.TOO_SHORT),
-            ("a" * 17, NameViolation.TOO_LONG),
-            ("a" * 100_000, NameViolation.TOO_LONG),
-            ("Bob Ross", NameViolation.FORBIDDEN_CHARACTERS),
-            ("Bob\n", NameViolation.FORBIDDEN_CHARACTERS),
-            ("Renée", NameViolation.FORBIDDEN_CHARACTERS),
+            ("", Violation.TOO_SHORT),
+            ("Al", Violation.TOO_SHORT),
+            ("a" * 17, Violation.TOO_LONG),
+            ("a" * 100_000, Violation.TOO_LONG),
+            ("Bob Ross", Violation.FORBIDDEN_CHARACTERS),
+            ("Bob\n", Violation.FORBIDDEN_CHARACTERS),
+            ("Renée", Violation.FORBIDDEN_CHARACTERS),
         ],
     )
-    def test_it_names_the_fault(self, name: str, fault: NameViolation) -> None:
+    def test_it_names_the_fault(self, name: str, fault: Violation) -> None:
         assert NameRule().validate(name) == fault
 
     def test_the_regex_for_clients_says_all_of_it(self) -> None:
@@ -142,7 +141,7 @@ class TestHostPatterns:
         rule = replace(pattern_rule(SLOW), max_length=100)
         assert rule.validate("a" * 20, "alice") is None
         assert caplog.records == []
-        assert rule.validate("a" * 80 + "-", "alice") == PasswordViolation.FORBIDDEN_CHARACTERS
+        assert rule.validate("a" * 80 + "-", "alice") == Violation.FORBIDDEN_CHARACTERS
         [record] = caplog.records
         assert "takes too long" in record.getMessage()
         assert "aaa" not in record.getMessage(), "it may be a password"
@@ -160,7 +159,7 @@ class TestHostPatterns:
     @pytest.mark.parametrize("name", ["Оlivia", "<b>x</b>", "§4Admin", "x;stop", "../../x", "'--", "@e[]"])
     def test_an_unusable_one_never_opens_the_web_to_any_name(self, java: str, name: str) -> None:
         rule = NameRule(pattern=compile_java_pattern(java, "allowedNicknameCharacters", DEFAULT_NAMES))
-        assert rule.validate(name) == NameViolation.FORBIDDEN_CHARACTERS
+        assert rule.validate(name) == Violation.FORBIDDEN_CHARACTERS
         assert rule.validate("Alice_99") is None
 
     @pytest.mark.parametrize(

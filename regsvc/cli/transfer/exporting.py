@@ -32,6 +32,9 @@ USER_COLUMNS: Final = (
     *("password_set_at", "last_login_at", "is_email_noted"),
 )
 HASH_COLUMNS: Final = ("hash", "salt", "algorithm")
+REVIEW_COLUMNS: Final = (
+    *("transition", "status_before", "status_after", "reason", "ban_expires_at", "operator", "reviewed_at"),
+)
 AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "detail", "ip", "occurrences")
 
 
@@ -196,42 +199,22 @@ def _pages(model: Any) -> Iterator[list[Any]]:
         after = page[-1].id
 
 
+def _record(row: Any, names: Iterable[str]) -> Record:
+    """Return the attributes of these names, dates as text such as `2031-05-04T12:00:00.123Z`."""
+    values = ((name, getattr(row, name)) for name in names)
+    return {name: _timestamp(value) if isinstance(value, datetime) else value for name, value in values}
+
+
 def _user(user: User) -> Record:
-    return {
-        "username": user.username,
-        "email": user.email,
-        "is_email_verified": bool(user.is_email_verified),
-        "status": user.status,
-        "reason": user.reason,
-        "registered_at": _timestamp(user.created_at),
-        "registration_ip": user.registration_ip,
-        "origin": user.origin,
-        "platform": user.platform,
-        "language": user.language,
-        "reviewed_by": user.reviewed_by,
-        "reviewed_at": _timestamp(user.reviewed_at),
-        "banned_from": user.banned_from,
-        "ban_expires_at": _timestamp(user.ban_expires_at),
-        "password_set_at": _timestamp(user.password_set_at),
-        "last_login_at": _timestamp(user.last_login_at),
-        "is_email_noted": user.email is not None and user.email_key is None,
-    }
+    columns = dict.fromkeys(USER_COLUMNS) | _record(user, (name for name in USER_COLUMNS if hasattr(user, name)))
+    is_email_noted = user.email is not None and user.email_key is None
+    return columns | {"registered_at": _timestamp(user.created_at), "is_email_noted": is_email_noted}
 
 
 def _reviews_of(page: list[User]) -> Mapping[int, list[Record]]:
     found: dict[int, list[Record]] = {}
     for row in Review.select().where(Review.user_id.in_([user.id for user in page])).order_by(Review.id):
-        found.setdefault(row.user_id, []).append(
-            {
-                "transition": row.transition,
-                "status_before": row.status_before,
-                "status_after": row.status_after,
-                "reason": row.reason,
-                "ban_expires_at": _timestamp(row.ban_expires_at),
-                "operator": row.operator,
-                "reviewed_at": _timestamp(row.reviewed_at),
-            }
-        )
+        found.setdefault(row.user_id, []).append(_record(row, REVIEW_COLUMNS))
     return found
 
 
@@ -242,16 +225,7 @@ def _players_of(page: list[User]) -> Mapping[str, SyncRecord]:
 
 def _audits(page: list[AuditEntry]) -> Iterator[Record]:
     for entry in page:
-        yield {
-            "id": entry.id,
-            "created_at": _timestamp(entry.created_at),
-            "action": entry.action,
-            "operator": entry.operator,
-            "target": entry.target,
-            "detail": None if entry.detail is None else json.loads(entry.detail),
-            "ip": entry.ip,
-            "occurrences": entry.occurrences,
-        }
+        yield _record(entry, AUDIT_COLUMNS) | {"detail": None if entry.detail is None else json.loads(entry.detail)}
 
 
 def _write_list(file: TextIO, records: Iterable[Record]) -> int:
@@ -268,6 +242,5 @@ def _flat(value: object) -> object:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
-def _timestamp(value: datetime | None) -> str | None:
-    """Format as `2031-05-04T12:00:00.123Z`."""
-    return None if value is None else value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _timestamp(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

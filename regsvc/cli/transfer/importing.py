@@ -6,24 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from peewee import Database, IntegrityError
+from peewee import IntegrityError
 
-from plugin_bridge.authme.players import Players
 from plugin_bridge.hashers import HASHERS, UnhashablePassword, is_hashable
+from regsvc.app.app import App
 from regsvc.auth.derived_secrets import new_nonce
-from regsvc.auth.hashing import PASSLIB, PasswordHashing, StoredPassword
+from regsvc.auth.hashing import PASSLIB, StoredPassword
 from regsvc.cli.transfer.user_files import ImportedQuestionnaire, ImportedUser, RecordError, RefusedRecord
-from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import ChatAccountTaken, Refusal
 from regsvc.core.text import name_key
-from regsvc.database.audit import Actor, Audit
+from regsvc.database.audit import Actor
 from regsvc.database.bulk import insert_rows, select_rows
-from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, StoredQuestionnaire, User
-from regsvc.sync.reconciler import Reconciler
-from regsvc.users.chat_links import ChatAccount, ChatLinks
-from regsvc.users.credential_rules import CredentialRules
+from regsvc.users.chat_links import ChatAccount
 from regsvc.users.email_owners import claim, may_have
 
 CHAT_PLATFORM: Final = "discord"
@@ -65,46 +61,264 @@ class CheckedUser:
         return ChatAccount(CHAT_PLATFORM, self.row.chat_id, self.row.chat_id) if self.row.chat_id else None
 
 
-class UserWriter:
-    """Writer of imported users, with what goes with them: sync record, chat link, questionnaire, audit entry."""
+def is_only_adopted(user: User) -> bool:
+    """Return whether all that is known of the user comes from AuthMe's table, without a lock of ours."""
+    is_decided = user.reviewed_at is not None or user.status == BANNED or user.status != user.applied_status
+    return user.origin == _ADOPTED and not is_decided
 
-    def __init__(self, database: Database, reconciler: Reconciler, links: ChatLinks, audit: Audit, now: Clock) -> None:
-        self.database = database
-        self._reconciler = reconciler
-        self._links = links
-        self._audit = audit
-        self._now = now
 
-    def create(self, users: Sequence[CheckedUser], by: str) -> None:
+@dataclass
+class _Batch:
+    """Decisions about the records of a batch."""
+
+    new: list[CheckedUser] = field(default_factory=list)
+    matched: list[tuple[User | None, CheckedUser]] = field(default_factory=list)
+    filled: list[tuple[User, CheckedUser]] = field(default_factory=list)
+    refused: list[RefusedRecord] = field(default_factory=list)
+    skipped: int = 0
+    seen: set[str] = field(default_factory=set)
+    """As `Importer._seen`, of this batch alone."""
+
+    def report(self) -> ImportReport:
+        report = ImportReport(part for user in self.new for part in _parts(user, is_new=True))
+        report.update(part for _known, user in self.matched for part in _parts(user, is_new=False))
+        counts = (len(self.new), len(self.matched), self.skipped, len(self.filled), len(self.refused))
+        report.update(dict(zip(OUTCOMES, counts, strict=True)))
+        return report
+
+
+class Importer:
+    """Import of records in batches of one transaction each. Blocking."""
+
+    def __init__(
+        self, app: App, by: str, *, is_dry_run: bool = False, fill_emails: bool = False, is_handover: bool = False
+    ) -> None:
+        """`is_dry_run`: report only. `fill_emails`: give users without an address the file's.
+
+        `is_handover`: the records are those of the program that ran here before. Users of whom only AuthMe's row is
+        known get what the records say, and a part that cannot be imported does not keep out its user.
+        """
+        self._app = app
+        self._worker = app.worker
+        self._database, self._players = app.context.location.database, app.context.location.players
+        self._reconciler = app.reconciler
+        self._rules = app.credential_rules
+        self._links, self._audit, self._now = app.chat_links, app.audit, app.context.now
+        self._by = by
+        self._is_dry_run = is_dry_run
+        self._fill_emails = fill_emails
+        self._is_handover = is_handover
+        self.report = ImportReport()
+        """What was imported so far."""
+        self._seen: set[str] = set()
+        """Lower-case names, addresses and chat accounts of the records so far."""
+
+    def run(
+        self,
+        records: Iterable[ImportedUser | RefusedRecord],
+        on_refused: Callable[[RefusedRecord], None],
+        on_rows: Callable[[int], None],
+    ) -> ImportReport:
+        """Import all valid records. `on_refused` is called for each other one, `on_rows` with the size of each batch.
+
+        Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseUnavailable`; earlier batches stay imported.
+        """
+        for batch in _batches(records):
+            checked, refused = self._check(batch)
+            given, refused = len(refused), self._without_existing(refused)
+            decided = self._import_batch(checked)
+            decided.skipped += given - len(refused)
+            decided.refused += refused
+            for row in sorted(decided.refused, key=lambda row: row.line):
+                on_refused(row)
+            self.report += decided.report()
+            on_rows(len(batch))
+        return self.report
+
+    def _without_existing(self, refused: list[RefusedRecord]) -> list[RefusedRecord]:
+        """Return those that are not there already: an old name may break today's rules, and is not changed anyway."""
+        is_update = self._fill_emails
+        keys = [name_key(row.name) for row in refused if row.name and not (is_update and row.code in _EMAIL_CODES)]
+        existing = self._worker.run_here(self._find_existing, keys) if keys else set()
+        return [row for row in refused if name_key(row.name) not in existing]
+
+    def _find_existing(self, keys: list[str]) -> set[str]:
+        return {*_users_of(keys), *self._players.find_many(keys)}
+
+    # --- checks without the database ---
+
+    def _check(self, batch: list[ImportedUser | RefusedRecord]) -> tuple[list[CheckedUser], list[RefusedRecord]]:
+        checked, refused = [], []
+        for row in batch:
+            if isinstance(row, RefusedRecord):
+                refused.append(row)
+                continue
+            try:
+                checked.append(self._check_record(row))
+            except Refusal as refusal:
+                refused.append(RefusedRecord(row.line, row.username, refusal.code))
+            except RecordError as refusal:
+                refused.append(RefusedRecord(row.line, row.username, str(refusal)))
+        return checked, refused
+
+    def _check_record(self, row: ImportedUser) -> CheckedUser:
+        self._rules.check_username(row.username, row.platform)
+        stored = None
+        if row.hash is not None:
+            stored = StoredPassword(row.hash, row.salt, (row.algorithm or "").upper())
+            if stored.algorithm not in _ALGORITHMS:
+                raise RecordError("unknown_algorithm")
+        try:
+            address = _address(row)
+            if address is not None and row.is_email_noted:
+                return CheckedUser(row, None, stored, contact=address.display)
+            return CheckedUser(row, address, stored)
+        except Refusal:
+            if not self._is_handover:
+                raise
+            return CheckedUser(row, None, stored, (EMAIL_LOST,))
+
+    # --- the batch's transaction ---
+
+    def _import_batch(self, checked: list[CheckedUser]) -> _Batch:
+        for attempt in range(1, _MAX_RACES + 1):
+            try:
+                if not self._is_dry_run:
+                    self._worker.run_here(self._adopt_players, [user.key for user in checked])
+                    checked = self._worker.run_here(self._hash_passwords, checked)
+                decided = self._worker.run_here(self._write, checked)
+                self._seen |= decided.seen
+                if not self._is_dry_run:
+                    self._worker.run_here(self._follow_matched, decided)
+                return decided
+            except IntegrityError:  # lost a race against a registration: try again
+                if attempt == _MAX_RACES:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _adopt_players(self, keys: list[str]) -> None:
+        """Adopt existing players as the sync would, so that the file cannot redefine their passwords."""
+        users = _users_of(keys)
+        found = self._players.find_many([key for key in keys if key not in users])
+        self._reconciler.reconcile_many(self._reconciler.loader.load([*found], found))
+
+    def _hash_passwords(self, checked: list[CheckedUser]) -> list[CheckedUser]:
+        """Hash the unhashed passwords of users who are created. It is slow, so it is done before the transaction."""
+        keys = [user.key for user in checked if user.row.password is not None and user.stored is None]
+        new = set(keys) - set(_users_of(keys)) - self._seen
+        return [self._hash_password(user) if user.key in new else user for user in checked]
+
+    def _hash_password(self, user: CheckedUser) -> CheckedUser:
+        password = user.row.password or ""
+        try:
+            if is_hashable(password):
+                return replace(user, stored=self._app.hashing.hash(password, user.row.username))
+        except UnhashablePassword:
+            pass
+        return replace(user, lost=(*user.lost, PASSWORD_LOST))
+
+    def _write(self, checked: list[CheckedUser]) -> _Batch:
+        decided = _Batch()
+        with self._database.atomic():
+            keys = [user.key for user in checked]
+            users, playing = _users_of(keys), self._find_unadopted(keys)
+            for user in checked:
+                try:
+                    self._decide(user, users.get(user.key), decided, is_playing=user.key in playing)
+                except RecordError as refusal:
+                    decided.refused.append(RefusedRecord(user.row.line, user.row.username, str(refusal)))
+                else:
+                    decided.seen.add(user.key)
+            if not self._is_dry_run:
+                self._create(decided.new)
+                self._complete([(known, user) for known, user in decided.matched if known])
+                for known, user in decided.filled:
+                    self._fill_email(known, user)
+        return decided
+
+    def _find_unadopted(self, keys: list[str]) -> set[str]:
+        """Return the names with a player, in a dry run only, which does not adopt players first."""
+        return set(self._players.find_many(keys)) if self._is_dry_run else set()
+
+    def _decide(self, user: CheckedUser, known: User | None, decided: _Batch, *, is_playing: bool) -> None:
+        """Add the record to what is decided. Raises `RecordError`."""
+        if self._is_seen(user.key, decided):
+            decided.skipped += 1
+        elif self._is_handover and (is_only_adopted(known) if known is not None else is_playing):
+            decided.matched.append((known, self._grant(user, decided, known.id if known else None)))
+        elif known is not None or is_playing:
+            if self._fill_emails and known is not None and known.email is None and user.address is not None:
+                decided.filled.append((known, self._grant(user, decided, known.id)))
+            else:
+                decided.skipped += 1
+        else:
+            if self._players.find_colliding(user.key) is not None:
+                raise RecordError("username_taken")
+            if user.row.status in (PENDING, REJECTED) and self._rules.is_operator(user.row.username):
+                raise RecordError("reserved_username")  # as at registration: who approves it may not know its author
+            decided.new.append(self._grant(user, decided))
+
+    def _grant(self, user: CheckedUser, decided: _Batch, own_id: int | None = None) -> CheckedUser:
+        """Return the record without what belongs to another user; if it is no handover, raise `RecordError`."""
+        address, account, lost = user.address, user.chat_account, user.lost
+        if address is not None and not self._is_address_free(address, user, decided, own_id):
+            if not self._is_handover:
+                raise RecordError("email_taken")
+            user, lost = replace(user, address=None), (*lost, EMAIL_LOST)
+        elif address is not None:
+            decided.seen.add(f"email:{address.key}")
+        if account is not None:
+            if self._is_seen(account.key, decided) or not self._is_chat_account_free(account):
+                user, lost = replace(user, row=replace(user.row, chat_id=None)), (*lost, CHAT_LOST)
+            decided.seen.add(account.key)
+        return replace(user, lost=lost)
+
+    def _is_seen(self, what: str, decided: _Batch) -> bool:
+        return what in self._seen or what in decided.seen
+
+    def _is_address_free(self, address: EmailAddress, user: CheckedUser, decided: _Batch, own_id: int | None) -> bool:
+        if self._is_seen(f"email:{address.key}", decided):
+            return False
+        return may_have(address, is_verified=user.row.is_email_verified, claimant_id=own_id)
+
+    def _follow_matched(self, decided: _Batch) -> None:
+        """Let the rows of matched players follow at once; the mass-change guard would hold locks back."""
+        keys = [user.key for known, user in decided.matched if {user.row.status, known and known.status} != {APPROVED}]
+        if keys:
+            self._reconciler.reconcile_many(self._reconciler.loader.load(keys, self._players.find_many(keys)))
+
+    # --- writing ---
+
+    def _create(self, users: Sequence[CheckedUser]) -> None:
         """Insert users whose names and addresses are free. Raises `IntegrityError` if one no longer is."""
         for user in users:
             if user.address is not None and user.row.is_email_verified:
                 claim(user.address.key, self._audit)
-        insert_rows(self.database, User, [self._columns(user) for user in users])
+        insert_rows(self._database, User, [self._columns(user) for user in users])
         keys = [user.key for user in users]
         ids: dict[str, int] = dict(
-            select_rows(self.database, User, [User.username_key, User.id], User.username_key, keys)
+            select_rows(self._database, User, [User.username_key, User.id], User.username_key, keys)
         )
         self._reconciler.record_registrations(ids)
         playing = [user.key for user in users if user.row.status == APPROVED and user.stored is not None]
         accounts = self._reconciler.loader.lock(playing) if playing else []
         self._reconciler.record([(account, self._reconciler.request_row(account)) for account in accounts])
-        self._record(users, by)
-        self._attach({user.key: User(id=ids[user.key], username=user.row.username) for user in users}, users, by)
+        self._record(users)
+        self._attach({user.key: User(id=ids[user.key], username=user.row.username) for user in users}, users)
 
-    def complete(self, users: Sequence[tuple[User, CheckedUser]], by: str) -> None:
+    def _complete(self, users: Sequence[tuple[User, CheckedUser]]) -> None:
         """Give users who were adopted from AuthMe's table what the records say of them; the password stays."""
         for known, user in users:
             User.update(self._completion(known, user)).where(User.id == known.id).execute()
-        self._record([user for _known, user in users], by)
-        self._attach({user.key: known for known, user in users}, [user for _known, user in users], by)
+        self._record([user for _known, user in users])
+        self._attach({user.key: known for known, user in users}, [user for _known, user in users])
 
-    def fill_email(self, known: User, user: CheckedUser, by: str) -> None:
+    def _fill_email(self, known: User, user: CheckedUser) -> None:
         """Give a user without an address that of the record."""
         User.update(self._address(known, user)).where(User.id == known.id, User.email_key.is_null()).execute()
-        self._audit.record("user.email_changed", by, known.username, {"why": "imported"})
+        self._audit.record("user.email_changed", self._by, known.username, {"why": "imported"})
 
-    def is_chat_account_free(self, account: ChatAccount) -> bool:
+    def _is_chat_account_free(self, account: ChatAccount) -> bool:
         """Return whether no other user has this chat account."""
         try:
             self._links.require_free(account)
@@ -156,28 +370,21 @@ class UserWriter:
 
     @staticmethod
     def _status(row: ImportedUser) -> dict[str, Any]:
-        return {
-            "status": row.status,
-            "applied_status": row.status,
-            "reason": row.reason,
-            "reviewed_by": row.reviewed_by,
-            "reviewed_at": row.reviewed_at,
-            "banned_from": row.banned_from,
-            "ban_expires_at": row.ban_expires_at,
-        }
+        columns = ("status", "reason", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at")
+        return {"applied_status": row.status, **{name: getattr(row, name) for name in columns}}
 
-    def _record(self, users: Collection[CheckedUser], by: str) -> None:
+    def _record(self, users: Collection[CheckedUser]) -> None:
         self._audit.record_all(
-            by, [("user.imported", user.row.username, {"status": user.row.status}) for user in users]
+            self._by, [("user.imported", user.row.username, {"status": user.row.status}) for user in users]
         )
 
-    def _attach(self, known: dict[str, User], users: Sequence[CheckedUser], by: str) -> None:
+    def _attach(self, known: dict[str, User], users: Sequence[CheckedUser]) -> None:
         for user in users:
             if user.chat_account is not None:
                 token_hash = self._links.token_hash(secrets.token_urlsafe(_TOKEN_BYTES))  # nobody has the token
-                self._links.link(user.chat_account, token_hash, known[user.key], Actor(by))
+                self._links.link(user.chat_account, token_hash, known[user.key], Actor(self._by))
         results = [(known[user.key].id, user.row.questionnaire) for user in users if user.row.questionnaire]
-        insert_rows(self.database, StoredQuestionnaire, [self._result(*result) for result in results])
+        insert_rows(self._database, StoredQuestionnaire, [self._result(*result) for result in results])
 
     def _result(self, user_id: int, result: ImportedQuestionnaire) -> dict[str, Any]:
         """Return the columns of a result. Its highest score is not known: it is at least the one reached."""
@@ -195,246 +402,6 @@ class UserWriter:
             "submitted_at": result.submitted_at or self._now(),
             "expires_at": None,
         }
-
-
-def is_only_adopted(user: User) -> bool:
-    """Return whether all that is known of the user comes from AuthMe's table, without a lock of ours."""
-    is_decided = user.reviewed_at is not None or user.status == BANNED or user.status != user.applied_status
-    return user.origin == _ADOPTED and not is_decided
-
-
-@dataclass(frozen=True)
-class ImportRequest:
-    """Options of an import. `is_dry_run`: report only. `fill_emails`: give users without an address the file's.
-
-    `is_handover`: the records are those of the program that ran here before. Users of whom only AuthMe's row is known
-    get what the records say, and a part that cannot be imported does not keep out its user.
-    """
-
-    by: str
-    is_dry_run: bool = False
-    fill_emails: bool = False
-    is_handover: bool = False
-
-
-@dataclass
-class _Batch:
-    """Decisions about the records of a batch."""
-
-    new: list[CheckedUser] = field(default_factory=list)
-    matched: list[tuple[User | None, CheckedUser]] = field(default_factory=list)
-    filled: list[tuple[User, CheckedUser]] = field(default_factory=list)
-    refused: list[RefusedRecord] = field(default_factory=list)
-    skipped: int = 0
-    seen: set[str] = field(default_factory=set)
-    """As `Importer._seen`, of this batch alone."""
-
-    def report(self) -> ImportReport:
-        report = ImportReport(part for user in self.new for part in _parts(user, is_new=True))
-        report.update(part for _known, user in self.matched for part in _parts(user, is_new=False))
-        counts = (len(self.new), len(self.matched), self.skipped, len(self.filled), len(self.refused))
-        report.update(dict(zip(OUTCOMES, counts, strict=True)))
-        return report
-
-
-class Importer:
-    """Import of records in batches of one transaction each. Blocking."""
-
-    def __init__(
-        self,
-        worker: Worker,
-        players: Players,
-        reconciler: Reconciler,
-        rules: CredentialRules,
-        hashing: PasswordHashing,
-        writer: UserWriter,
-        request: ImportRequest,
-    ) -> None:
-        self._worker = worker
-        self._players = players
-        self._reconciler = reconciler
-        self._rules = rules
-        self._hashing = hashing
-        self._writer = writer
-        self._request = request
-        self.report = ImportReport()
-        """What was imported so far."""
-        self._seen: set[str] = set()
-        """Lower-case names, addresses and chat accounts of the records so far."""
-
-    def run(
-        self,
-        records: Iterable[ImportedUser | RefusedRecord],
-        on_refused: Callable[[RefusedRecord], None],
-        on_rows: Callable[[int], None],
-    ) -> ImportReport:
-        """Import all valid records. `on_refused` is called for each other one, `on_rows` with the size of each batch.
-
-        Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseUnavailable`; earlier batches stay imported.
-        """
-        for batch in _batches(records):
-            checked, refused = self._check(batch)
-            given, refused = len(refused), self._without_existing(refused)
-            decided = self._import_batch(checked)
-            decided.skipped += given - len(refused)
-            decided.refused += refused
-            for row in sorted(decided.refused, key=lambda row: row.line):
-                on_refused(row)
-            self.report += decided.report()
-            on_rows(len(batch))
-        return self.report
-
-    def _without_existing(self, refused: list[RefusedRecord]) -> list[RefusedRecord]:
-        """Return those that are not there already: an old name may break today's rules, and is not changed anyway."""
-        is_update = self._request.fill_emails
-        keys = [name_key(row.name) for row in refused if row.name and not (is_update and row.code in _EMAIL_CODES)]
-        existing = self._worker.run_here(self._find_existing, keys) if keys else set()
-        return [row for row in refused if name_key(row.name) not in existing]
-
-    def _find_existing(self, keys: list[str]) -> set[str]:
-        return {*_users_of(keys), *self._players.find_many(keys)}
-
-    # --- checks without the database ---
-
-    def _check(self, batch: list[ImportedUser | RefusedRecord]) -> tuple[list[CheckedUser], list[RefusedRecord]]:
-        checked, refused = [], []
-        for row in batch:
-            if isinstance(row, RefusedRecord):
-                refused.append(row)
-                continue
-            try:
-                checked.append(self._check_record(row))
-            except Refusal as refusal:
-                refused.append(RefusedRecord(row.line, row.username, refusal.code))
-            except RecordError as refusal:
-                refused.append(RefusedRecord(row.line, row.username, str(refusal)))
-        return checked, refused
-
-    def _check_record(self, row: ImportedUser) -> CheckedUser:
-        self._rules.check_username(row.username, row.platform)
-        stored = None
-        if row.hash is not None:
-            stored = StoredPassword(row.hash, row.salt, (row.algorithm or "").upper())
-            if stored.algorithm not in _ALGORITHMS:
-                raise RecordError("unknown_algorithm")
-        try:
-            address = _address(row)
-            if address is not None and row.is_email_noted:
-                return CheckedUser(row, None, stored, contact=address.display)
-            return CheckedUser(row, address, stored)
-        except Refusal:
-            if not self._request.is_handover:
-                raise
-            return CheckedUser(row, None, stored, (EMAIL_LOST,))
-
-    # --- the batch's transaction ---
-
-    def _import_batch(self, checked: list[CheckedUser]) -> _Batch:
-        for attempt in range(1, _MAX_RACES + 1):
-            try:
-                if not self._request.is_dry_run:
-                    self._worker.run_here(self._adopt_players, [user.key for user in checked])
-                    checked = self._worker.run_here(self._hash_passwords, checked)
-                decided = self._worker.run_here(self._write, checked)
-                self._seen |= decided.seen
-                if not self._request.is_dry_run:
-                    self._worker.run_here(self._follow_matched, decided)
-                return decided
-            except IntegrityError:  # lost a race against a registration: try again
-                if attempt == _MAX_RACES:
-                    raise
-        raise AssertionError("unreachable")
-
-    def _adopt_players(self, keys: list[str]) -> None:
-        """Adopt existing players as the sync would, so that the file cannot redefine their passwords."""
-        users = _users_of(keys)
-        found = self._players.find_many([key for key in keys if key not in users])
-        self._reconciler.reconcile_many(self._reconciler.loader.load([*found], found))
-
-    def _hash_passwords(self, checked: list[CheckedUser]) -> list[CheckedUser]:
-        """Hash the unhashed passwords of users who are created. It is slow, so it is done before the transaction."""
-        keys = [user.key for user in checked if user.row.password is not None and user.stored is None]
-        new = set(keys) - set(_users_of(keys)) - self._seen
-        return [self._hash_password(user) if user.key in new else user for user in checked]
-
-    def _hash_password(self, user: CheckedUser) -> CheckedUser:
-        password = user.row.password or ""
-        try:
-            if is_hashable(password):
-                return replace(user, stored=self._hashing.hash(password, user.row.username))
-        except UnhashablePassword:
-            pass
-        return replace(user, lost=(*user.lost, PASSWORD_LOST))
-
-    def _write(self, checked: list[CheckedUser]) -> _Batch:
-        decided = _Batch()
-        with self._writer.database.atomic():
-            keys = [user.key for user in checked]
-            users, playing = _users_of(keys), self._find_unadopted(keys)
-            for user in checked:
-                try:
-                    self._decide(user, users.get(user.key), decided, is_playing=user.key in playing)
-                except RecordError as refusal:
-                    decided.refused.append(RefusedRecord(user.row.line, user.row.username, str(refusal)))
-                else:
-                    decided.seen.add(user.key)
-            if not self._request.is_dry_run:
-                self._writer.create(decided.new, self._request.by)
-                self._writer.complete([(known, user) for known, user in decided.matched if known], self._request.by)
-                for known, user in decided.filled:
-                    self._writer.fill_email(known, user, self._request.by)
-        return decided
-
-    def _find_unadopted(self, keys: list[str]) -> set[str]:
-        """Return the names with a player, in a dry run only, which does not adopt players first."""
-        return set(self._players.find_many(keys)) if self._request.is_dry_run else set()
-
-    def _decide(self, user: CheckedUser, known: User | None, decided: _Batch, *, is_playing: bool) -> None:
-        """Add the record to what is decided. Raises `RecordError`."""
-        if self._is_seen(user.key, decided):
-            decided.skipped += 1
-        elif self._request.is_handover and (is_only_adopted(known) if known is not None else is_playing):
-            decided.matched.append((known, self._grant(user, decided, known.id if known else None)))
-        elif known is not None or is_playing:
-            if self._request.fill_emails and known is not None and known.email is None and user.address is not None:
-                decided.filled.append((known, self._grant(user, decided, known.id)))
-            else:
-                decided.skipped += 1
-        else:
-            if self._players.find_colliding(user.key) is not None:
-                raise RecordError("username_taken")
-            if user.row.status in (PENDING, REJECTED) and self._rules.is_operator(user.row.username):
-                raise RecordError("reserved_username")  # as at registration: who approves it may not know its author
-            decided.new.append(self._grant(user, decided))
-
-    def _grant(self, user: CheckedUser, decided: _Batch, own_id: int | None = None) -> CheckedUser:
-        """Return the record without what belongs to another user; if it is no handover, raise `RecordError`."""
-        address, account, lost = user.address, user.chat_account, user.lost
-        if address is not None and not self._is_address_free(address, user, decided, own_id):
-            if not self._request.is_handover:
-                raise RecordError("email_taken")
-            user, lost = replace(user, address=None), (*lost, EMAIL_LOST)
-        elif address is not None:
-            decided.seen.add(f"email:{address.key}")
-        if account is not None:
-            if self._is_seen(account.key, decided) or not self._writer.is_chat_account_free(account):
-                user, lost = replace(user, row=replace(user.row, chat_id=None)), (*lost, CHAT_LOST)
-            decided.seen.add(account.key)
-        return replace(user, lost=lost)
-
-    def _is_seen(self, what: str, decided: _Batch) -> bool:
-        return what in self._seen or what in decided.seen
-
-    def _is_address_free(self, address: EmailAddress, user: CheckedUser, decided: _Batch, own_id: int | None) -> bool:
-        if self._is_seen(f"email:{address.key}", decided):
-            return False
-        return may_have(address, is_verified=user.row.is_email_verified, claimant_id=own_id)
-
-    def _follow_matched(self, decided: _Batch) -> None:
-        """Let the rows of matched players follow at once; the mass-change guard would hold locks back."""
-        keys = [user.key for known, user in decided.matched if {user.row.status, known and known.status} != {APPROVED}]
-        if keys:
-            self._reconciler.reconcile_many(self._reconciler.loader.load(keys, self._players.find_many(keys)))
 
 
 def _address(row: ImportedUser) -> EmailAddress | None:

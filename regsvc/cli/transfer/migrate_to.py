@@ -8,7 +8,6 @@ is marked as moved.
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from peewee import Database, PeeweeException, SqliteDatabase
 
 from regsvc.cli.transfer.copying import CopyTarget, write_location
-from regsvc.cli.transfer.tables import Checksums, DatabaseRows, TransferProblem, list_tables
+from regsvc.cli.transfer.tables import Checksums, DatabaseRows, TransferProblem, list_tables, print_tables
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.clock import Clock
 from regsvc.database.engine import error_sentence, open_database, open_sqlite
@@ -40,19 +39,6 @@ from regsvc.runtime.state_lock import exclusive_state_lock
 AUTO: Final = "auto"
 
 
-@dataclass(frozen=True)
-class MigrationResult:
-    """Result of a move. `copied` None: everything was in the target already."""
-
-    old: str
-    new: str
-    copied: Checksums | None
-    left: str
-    """The remains of the old database (a file, or tables) and what to do with them."""
-    advice: str
-    """Advice on the config from now on."""
-
-
 class DatabaseMigration:
     """Move of all data to another database.
 
@@ -65,8 +51,10 @@ class DatabaseMigration:
         self._now = now
         self._authme = read_authme(config)
 
-    def move(self, to: str, source_url: str | None = None) -> MigrationResult:
+    def move(self, to: str, source_url: str | None = None) -> None:
         """Move to the database at this URL, or, for "auto", to the one that `database.url = "auto"` means now.
+
+        Prints what was moved, and what to do now.
 
         `source_url`: the database in use, for when the config no longer has its login. Raises `TransferProblem`,
         `StateInUse`, `UnusableSchema`, `WrongDatabase`, `ConfigError`.
@@ -80,12 +68,17 @@ class DatabaseMigration:
         target, advice = self._resolve(to)
         with exclusive_state_lock(self._state_dir):
             if recorded["home"] == target.name:
-                return self._finish(target, advice)
+                self._finish(target)
+                print(f"everything is in {target.name} already; {advice}")
+                return
             source = self._find_source(recorded["home"], source_url)
             require_different_file(source, target.database)
             with open_connection(source, recorded["home"]), open_connection(target.database, target.name):
                 copied = self._migrate_to(source, target, recorded)
-        return MigrationResult(recorded["home"], target.name, copied, _cleanup_advice(source, recorded["home"]), advice)
+        rows = print_tables(copied)
+        print(f"moved {rows} rows from {recorded['home']} to {target.name}; row counts and digests match")
+        print(f"now {advice}, and start the daemon")
+        print(f"{_cleanup_advice(source, recorded['home'])} once everything works")
 
     def _migrate_to(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> Checksums:
         identity = recorded["installation_id"]
@@ -105,13 +98,12 @@ class DatabaseMigration:
         write_location(source, f"{MOVED}{target.name}")
         return copied
 
-    def _finish(self, target: DatabaseLocation, advice: str) -> MigrationResult:
+    def _finish(self, target: DatabaseLocation) -> None:
         """Finish an earlier move that had copied everything; only its last step may be missing."""
         with open_connection(target.database, target.name):
             found = target.database.execute_sql("SELECT home FROM regsvc_installation").fetchall()
             if found and str(found[0][0]).startswith(COPIED):
                 CopyTarget(target.database, target.name, "", self._now).activate()
-        return MigrationResult(target.name, target.name, None, "", advice)
 
     def _resolve(self, to: str) -> tuple[DatabaseLocation, str]:
         """Return the target and how to set the config so that it leads there."""

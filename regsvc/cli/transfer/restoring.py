@@ -4,7 +4,6 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,7 @@ from regsvc.cli.transfer.backup import (
 )
 from regsvc.cli.transfer.copying import CopyTarget, require_equal
 from regsvc.cli.transfer.migrate_to import newest_schema, open_connection
-from regsvc.cli.transfer.tables import Checksums, FileRows, Rows, TransferProblem
+from regsvc.cli.transfer.tables import Checksums, FileRows, Rows, TransferProblem, print_tables
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
 from regsvc.database.location import (
@@ -37,19 +36,8 @@ from regsvc.runtime.state_lock import exclusive_state_lock
 _KEY_FILES: Final = (INSTALLATION_KEY_FILE, SIGNING_KEY_FILE)
 
 
-@dataclass(frozen=True)
-class RestoreResult:
-    """Result of a restore. `authme_file`: AuthMe's file in the backup; `authme_target`: where it can be copied back."""
-
-    location: str
-    made_at: str
-    copied: Checksums
-    authme_file: Path | None
-    authme_target: Path | None
-
-
-def restore_backup(folder: Path, config: Config, now: Clock) -> RestoreResult:
-    """Restore a backup into the database that the config names.
+def restore_backup(folder: Path, config: Config, now: Clock) -> None:
+    """Restore a backup into the database that the config names; print what was restored, and what to do now.
 
     Needs no `AppContext`, which would need the backup's keys. Raises `TransferProblem`, `StateInUse`, `ConfigError`,
     `UnusableKey`, `WrongDatabase`, `UnusableSchema`.
@@ -70,11 +58,12 @@ def restore_backup(folder: Path, config: Config, now: Clock) -> RestoreResult:
         _install_keys(folder, manifest, config)
         with open_connection(location.database, location.name), _open_rows(folder, manifest) as rows:
             copied = _copy(rows, location, manifest, state_dir, now)
-    copy = folder / AUTHME_FILE
-    has_file = copy.exists() and authme is not None
-    return RestoreResult(
-        location.name, manifest.made_at, copied, copy if has_file else None, authme.sqlite_file if authme else None
-    )
+    count = print_tables(copied)
+    print(f"restored {count} rows of {manifest.made_at} into {location.name}; digests match")
+    print("all users have to log in again; now start the daemon, whose sync compares everything with AuthMe's table")
+    if authme is not None and (copy := folder / AUTHME_FILE).exists():
+        print(f"AuthMe's table is in {copy}; if it was lost, too, stop the game server and copy it to")
+        print(f"  {authme.sqlite_file}")
 
 
 def _copy(rows: Rows, location: DatabaseLocation, manifest: Manifest, state_dir: Path, now: Clock) -> Checksums:

@@ -139,6 +139,13 @@ Checksums = dict[str, TableChecksum]
 """By table."""
 
 
+def print_tables(checksums: Checksums) -> int:
+    """Print the checksums; return the number of rows."""
+    for name, checksum in checksums.items():
+        print(f"  {name:<28} {checksum.rows:>9} rows, digest {checksum.digest[:16]}")
+    return sum(checksum.rows for checksum in checksums.values())
+
+
 class Rows(Protocol):
     """Source of rows: a database, or the files of a backup."""
 

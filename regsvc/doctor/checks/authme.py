@@ -60,7 +60,7 @@ def authme_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
         yield Symptom(
             facts.authme.backend_problem,
             Sentence("Move AuthMe to MariaDB or MySQL, or correct the name."),
-            facts.describe(FixLocation(Source.AUTHME, "DataSource.backend: MYSQL")),
+            FixLocation(Source.AUTHME, "DataSource.backend: MYSQL"),
         )
 
 
@@ -239,7 +239,7 @@ def players_need_no_password(facts: Facts) -> Iterator[Symptom]:
         "settings.enablePremium": authme.premium_enabled and not can_kick,
     }
     for key in [key for key, is_risky in switches.items() if is_risky]:
-        where = facts.describe(FixLocation(Source.AUTHME, f"{key}: false"))
+        where = FixLocation(Source.AUTHME, f"{key}: false")
         yield Symptom(Sentence("{key} is true, and RCON is off.", key=key), where=where)
     is_banned_in_game = can_kick and facts.config.game.on_ban == "ban"
     if authme.bedrock_auto_login and authme.hooks_floodgate and not is_banned_in_game:
@@ -249,7 +249,7 @@ def players_need_no_password(facts: Facts) -> Iterator[Symptom]:
             Sentence(
                 'Switch it off, or let bans apply in the game, too, with RCON on and game.on_ban = "ban" in our config.'
             ),
-            facts.describe(FixLocation(Source.AUTHME, f"{key}: false")),
+            FixLocation(Source.AUTHME, f"{key}: false"),
         )
 
 
@@ -281,7 +281,7 @@ def group_is_no_lock(facts: Facts) -> Iterator[Sentence | Symptom]:
         yield Symptom(
             title,
             Sentence("Leave it empty, or move AuthMe to MariaDB or MySQL."),
-            facts.describe(FixLocation(Source.AUTHME, "ExternalBoardOptions.mySQLColumnGroup: ''")),
+            FixLocation(Source.AUTHME, "ExternalBoardOptions.mySQLColumnGroup: ''"),
         )
     elif authme.lock_group is None:
         yield Sentence(

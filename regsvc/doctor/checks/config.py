@@ -131,7 +131,7 @@ def key_is_unusable(facts: Facts) -> Iterator[str]:
 def secret_is_readable(facts: Facts) -> Iterator[str | Symptom]:
     for warning in facts.config.exposure_warnings:
         do = Sentence("Remove the read permission, or move each secret into a file of its own (<key>_file).")
-        yield Symptom(warning, do, facts.describe(FixLocation(Source.OURS, "chmod 600")))
+        yield Symptom(warning, do, FixLocation(Source.OURS, "chmod 600"))
     with suppress(FactUnavailable):  # on a database server, where files are not ours to examine
         if is_world_readable(file := facts.own_sqlite_file):
             title = Sentence("Every user of this machine can read {file}.", file=file)

@@ -49,7 +49,7 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
     is_authmes = facts.is_shared and facts.config.database.url == "auto"
     keys = FixLocation(Source.AUTHME, "DataSource") if is_authmes else FixLocation(Source.OURS, "[database] url")
     title = Sentence(_UNUSABLE, database=facts.location.name, problem=str(problem))
-    yield Symptom(title, where=facts.describe(keys))
+    yield Symptom(title, where=keys)
 
 
 @check(
@@ -203,7 +203,7 @@ def connection_is_plain(facts: Facts) -> Iterator[Symptom]:
     parameters = facts.server_database.connect_params
     host = str(parameters.get("host", ""))
     if parameters.get("ssl") is None and not is_loopback(host):
-        where = facts.describe(FixLocation(Source.AUTHME, facts.authme.ssl_key)) if facts.is_shared else None
+        where = FixLocation(Source.AUTHME, facts.authme.ssl_key) if facts.is_shared else None
         yield Symptom(Sentence("The database is at {host}, and TLS is off.", host=host), where=where)
 
 

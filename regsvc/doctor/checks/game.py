@@ -32,7 +32,7 @@ def files_are_unreadable(facts: Facts) -> Iterator[str | Symptom]:
         yield Sentence("game.directory: {reason}.", reason=reason)
     if facts.operators_problem is not None:
         do = Sentence("Fix the file (/op and /deop in the game rewrite it), and let the companion's user read it.")
-        yield Symptom(facts.operators_problem, do, facts.describe(FixLocation(Source.OPERATORS)))
+        yield Symptom(facts.operators_problem, do, FixLocation(Source.OPERATORS))
     for server in facts.servers:
         directory, problem = server.game.directory, server.properties
         if isinstance(problem, ServerFileError) and directory is not None and missing_folder_reason(directory) is None:
@@ -143,7 +143,7 @@ def rcon_is_exposed(facts: Facts) -> Iterator[Symptom]:
                     "Run the companion on the game server's machine, or connect both by a private network (WireGuard, "
                     "SSH)."
                 ),
-                facts.describe(FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"')),
+                FixLocation(Source.OURS, '[game] rcon_host = "127.0.0.1"'),
             )
 
 
@@ -164,7 +164,7 @@ def mode_does_not_fit(facts: Facts) -> Iterator[Sentence | Symptom]:
         yield Symptom(
             Sentence("online-mode is false, and nothing asks for a password."),
             Sentence("Set it to true, or install AuthMe."),
-            facts.describe(FixLocation(Source.PROPERTIES, "online-mode=true")),
+            FixLocation(Source.PROPERTIES, "online-mode=true"),
         )
 
 

@@ -65,7 +65,7 @@ def algorithm_is_impossible(facts: Facts) -> Iterator[Symptom]:
         return
     key = reason.partition(" ")[0]
     if key in _DEFAULTS:
-        yield Symptom(title, do=Sentence("Go back to AuthMe's default."), where=_at(facts, key))
+        yield Symptom(title, do=Sentence("Go back to AuthMe's default."), where=_at(key))
     elif find_hasher(facts.authme.password_hash) is not None:
         # a forum's: another algorithm in its table would keep the forum's users out
         yield Symptom(
@@ -140,7 +140,7 @@ def algorithm_is_weak(facts: Facts) -> Iterator[Sentence | Symptom]:
             yield Symptom(
                 Sentence("{key} is {cost}.", key=key, cost=cost),
                 Sentence("Raise it to AuthMe's default. Existing hashes keep their cost until the password changes."),
-                _at(facts, key),
+                _at(key),
             )
     if hasher is not None and hasher.is_ascii_only and authme.password_rule.pattern.matches("пароль"):
         yield Symptom(
@@ -151,7 +151,7 @@ def algorithm_is_weak(facts: Facts) -> Iterator[Sentence | Symptom]:
                 algorithm=hasher.name,
             ),
             Sentence("Allow ASCII only, or choose another algorithm."),
-            facts.describe(FixLocation(Source.AUTHME, f"{_PASSWORD_KEY}: '{_SUGGESTED_PATTERNS[_PASSWORD_KEY]}'")),
+            FixLocation(Source.AUTHME, f"{_PASSWORD_KEY}: '{_SUGGESTED_PATTERNS[_PASSWORD_KEY]}'"),
         )
 
 
@@ -178,9 +178,9 @@ def _algorithm_is(name: str) -> Sentence:
     return Sentence("{key} is {name}.", key=PASSWORD_HASH_KEY, name=name)
 
 
-def _at(facts: Facts, key: str) -> str:
-    """Describe a key of `_DEFAULTS` with its default value."""
-    return facts.describe(FixLocation(Source.AUTHME, f"{key}: {_DEFAULTS[key]}"))
+def _at(key: str) -> FixLocation:
+    """Return the place of a key of `_DEFAULTS`, with its default value."""
+    return FixLocation(Source.AUTHME, f"{key}: {_DEFAULTS[key]}")
 
 
 def _unusable_reason(authme: AuthMeConfig) -> str | None:
@@ -211,7 +211,7 @@ def pattern_is_unusable(facts: Facts) -> Iterator[Symptom]:
     authme = facts.authme
     for key, pattern in ((_NAME_KEY, authme.name_rule.pattern), (_PASSWORD_KEY, authme.password_rule.pattern)):
         if pattern.is_substitute:
-            where = facts.describe(FixLocation(Source.AUTHME, f"{key}: '{_SUGGESTED_PATTERNS[key]}'"))
+            where = FixLocation(Source.AUTHME, f"{key}: '{_SUGGESTED_PATTERNS[key]}'")
             yield Symptom(Sentence("{key} cannot be used as a regular expression.", key=key), where=where)
 
 
@@ -263,7 +263,7 @@ def bedrock_names_are_refused(facts: Facts) -> Iterator[Sentence | Symptom]:
         yield Symptom(
             Sentence('bedrock.prefix is "".'),
             Sentence("Set a prefix that no Java name can have, in Floodgate's config.yml (username-prefix) and here."),
-            facts.describe(FixLocation(Source.OURS, '[bedrock] prefix = "."')),
+            FixLocation(Source.OURS, '[bedrock] prefix = "."'),
             Severity.RISKY,
         )
     name = f"{bedrock.prefix}Steve"
@@ -272,7 +272,7 @@ def bedrock_names_are_refused(facts: Facts) -> Iterator[Sentence | Symptom]:
         yield Symptom(
             Sentence("bedrock.username_regex does not accept the name {name}.", name=name),
             Sentence("Allow the prefix."),
-            facts.describe(FixLocation(Source.OURS, key)),
+            FixLocation(Source.OURS, key),
         )
     rule = facts.authme.name_rule
     name = f"{bedrock.prefix}Steve_the_Second"[:_LONGEST_BEDROCK_NAME]

@@ -80,7 +80,7 @@ def column_is_missing(facts: Facts) -> Iterator[Symptom]:
             continue  # AuthMe does not read it there
         if name and field not in _OPTIONAL_COLUMNS and table.find(name) is None:
             key = columns.__dataclass_fields__[field].metadata["key"]
-            where = facts.describe(FixLocation(Source.AUTHME, f"{key}: {name}"))
+            where = FixLocation(Source.AUTHME, f"{key}: {name}")
             title = Sentence("AuthMe's table {table} has no column {column}.", table=facts.authme.table, column=name)
             yield Symptom(title, where=where)
 
@@ -225,7 +225,7 @@ def names_are_mixed_case(facts: Facts) -> Iterator[Sentence | Symptom]:
                 names=list_some(twice),
             ),
             Sentence("Find out which row is the player's, and delete the other."),
-            facts.describe(FixLocation(Source.DATABASE, Sentence("AuthMe's table"))),
+            FixLocation(Source.DATABASE, Sentence("AuthMe's table")),
         )
     names = facts.player_row_counts.mixed_case
     if names:
@@ -258,7 +258,7 @@ def dates_are_unusable(facts: Facts) -> Iterator[Sentence | Symptom]:
             days=authme.purges_after_days,
         )
         do = Sentence("Switch the purge off until the dates are corrected.")
-        yield Symptom(title, do, facts.describe(FixLocation(Source.AUTHME, "Purge.useAutoPurge: false")))
+        yield Symptom(title, do, FixLocation(Source.AUTHME, "Purge.useAutoPurge: false"))
     count = rows.in_seconds - (purged and purged - rows.undated)
     if count > 0:
         yield plural(count, "{count} player has a time in seconds.", "{count} players have a time in seconds.")

@@ -110,9 +110,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
 
 
 def clock_difference(database: ReadOnlyDatabase, now: datetime) -> timedelta:
-    """Return how far the database's clock is ahead of ours (0 for SQLite). Raises `DatabaseUnreadable`."""
-    if database.is_sqlite:
-        return timedelta(0)
+    """Return how far the clock of a database server is ahead of ours. Raises `DatabaseUnreadable`."""
     theirs = _moment(database.value("SELECT UTC_TIMESTAMP(3) AS at"))
     return timedelta(0) if theirs is None else theirs - now
 

@@ -265,7 +265,7 @@ def _max_value(kind: str) -> int | None:
 
 def distinguishes(database: ReadOnlyDatabase, column: PlayerColumn, one: str, other: str) -> bool:
     """Return whether the column treats these texts as different; True if the database does not answer."""
-    if column.charset is None or column.collation is None or database.is_sqlite:
+    if column.charset is None or column.collation is None:
         return True
     if not _WORD.fullmatch(column.charset) or not _WORD.fullmatch(column.collation):
         return True
