@@ -195,29 +195,6 @@ def test_an_update_writes_what_changed_and_nothing_else(players: AuthMePlayers, 
     assert {name for name in before if before[name] != after[name]} == {"password", "hasSession", "premiumUUID"}
 
 
-def test_a_field_whose_column_the_table_lacks_is_left_out(players: AuthMePlayers, authme_table: AuthMeTable) -> None:
-    add_row(players, ALICE)
-    lacking = {"uuid": "069a79f4-44e9-4726-a5be-fca90e38aaf5"}
-    assert players.update(seen(players), {**lacking, "hash": "new"})
-    assert seen(players).hash == "new"
-    before = dump_table(authme_table)
-    assert players.update(seen(players), lacking)
-    assert dump_table(authme_table) == before
-
-
-def test_a_salt_that_the_table_has_no_column_for_is_not_thrown_away(
-    players: AuthMePlayers, authme_table: AuthMeTable
-) -> None:
-    """Otherwise no password would verify; AuthMe itself discards the salt until its next start creates the column."""
-    add_row(players, ALICE)
-    before = dump_table(authme_table)
-    with pytest.raises(PlayerRefused, match="mySQLColumnSalt"):
-        players.update(seen(players), {"hash": "new", "salt": "the-salt"})
-    with pytest.raises(PlayerRefused, match="mySQLColumnSalt"):
-        add_row(players, replace(ALICE, realname="Bob", salt="the-salt"))
-    assert dump_table(authme_table) == before
-
-
 @every_shape
 @pytest.mark.parametrize(
     ("column", "was", "became"),

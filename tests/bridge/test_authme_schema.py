@@ -296,12 +296,3 @@ def test_a_guest_changes_no_schema_and_no_file(authme_table: AuthMeTable, player
     assert delete_row(players, seen(players))
     players.close()
     assert schema_of(authme_table) == before
-
-
-@pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_a_rolled_back_rule_leaves_no_row(players: AuthMePlayers, authme_table: AuthMeTable) -> None:
-    with players._database.atomic() as transaction:
-        assert add_row(players, ALICE)
-        assert not players.is_empty()
-        transaction.rollback()
-    assert dump_table(authme_table) == []

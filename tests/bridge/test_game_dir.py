@@ -69,9 +69,6 @@ Email:
     mailAccount: ''
     mailPassword: ''
 """
-OLD_SALT_54 = FRESH_54.replace("mySQLColumnSalt: ''", "mySQLColumnSalt: salt").replace(
-    "passwordHash: SHA256", "passwordHash: SALTEDSHA512"
-)
 FRESH_56 = (
     FRESH_54.replace("mySQLColumnPassword: password\n", "mySQLColumnPassword: password\n    mySQLColumnSalt: ''\n")
     .replace("    mySQLColumnSalt: ''\n    mySQLColumnGroup", "    mySQLColumnGroup")
@@ -100,26 +97,10 @@ MARIADB_60 = (
     .replace("pbkdf2Rounds: 10000", "pbkdf2Rounds: 20000")
     .replace("mailAccount: ''\n    mailPassword: ''", "mailAccount: game@example.org\n    mailPassword: mail-secret")
 )
-REWRITTEN_MD5 = FRESH_60.replace("passwordHash: SHA256", "passwordHash: MD5").replace(
-    "legacyHashes: []", "legacyHashes:\n        - BCRYPT"
-)
-HAND_EDITED = """
-DataSource: {backend: mysql, mySQLPort: 3306, mySQLPassword: 012345, caching: 'false', mySQLDatabase: s1}
-settings:
-    security: {passwordHash: bcrypt, minPasswordLength: '8', passwordMaxLength: 40.9}
-    restrictions: {allowedNicknameCharacters: '[a-zA-Z0-9_.*]*'}
-ExternalBoardOptions: {bCryptLog2Round: 99}
-"""
-EMPTY_SECTIONS = "DataSource:\nsettings:\n    security:\n"
-
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "5.4, fresh": (
         FRESH_54,
         {"backend": Backend.SQLITE, "caching": True, "bcrypt_log2_rounds": 10, "password_hash": "SHA256"},
-    ),
-    "5.4, a salt column under its old key": (
-        OLD_SALT_54,
-        {"password_hash": "SALTEDSHA512", "columns.salt": "salt", "hashing.has_salt_column": True},
     ),
     "5.6, fresh": (FRESH_56, {"columns.salt": "", "columns.uuid": "", "columns.premium_uuid": "premiumUUID"}),
     "5.6, MySQL with an algorithm of that time": (
@@ -149,25 +130,6 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
             "mail.is_set_up": True,
         },
     ),
-    "6.0, a hash that AuthMe rewrites": (
-        REWRITTEN_MD5,
-        {"password_hash": "SHA256", "legacy_hashes": ("BCRYPT", "MD5")},
-    ),
-    "edited by hand": (
-        HAND_EDITED,
-        {
-            "backend": Backend.MYSQL,
-            "port": 3306,
-            "password": "5349",
-            "caching": True,
-            "database": "s1",
-            "password_hash": "BCRYPT",
-            "password_rule.min_length": 5,
-            "password_rule.max_length": 40,
-            "name_rule.pattern.text": "[a-zA-Z0-9_.*]*",
-        },
-    ),
-    "sections without keys": (EMPTY_SECTIONS, {"backend": Backend.SQLITE, "table": "authme", "port": 3306}),
 }
 
 

@@ -1,15 +1,15 @@
-"""New hashes: in AuthMe's form, accepted by an independent formula, each with a salt of its own."""
+"""New hashes: in AuthMe's form, verified as AuthMe would (see `known_hashes.toml`), each with a salt of its own."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugin_bridge.hashers import HASHERS, HashedPassword, Hasher, UnhashablePassword, UnusableAlgorithm
+from plugin_bridge.hashers import HASHERS, Hasher, UnhashablePassword, UnusableAlgorithm
 from plugin_bridge.hashers.bcrypts import bcrypt_hasher
 from plugin_bridge.hashers.digests import salted2md5
 from plugin_bridge.hashers.pbkdf2 import pbkdf2, pbkdf2_base64
 from plugin_bridge.hashers.phpass import phpbb
-from tests.bridge.hash_formulas import FORMS, FORMULAS
+from tests.bridge.hash_forms import FORMS
 
 DEPRECATED = ["MD5", "DOUBLEMD5", "SHA1", "SHA512", "WHIRLPOOL"]
 ASCII_ONLY = ["PBKDF2DJANGO", "PHPFUSION", "XAUTH"]
@@ -28,7 +28,6 @@ CHEAP: dict[str, Hasher] = {name: HASHERS[name] for name in MAKERS} | {
 SLOW = {"ARGON2", "WBB4", "WORDPRESS", "PBKDF2DJANGO"}
 """Their costs are fixed."""
 
-ORDINARY = ("secret1", " two  spaces ", 'p$ss:w"rd\\', "", "a" * 80)
 
 # HMAC, inside PBKDF2, and bcrypt fill a short key up with zero bytes: "a" and "a\0" are the same password to them.
 passwords = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=100)
@@ -41,8 +40,8 @@ def significant(algorithm: str, password: str) -> bytes:
     return password.encode()[:72] if FORMS[algorithm].hash.startswith(r"\$2") else password.encode()
 
 
-def test_every_algorithm_has_a_formula_or_is_deprecated() -> None:
-    assert set(FORMULAS) == set(FORMS) == set(MAKERS)
+def test_every_algorithm_has_a_form_or_is_deprecated() -> None:
+    assert set(FORMS) == set(MAKERS)
 
 
 @pytest.mark.parametrize("algorithm", MAKERS)
@@ -55,13 +54,8 @@ class TestEveryMaker:
         assert (first.salt is not None) == HASHERS[algorithm].needs_salt_column
         if first.salt is not None:
             assert first.salt != second.salt
-
-    def test_another_formula_agrees(self, algorithm: str) -> None:
-        hasher, is_made_from = CHEAP[algorithm], FORMULAS[algorithm]
-        for password in ("secret1", " two  spaces ") if algorithm in SLOW else ORDINARY:
-            stored = hasher.hash(password, "ALICE")
-            assert is_made_from(password, stored, "alice")
-            assert not is_made_from("x" + password, stored, "alice")
+        if algorithm == "IPB4":  # which writes the salt twice, and verifies with that in the hash
+            assert first.salt == first.hash[7:29]
 
     def test_characters_outside_ascii_are_told_apart_or_refused(self, algorithm: str) -> None:
         password, other = "пароль-日本😀", "фароль-日本😀"
@@ -70,7 +64,6 @@ class TestEveryMaker:
                 HASHERS[algorithm].hash(password, "alice")
             return
         stored = CHEAP[algorithm].hash(password, "alice")
-        assert FORMULAS[algorithm](password, stored, "alice")
         assert CHEAP[algorithm].verify(password, stored, "Alice")
         assert not CHEAP[algorithm].verify(other, stored, "Alice")
 
@@ -88,7 +81,6 @@ def check_round_trip(algorithm: str, password: str, other: str) -> None:
         return
     stored = hasher.hash(password, "alice")
     assert hasher.verify(password, stored, "Alice")
-    assert FORMULAS[algorithm](password, stored, "alice")
     is_same = significant(algorithm, password) == significant(algorithm, other)
     assert hasher.verify(other, stored, "Alice") == is_same
 
@@ -124,7 +116,6 @@ def test_xauth_makes_no_hash_that_has_no_place_for_its_salt() -> None:
 def test_salted2md5_makes_a_salt_as_long_as_it_is_told(length: int) -> None:
     stored = salted2md5(length).hash("secret1", "alice")
     assert len(stored.salt or "") == length
-    assert FORMULAS["SALTED2MD5"]("secret1", stored, "alice")
     assert HASHERS["SALTED2MD5"].verify("secret1", stored, "alice")
 
 
@@ -133,5 +124,3 @@ def test_a_name_in_the_hash_is_the_lower_case_one() -> None:
         stored = HASHERS[algorithm].hash("secret1", "ALICE")
         assert HASHERS[algorithm].verify("secret1", stored, "aLiCe")
         assert not HASHERS[algorithm].verify("secret1", stored, "bob")
-        assert FORMULAS[algorithm]("secret1", stored, "alice")
-        assert not FORMULAS[algorithm]("secret1", HashedPassword(stored.hash), "ALICE")

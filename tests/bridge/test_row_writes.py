@@ -168,13 +168,6 @@ def test_a_column_that_the_table_lacks_is_left_out_but_no_salt_is_lost(players: 
     assert (seen(players).hash, seen(players, "bob").hash, players.find("carol")) == ("new", HASH, None)
 
 
-def test_a_table_that_goes_away_is_told_in_words(players: AuthMePlayers, authme_table: AuthMeTable) -> None:
-    rows = add_players(authme_table, players, 3)
-    authme_table.database.execute(f"DROP TABLE {authme_table.name}")
-    with pytest.raises(PlayersUnavailable, match="no table authme yet"):
-        write(players, [locked(row) for row in rows])
-
-
 def test_without_authme_nothing_is_written() -> None:
     nobody, row = NoPlayers(), PlayerRow("alice", "Alice", "x")
     assert nobody.write_many([RowUpdate(row, {"hash": "y"}), RowDelete(row)]) == [LOST, LOST]

@@ -20,6 +20,11 @@ def test_the_operator_can_play_with_the_password_shown(tmp_path: Path) -> None:
     plugin = AuthMeLike(AuthMeTable(SqliteFile(game / "plugins" / "AuthMe" / "authme.db")))
     assert plugin.login(OPERATOR, password)
     assert [entry["name"] for entry in json.loads((game / "ops.json").read_text())] == [OPERATOR]
+    config = tomllib.loads((tmp_path / "demo.toml").read_text(encoding="utf-8"))
+    assert config["game"]["directory"] == str(tmp_path / "demo-server")
+    assert config["mail"]["backend"] == "log"
+    authme = yaml.safe_load((tmp_path / "demo-server" / "plugins" / "AuthMe" / "config.yml").read_text())
+    assert authme["DataSource"]["caching"] is False
 
 
 def test_a_second_run_keeps_everything(tmp_path: Path) -> None:
@@ -34,15 +39,6 @@ def test_a_start_that_broke_off_is_made_good(tmp_path: Path) -> None:
     unfinished.parent.mkdir(parents=True)
     unfinished.write_bytes(b"half a file")
     assert prepare(tmp_path)
-
-
-def test_the_config_points_at_the_made_up_server(tmp_path: Path) -> None:
-    prepare(tmp_path)
-    config = tomllib.loads((tmp_path / "demo.toml").read_text(encoding="utf-8"))
-    assert config["game"]["directory"] == str(tmp_path / "demo-server")
-    assert config["mail"]["backend"] == "log"
-    authme = yaml.safe_load((tmp_path / "demo-server" / "plugins" / "AuthMe" / "config.yml").read_text())
-    assert authme["DataSource"]["caching"] is False
 
 
 def test_it_says_what_to_open_at_the_port_it_is_served_on(tmp_path: Path) -> None:

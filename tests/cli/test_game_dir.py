@@ -151,6 +151,7 @@ def test_rules_and_algorithm_are_authmes(make_place: MakePlace) -> None:
     assert place.authme.login("Bob", "a-much-longer-one")
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_changes_of_authmes_config_are_followed_while_we_run(make_place: MakePlace) -> None:
     place = make_place()
     security = {"passwordHash": "BCRYPT", "legacyHashes": ["SHA256"], "minPasswordLength": 9}
@@ -164,6 +165,7 @@ def test_changes_of_authmes_config_are_followed_while_we_run(make_place: MakePla
     assert scrape(place.daemon).of("companion_restart_needed") == 0
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_another_table_waits_for_a_restart_and_the_old_one_goes_on(make_place: MakePlace) -> None:
     place = make_place()
     place.game.change_authme({"DataSource.mySQLTablename": "elsewhere"})
@@ -174,6 +176,7 @@ def test_another_table_waits_for_a_restart_and_the_old_one_goes_on(make_place: M
     assert place.row("Alice")["realname"] == "Alice"
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_an_operator_of_the_moment_is_one(make_place: MakePlace) -> None:
     place = make_place()
     place.game.write_operators("Mo")

@@ -1,11 +1,9 @@
 """docs/schema.md is current and complete, and what it says about SQL is true."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
-import pymysql
 import pytest
 from peewee import Database
 
@@ -21,7 +19,6 @@ from tests.support.services import PASSWORD, ServiceHarness, open_services
 
 QUERIES = {query.name: query.sql for query in EXAMPLE_QUERIES}
 
-REFUSED_BY_THE_DATABASE = (sqlite3.IntegrityError, pymysql.err.OperationalError)
 
 Ask = Callable[[str], list[Row]]
 
@@ -236,19 +233,6 @@ def test_query_ban(services: ServiceHarness) -> None:
     assert services.mails("Alice") == ["approved", "banned"]
 
 
-def test_a_typed_ban_may_have_an_end(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    services.ours.execute(
-        "UPDATE regsvc_user SET status = 'banned', ban_expires_at = '2031-06-01 00:00:00' WHERE username_key = 'alice'"
-    )
-    services.sync()
-    assert services.user("Alice").status == "banned"
-    services.clock.advance(days=30)
-    services.sync()
-    assert services.user("Alice").status == "approved"
-    assert services.authme.login("Alice", PASSWORD)
-
-
 def test_query_unban(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.decide("ban", "Alice")
@@ -286,27 +270,6 @@ def test_every_edit_that_the_page_lists_is_carried_out(services: ServiceHarness)
     services.sync()
     assert [user.applied_status for user in User.select().order_by(User.id)] == [target for _source, target in edits]
     assert services.audits("sync.edit_refused") == []
-
-
-@pytest.mark.parametrize(
-    "edit", ["status = 'pending'", "status = 'rejected'", "username_key = 'mallory'", "username = 'Mallory'"]
-)
-def test_any_other_edit_is_put_back(services: ServiceHarness, edit: str) -> None:
-    services.approved("Alice")
-    services.ours.execute(f"UPDATE regsvc_user SET {edit} WHERE username_key = 'alice'")
-    services.sync()
-    alice = services.user("Alice")
-    assert (alice.username, alice.status, alice.applied_status) == ("Alice", "approved", "approved")
-    assert [entry.operator for entry in services.audits("sync.edit_refused", "Alice")] == ["sql"]
-    assert services.authme.login("Alice", PASSWORD)
-
-
-def test_the_database_itself_refuses_nonsense_and_a_changed_log(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    with pytest.raises(REFUSED_BY_THE_DATABASE, match=r"(?i)constraint"):
-        services.ours.execute("UPDATE regsvc_user SET status = 'friend'")
-    with pytest.raises(REFUSED_BY_THE_DATABASE, match="append-only"):
-        services.ours.execute("DELETE FROM regsvc_audit")
 
 
 def test_an_edit_without_where_waits_for_a_word(services: ServiceHarness) -> None:

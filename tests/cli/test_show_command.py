@@ -9,7 +9,7 @@ from tests.support.command_line import Finished
 Run = Callable[..., Finished]
 
 
-def test_an_applicant_is_shown_with_earlier_rejections(run: Run, tmp_path: Path) -> None:
+def test_an_applicant_is_shown_with_rejections_whose_built_in_reason_is_in_words(run: Run, tmp_path: Path) -> None:
     run("migrate")
     (tmp_path / "users.csv").write_text("username,email,status\nAlice,alice@example.org,pending\n", encoding="utf-8")
     assert run("import", str(tmp_path / "users.csv")).status == 0
@@ -17,12 +17,6 @@ def test_an_applicant_is_shown_with_earlier_rejections(run: Run, tmp_path: Path)
     assert (shown["status"], shown["reviewed_at"]) == ("pending", None)
     assert shown["second_factor"] == "none"
     assert shown["rejections"] == {"count": 0, "last_at": None, "last_reason": None}
-
-
-def test_a_built_in_reason_is_shown_in_words(run: Run, tmp_path: Path) -> None:
-    run("migrate")
-    (tmp_path / "users.csv").write_text("username,email,status\nAlice,alice@example.org,pending\n", encoding="utf-8")
-    assert run("import", str(tmp_path / "users.csv")).status == 0
     assert run("users", "reject", "Alice", "--reason", "reject.has_account").status == 0
     assert json.loads(run("users", "show", "Alice").output)["reason"] == "You already have an account here."
     exported = run("export", "--format", "json", "--output", "-").output

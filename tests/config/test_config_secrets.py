@@ -33,18 +33,6 @@ def test_the_environment_may_name_the_secrets_file_and_wins(tmp_path: Path) -> N
     assert load_config(file, {"COMPANION_MAIL_PASSWORD_FILE": str(secret)}).mail.password == "from the file"
 
 
-@pytest.mark.parametrize(
-    ("content", "mode", "expected"),
-    [("s3cret", 0o644, "run: chmod 600"), ("", 0o600, "is empty")],
-)
-def test_a_bad_secrets_file_is_refused(tmp_path: Path, load: Load, content: str, mode: int, expected: str) -> None:
-    secret = write(tmp_path / "password", content, mode)
-    text = problems(lambda: load(f'[mail]\npassword_file = "{secret}"'))
-    assert expected in text
-    assert "[mail] password_file" in text
-    assert "s3cret" not in text
-
-
 def test_a_missing_secret_is_told_where_it_is_needed(tmp_path: Path, load: Load) -> None:
     config = load(
         """
@@ -90,12 +78,6 @@ def test_a_credential_of_a_stopped_unit_is_read_from_its_source(
     (tmp_path / "companion/secrets").mkdir(parents=True)
     write(tmp_path / "companion/secrets/mail_password", "the password")
     assert load_config(file, {}).mail.password == "the password"
-
-
-def test_a_secret_is_given_once(tmp_path: Path, load: Load) -> None:
-    secret = write(tmp_path / "password", "s3cret")
-    text = f'[mail]\npassword = "s3cret"\npassword_file = "{secret}"'
-    assert "has both password and password_file" in problems(lambda: load(text))
 
 
 def test_only_secrets_have_files(load: Load) -> None:

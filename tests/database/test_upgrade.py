@@ -1,6 +1,6 @@
 """A database of the last preview version becomes one of 1.0, wherever the upgrade is killed.
 
-`preview/` has two databases of commit 5980771 as SQL: users of every status, locks, intents, mails, limits, sessions.
+`preview/` has two databases of commit 5980771 as SQL: users of every status, locks, intents; elsewhere a few rows.
 """
 
 import re

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.doctor_case import DoctorCase
+from tests.support.doctor_case import DoctorCase, port_closed
 
 BRAKED = "INSERT INTO regsvc_audit (action, operator, created_at) VALUES (?, 'sync', '2026-01-01 00:00:00.000')"
 CONFLICT = (
@@ -35,12 +35,10 @@ def serve_status(doctor_case: DoctorCase, *, braked: bool, **more: object) -> No
     doctor_case.change_host(fetch=lambda url: told)
 
 
-def test_the_sync_that_runs_is_braked(doctor_case: DoctorCase) -> None:
+def test_the_last_sync_was_braked(doctor_case: DoctorCase) -> None:
     serve_status(doctor_case, braked=True)
     assert "--allow-mass-changes" in doctor_case.only_finding("sync.braked").do
-
-
-def test_the_last_sync_was_braked(doctor_case: DoctorCase) -> None:
+    doctor_case.change_host(fetch=port_closed)
     doctor_case.our_database.execute(BRAKED, ("sync.run",))
     doctor_case.our_database.execute(BRAKED, ("sync.braked",))
     doctor_case.only_finding("sync.braked")
@@ -52,6 +50,9 @@ def test_players_wait_for_a_decision(doctor_case: DoctorCase) -> None:
     for name, state in (("alice", "conflict"), ("bob", "returned"), ("carol", "synced")):
         doctor_case.our_database.execute(CONFLICT, (name, state))
     assert doctor_case.only_finding("sync.conflicts").title == "2 players wait: alice, bob."
+    for name in ("dave", "erin", "frank"):
+        doctor_case.our_database.execute(CONFLICT, (name, "conflict"))
+    assert doctor_case.only_finding("sync.conflicts").title == "5 players wait: alice, bob, dave, …"
 
 
 def test_players_differ(doctor_case: DoctorCase) -> None:
@@ -60,12 +61,6 @@ def test_players_differ(doctor_case: DoctorCase) -> None:
     finding = doctor_case.only_finding("sync.disputed")  # approving or rejecting would not resolve it
     assert finding.title == "1 player differs: alice."
     assert "approve" not in finding.do
-
-
-def test_many_players_wait(doctor_case: DoctorCase) -> None:
-    for number in range(5):
-        doctor_case.our_database.execute(CONFLICT, (f"p{number}", "conflict"))
-    assert doctor_case.only_finding("sync.conflicts").title == "5 players wait: p0, p1, p2, …"
 
 
 def test_the_sync_stands_still(doctor_case: DoctorCase) -> None:
@@ -88,13 +83,13 @@ def test_messages_failed(doctor_case: DoctorCase) -> None:
     assert {finding.id for finding in findings} == {"outbox.failed"}
 
 
-@pytest.mark.parametrize(("minutes", "is_announced"), [(5, False), (20, True)])
-def test_messages_wait(doctor_case: DoctorCase, minutes: int, is_announced: bool) -> None:
-    moment = (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000")
-    doctor_case.our_database.execute(MESSAGE, ("mail", moment, moment, None))
-    if not is_announced:
-        assert doctor_case.findings() == []
-        return
+def test_messages_wait(doctor_case: DoctorCase) -> None:
+    recent, earlier = (
+        (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000") for minutes in (5, 20)
+    )
+    doctor_case.our_database.execute(MESSAGE, ("mail", recent, recent, None))
+    assert doctor_case.findings() == []
+    doctor_case.our_database.execute(MESSAGE, ("mail", earlier, earlier, None))
     assert "no companion is running here" in doctor_case.only_finding("outbox.stuck").title
     serve_status(doctor_case, braked=False)
     assert "no companion" not in doctor_case.only_finding("outbox.stuck").title

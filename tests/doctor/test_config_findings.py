@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.support.doctor_case import DoctorCase
 
 
@@ -30,25 +28,20 @@ def test_mails_in_the_log_are_unwise(doctor_case: DoctorCase) -> None:
     assert (finding.severity, "mail.backend" in finding.title) == ("risky", True)
 
 
-@pytest.mark.parametrize(
-    ("section", "key", "file", "text"),
-    [
+def test_a_file_of_the_hosts_own_is_broken(doctor_case: DoctorCase, tmp_path: Path) -> None:
+    for section, key, file, text in (
         ("questionnaire", "file", "questions.toml", "[[question]]\nid = 1\n"),
         ("server", "translations", "words/fr.toml", 'refusal.unauthorized = "{nobody}"\n'),
         ("mail", "templates", "mails/approved.en.txt", "no subject\n"),
-    ],
-    ids=["questionnaire", "translation", "mail"],
-)
-def test_a_file_of_the_hosts_own_is_broken(
-    doctor_case: DoctorCase, tmp_path: Path, section: str, key: str, file: str, text: str
-) -> None:
-    path = tmp_path / file
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    doctor_case.change(section, **{key: str(path if section == "questionnaire" else path.parent)})
-    findings = doctor_case.findings()
-    assert {finding.id for finding in findings} == {"config.broken_file"}
-    assert path.name in findings[0].title
+    ):
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        doctor_case.change(section, **{key: str(path if section == "questionnaire" else path.parent)})
+        findings = doctor_case.findings()
+        assert {finding.id for finding in findings} == {"config.broken_file"}
+        assert path.name in findings[0].title
+        doctor_case.sections[section].pop(key)
 
 
 def test_a_change_waits_for_a_restart(doctor_case: DoctorCase) -> None:

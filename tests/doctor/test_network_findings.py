@@ -1,5 +1,6 @@
 """Findings about several game servers that share AuthMe's table."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.support.authme.authme_database import DatabaseKind, MariaDBSchema
 from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
+from tests.support.each import assert_each
 
 
 @pytest.fixture
@@ -34,31 +36,35 @@ def test_servers_that_agree_are_fine(doctor_case: DoctorCase, survival: GameServ
     assert [finding for finding in doctor_case.findings() if finding.id.startswith(("network", "game"))] == []
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "title"),
-    [
-        ("DataSource.caching", True, "survival: DataSource.caching is true."),
-        ("settings.registration.enabled", True, "survival: settings.registration.enabled is true."),
-        ("settings.security.passwordHash", "BCRYPT", "is BCRYPT; on the main game server it is SHA256."),
-        ("settings.security.legacyHashes", ["BCRYPT"], 'is BCRYPT; on the main game server it is "".'),
-        ("settings.restrictions.maxNicknameLength", 12, "is 12; on the main game server it is 16."),
-        ("settings.restrictions.allowedNicknameCharacters", "[a-z]*", "is [a-z]*; on the main game server"),
-        ("DataSource.mySQLTablename", "another", "is another; on the main game server it is authme."),
-        ("DataSource.mySQLDatabase", "another", "is another; on the main game server"),
-        ("DataSource.mySQLHost", "192.0.2.7", "is 192.0.2.7; on the main game server it is 127.0.0.1."),
-        ("DataSource.mySQLColumnPassword", "another", "is another; on the main game server it is password."),
-        ("ExternalBoardOptions.mySQLColumnGroup", "rank", 'is rank; on the main game server it is "".'),
-        ("ExternalBoardOptions.nonActivedUserGroup", 3, "is 3; on the main game server it is -1."),
-    ],
-)
-def test_what_differs_dangerously_is_named(
-    doctor_case: DoctorCase, survival: GameServer, key: str, value: object, title: str
-) -> None:
-    survival.change_authme({key: value})
-    [finding] = [finding for finding in doctor_case.findings() if finding.id == "network.differs"]
-    assert finding.title.startswith("survival: ")
-    assert title in finding.title
-    assert finding.where.startswith(f"{survival.authme_config}: {key}")
+DANGEROUS = [
+    ("DataSource.caching", True, "survival: DataSource.caching is true."),
+    ("settings.registration.enabled", True, "survival: settings.registration.enabled is true."),
+    ("settings.security.passwordHash", "BCRYPT", "is BCRYPT; on the main game server it is SHA256."),
+    ("settings.security.legacyHashes", ["BCRYPT"], 'is BCRYPT; on the main game server it is "".'),
+    ("settings.restrictions.maxNicknameLength", 12, "is 12; on the main game server it is 16."),
+    ("settings.restrictions.allowedNicknameCharacters", "[a-z]*", "is [a-z]*; on the main game server"),
+    ("DataSource.mySQLTablename", "another", "is another; on the main game server it is authme."),
+    ("DataSource.mySQLDatabase", "another", "is another; on the main game server"),
+    ("DataSource.mySQLHost", "192.0.2.7", "is 192.0.2.7; on the main game server it is 127.0.0.1."),
+    ("DataSource.mySQLColumnPassword", "another", "is another; on the main game server it is password."),
+    ("ExternalBoardOptions.mySQLColumnGroup", "rank", 'is rank; on the main game server it is "".'),
+    ("ExternalBoardOptions.nonActivedUserGroup", 3, "is 3; on the main game server it is -1."),
+]
+
+
+def test_what_differs_dangerously_is_named(doctor_case: DoctorCase, survival: GameServer) -> None:
+    same = survival.authme_config.read_text(encoding="utf-8")
+
+    def check(case: tuple[str, object, str]) -> None:
+        key, value, title = case
+        survival.authme_config.write_text(same, encoding="utf-8")
+        survival.change_authme({key: value})
+        [finding] = [finding for finding in doctor_case.findings() if finding.id == "network.differs"]
+        assert finding.title.startswith("survival: ")
+        assert title in finding.title
+        assert finding.where.startswith(f"{survival.authme_config}: {key}")
+
+    assert_each(DANGEROUS, check)
 
 
 def test_a_file_of_its_own_is_no_shared_table(doctor_case: DoctorCase, survival: GameServer) -> None:
@@ -82,11 +88,11 @@ def test_a_server_without_authme_has_nothing_that_differs(doctor_case: DoctorCas
     assert [finding for finding in doctor_case.findings() if finding.id.startswith("network")] == []
 
 
-@pytest.mark.parametrize("key", ["Hooks.bungeecord", "Hooks.velocity"])
-def test_a_proxy_without_other_servers_is_told_of(doctor_case: DoctorCase, key: str) -> None:
-    doctor_case.game.change_authme({key: True})
-    [finding] = [finding for finding in doctor_case.findings() if finding.id == "network.unknown"]
-    assert finding.title == f"{key} is true, and only one game server is known."
+def test_a_proxy_without_other_servers_is_told_of(doctor_case: DoctorCase) -> None:
+    for key, other in itertools.permutations(["Hooks.bungeecord", "Hooks.velocity"]):
+        doctor_case.game.change_authme({key: True, other: False})
+        [finding] = [finding for finding in doctor_case.findings() if finding.id == "network.unknown"]
+        assert finding.title == f"{key} is true, and only one game server is known."
 
 
 def test_each_servers_console_and_files_are_examined(doctor_case: DoctorCase, survival: GameServer) -> None:

@@ -1,8 +1,7 @@
 """Findings about the address and the mail settings."""
 
+import itertools
 import json
-
-import pytest
 
 from regsvc.doctor.facts.host import can_listen_on, find_mail_problem
 from tests.support.doctor_case import DoctorCase
@@ -17,13 +16,10 @@ def test_the_port_is_open_to_the_world(doctor_case: DoctorCase) -> None:
     assert doctor_case.findings() == []
 
 
-@pytest.mark.parametrize("answer", [b"<html>It works!</html>", None, b"[1]"], ids=["a web server", "junk", "JSON"])
-def test_the_port_is_taken(doctor_case: DoctorCase, answer: bytes | None) -> None:
-    doctor_case.change_host(fetch=lambda url: answer)
-    assert "http://127.0.0.1:8080" in doctor_case.only_finding("server.port_taken").title
-
-
-def test_a_companion_that_runs_is_none_of_these(doctor_case: DoctorCase) -> None:
+def test_the_port_is_taken_by_another_program(doctor_case: DoctorCase) -> None:
+    for answer in (b"<html>It works!</html>", None, b"[1]"):
+        doctor_case.change_host(fetch=lambda url, told=answer: told)
+        assert "http://127.0.0.1:8080" in doctor_case.only_finding("server.port_taken").title
     ready = {"success": True, "status": "ready", "bridge": "up", "braked": False, "oldestMailSeconds": None}
     for health in (ready, {"success": False, "code": "database_away"}):
         doctor_case.change_host(fetch=lambda url, told=health: json.dumps(told).encode())
@@ -46,66 +42,50 @@ def test_the_port_is_that_of_another_installation(doctor_case: DoctorCase) -> No
     assert "another installation than the one in" in doctor_case.only_finding("server.other_installation").title
 
 
-@pytest.mark.parametrize("base_url", ["", "http://localhost:8080"])
-def test_mailed_links_lead_nowhere(doctor_case: DoctorCase, base_url: str) -> None:
-    doctor_case.change("server", base_url=base_url)
-    assert "http://" in doctor_case.only_finding("server.no_base_url").title
-
-
-def test_players_come_without_tls(doctor_case: DoctorCase) -> None:
+def test_mailed_links_lead_nowhere_or_without_tls(doctor_case: DoctorCase) -> None:
+    for base_url in ("", "http://localhost:8080"):
+        doctor_case.change("server", base_url=base_url)
+        assert "http://" in doctor_case.only_finding("server.no_base_url").title
     doctor_case.change("server", base_url="http://play.example.org")
     assert "http://play.example.org" in doctor_case.only_finding("server.plain_http").title
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "10.0.0.7"])
-def test_the_proxy_is_not_trusted(doctor_case: DoctorCase, host: str) -> None:
-    doctor_case.change("server", host=host)
+def test_the_proxy_is_not_trusted(doctor_case: DoctorCase) -> None:
     doctor_case.change("http", trusted_proxies=[])
-    found = {finding.id for finding in doctor_case.findings()}
-    assert "server.proxy_not_trusted" in found
-    assert found <= {"server.proxy_not_trusted", "server.plain_http"}
-
-
-def test_the_proxy_is_another_one(doctor_case: DoctorCase) -> None:
+    for host in ("10.0.0.7", "localhost", "127.0.0.1"):
+        doctor_case.change("server", host=host)
+        found = {finding.id for finding in doctor_case.findings()}
+        assert "server.proxy_not_trusted" in found
+        assert found <= {"server.proxy_not_trusted", "server.plain_http"}
     doctor_case.change("http", trusted_proxies=["10.0.0.8"])
     doctor_case.only_finding("server.proxy_not_trusted")
     doctor_case.change("http", trusted_proxies=["127.0.0.1"])
     assert doctor_case.findings() == []
 
 
-@pytest.mark.parametrize("mail", [{"backend": "off"}, {"backend": "auto"}])
-def test_nobody_can_register_without_mail(doctor_case: DoctorCase, mail: dict[str, str]) -> None:
-    doctor_case.sections["mail"] = mail
-    assert doctor_case.only_finding("mail.off").severity == "broken"
-
-
-def test_authmes_own_mail_account_will_do(doctor_case: DoctorCase) -> None:
-    doctor_case.sections["mail"] = {"backend": "auto"}
+def test_nobody_can_register_or_gets_a_link_without_mail(doctor_case: DoctorCase) -> None:
+    doctor_case.sections["mail"] = {"backend": "folder"}
+    finding = doctor_case.only_finding("mail.off")
+    assert (finding.severity, "written to" in finding.title) == ("risky", True)
+    for backend in ("off", "auto"):
+        doctor_case.sections["mail"] = {"backend": backend}
+        doctor_case.change("registration", open=True)
+        assert doctor_case.only_finding("mail.off").severity == "broken"
+        doctor_case.change("registration", open=False)
+        assert doctor_case.only_finding("mail.off").severity == "risky"
+    doctor_case.change("registration", open=True)
     doctor_case.game.change_authme({"Email.mailAccount": "game@example.org", "Email.mailPassword": "s3cret"})
     assert doctor_case.findings() == []
 
 
-def test_nobody_gets_a_link_without_mail(doctor_case: DoctorCase) -> None:
-    doctor_case.sections["mail"] = {"backend": "off"}
-    doctor_case.change("registration", open=False)
-    assert doctor_case.only_finding("mail.off").severity == "risky"
-
-
-@pytest.mark.parametrize("mail", [{"backend": "off"}, {"backend": "auto"}])
-@pytest.mark.parametrize("approval", [True, False])
-def test_a_captcha_alone_has_its_price(doctor_case: DoctorCase, mail: dict[str, str], approval: bool) -> None:
-    doctor_case.sections["mail"] = mail
-    doctor_case.change("registration", methods=["captcha"], approval=approval)
-    finding = doctor_case.only_finding("mail.unproven")
-    assert finding.severity == "risky"
-    assert ("nobody reviews them" in finding.title) is not approval
-    assert "companion users password NAME --link" in finding.do
-
-
-def test_mails_stay_in_a_folder(doctor_case: DoctorCase) -> None:
-    doctor_case.sections["mail"] = {"backend": "folder"}
-    finding = doctor_case.only_finding("mail.off")
-    assert (finding.severity, "written to" in finding.title) == ("risky", True)
+def test_a_captcha_alone_has_its_price(doctor_case: DoctorCase) -> None:
+    for backend, approval in itertools.product(("off", "auto"), (True, False)):
+        doctor_case.sections["mail"] = {"backend": backend}
+        doctor_case.change("registration", methods=["captcha"], approval=approval)
+        finding = doctor_case.only_finding("mail.unproven")
+        assert finding.severity == "risky"
+        assert ("nobody reviews them" in finding.title) is not approval
+        assert "companion users password NAME --link" in finding.do
 
 
 def test_a_mail_server_that_cannot_be_used_is_told_with_the_remedy(doctor_case: DoctorCase) -> None:

@@ -38,29 +38,20 @@ def test_there_is_no_table_yet(doctor_case: DoctorCase) -> None:
 
 
 @on_sqlite
-def test_there_is_no_file_yet(doctor_case: DoctorCase) -> None:
-    (doctor_case.game.authme_directory / "authme.db").unlink()
+def test_the_file_is_no_database_or_is_not_there_yet(doctor_case: DoctorCase) -> None:
+    file = doctor_case.game.authme_directory / "authme.db"
+    file.write_bytes(b"somebody's shopping list\n" * 100)
+    assert "not a database" in doctor_case.only_finding("table.missing").title
+    file.unlink()
     assert "authme.db" in doctor_case.only_finding("table.missing").title
 
 
-@on_sqlite
-def test_the_file_is_no_database(doctor_case: DoctorCase) -> None:
-    (doctor_case.game.authme_directory / "authme.db").write_bytes(b"somebody's shopping list\n" * 100)
-    assert "not a database" in doctor_case.only_finding("table.missing").title
-
-
 def test_a_configured_column_is_missing(doctor_case: DoctorCase) -> None:
-    doctor_case.game.change_authme({"DataSource.mySQLPlayerUUID": "uuid"})
-    finding = doctor_case.only_finding("table.column_missing")
-    assert finding.where.endswith("DataSource.mySQLPlayerUUID: uuid")
-
-
-def test_even_the_password_may_be_missing(doctor_case: DoctorCase) -> None:
-    doctor_case.game.change_authme({"DataSource.mySQLColumnPassword": "pass"})
-    assert doctor_case.only_finding("table.column_missing").where.endswith("DataSource.mySQLColumnPassword: pass")
-
-
-def test_without_names_the_rows_are_not_looked_at(doctor_case: DoctorCase) -> None:
+    """Without that of the names the rows are not looked at."""
+    for key, column, usual in (("mySQLPlayerUUID", "uuid", ""), ("mySQLColumnPassword", "pass", "password")):
+        doctor_case.game.change_authme({f"DataSource.{key}": column})
+        assert doctor_case.only_finding("table.column_missing").where.endswith(f"DataSource.{key}: {column}")
+        doctor_case.game.change_authme({f"DataSource.{key}": usual})
     doctor_case.game.change_authme({"DataSource.mySQLColumnName": "name"})
     checkup = doctor_case.examine()
     assert [finding.id for finding in checkup.findings] == ["table.column_missing"]
@@ -74,13 +65,10 @@ def test_columns_of_newer_versions_may_be_missing(doctor_case: DoctorCase) -> No
 
 
 @on_mariadb
-def test_a_column_must_be_filled(doctor_case: DoctorCase) -> None:
+def test_a_column_must_be_filled_or_the_id_does_not_count_up(doctor_case: DoctorCase) -> None:
     alter(doctor_case, "ADD COLUMN forum_id INT NOT NULL")
     assert "forum_id" in doctor_case.only_finding("table.needs_more").title
-
-
-@on_mariadb
-def test_the_id_does_not_count_up(doctor_case: DoctorCase) -> None:
+    alter(doctor_case, "DROP COLUMN forum_id")
     alter(doctor_case, "MODIFY COLUMN id MEDIUMINT UNSIGNED NOT NULL")
     assert doctor_case.only_finding("table.needs_more").where.endswith("authme: id")
 

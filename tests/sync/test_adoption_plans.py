@@ -92,6 +92,7 @@ def test_odd_rows_are_adopted_as_planned(
     assert {f"mail{number:02}" for number in range(15, 20)} & without_email(done) == set()
     assert [services.user(name).username for name in ("bob", "carol", "dave")] == ["BoB", "carol", "dave"]
     assert (services.user("olivia").status, services.user("locked").status) == ("approved", "banned")
+    assert services.user("date1").created_at <= services.clock()
     open_rows = dump_table(authme_table)
     services.sync()
     assert not services.sync().has_effects

@@ -56,15 +56,6 @@ def test_an_approval_in_sql_takes_no_foreign_row_for_the_users(services: Service
     assert services.authme.login("Alice", PASSWORD)
 
 
-def test_an_illegal_edit_is_put_back(services: ServiceHarness) -> None:
-    services.approved("Alice")
-    with authme_away(services):
-        edit_status(services, "Alice", "pending")
-        services.sync()
-        assert services.user("Alice").status == "approved"
-        assert len(services.audits("sync.edit_refused", "Alice")) == 1
-
-
 def test_a_ban_ends_and_the_row_is_opened_later(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.decide("ban", "Alice", expires_at=services.clock().replace(year=2032))

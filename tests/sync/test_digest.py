@@ -34,18 +34,12 @@ def change(services: ServiceHarness, username: str, column: str, value: object) 
 # --- nothing to do ---
 
 
-def test_a_tick_without_changes_brings_no_row_over(adopted_players: ServiceHarness) -> None:
-    with watched(adopted_players) as names:
-        assert adopted_players.sync().counts() == {"scanned": MANY}
-    assert names == set()
-
-
 def test_who_only_plays_is_not_looked_at(adopted_players: ServiceHarness) -> None:
     for column in ("lastlogin", "x", "isLogged", "hasSession"):
         change(adopted_players, "player0001", column, 1)
     change(adopted_players, "player0001", "ip", "203.0.113.9")
     with watched(adopted_players) as names:
-        adopted_players.sync()
+        assert adopted_players.sync().counts() == {"scanned": MANY}
     assert names == set()
 
 
@@ -267,12 +261,9 @@ def test_what_is_held_back_is_found_again_and_the_rest_is_not_looked_at_twice(
 # --- changes on our side ---
 
 
-@pytest.mark.parametrize(
-    "edit",
-    ["UPDATE regsvc_user SET is_email_verified = 1, email = 'new@example.org', email_key = 'new@example.org'"],
-)
-def test_a_row_of_ours_that_changes_is_looked_at(adopted_players: ServiceHarness, edit: str) -> None:
-    adopted_players.ours.execute(f"{edit} WHERE username_key = 'player0001'", ())
+def test_a_row_of_ours_that_changes_is_looked_at(adopted_players: ServiceHarness) -> None:
+    new = "is_email_verified = 1, email = 'new@example.org', email_key = 'new@example.org'"
+    adopted_players.ours.execute(f"UPDATE regsvc_user SET {new} WHERE username_key = 'player0001'", ())
     with watched(adopted_players) as names:
         assert adopted_players.sync().updated == 1
     assert names == {"player0001"}

@@ -14,7 +14,6 @@ from plugin_bridge.hashers import HASHERS, HashedPassword
 from regsvc.auth.hashing import StoredPassword
 from regsvc.core import errors
 from regsvc.database.models import User
-from tests.bridge.hash_formulas import FORMULAS
 from tests.support.authme.authme_like import store_password
 from tests.support.authme.authme_tables import TableShape, dump_table, find_player
 from tests.support.authme.game_server import GameServer
@@ -40,7 +39,7 @@ def configure(game_server: GameServer, services: ServiceHarness) -> Callable[...
 
 def is_bcrypt(services: ServiceHarness, name: str = "alice", password: str = PASSWORD) -> bool:
     stored = HashedPassword(str(services.row(name)["password"]), services.row(name).get("salt"))
-    return stored.hash.startswith("$2a$04$") and FORMULAS["BCRYPT"](password, stored, name)
+    return stored.hash.startswith("$2a$04$") and HASHERS["BCRYPT"].verify(password, stored, name)
 
 
 def changed_columns(before: dict[str, object], after: dict[str, object]) -> set[str]:
@@ -154,7 +153,7 @@ class TestSalts:
         configure("SALTEDSHA512", "SHA256")
         services.login("Alice", PASSWORD)
         row = services.row("alice")
-        assert FORMULAS["SALTEDSHA512"](PASSWORD, HashedPassword(str(row["password"]), str(row["salt"])), "alice")
+        assert HASHERS["SALTEDSHA512"].verify(PASSWORD, HashedPassword(str(row["password"]), str(row["salt"])), "alice")
         assert services.player("Alice").base_salt == row["salt"]
         assert services.authme.login("Alice", PASSWORD)
         assert services.sync().counts() == {"scanned": 1}
@@ -335,7 +334,7 @@ def test_a_password_that_the_new_algorithm_would_mix_up_keeps_its_hash(
         services.register("Bob", "пароль-боба")
     services.set_password("Alice", "another-password")
     stored = HashedPassword(str(services.row("alice")["password"]))
-    assert FORMULAS[algorithm]("another-password", stored, "alice")
+    assert HASHERS[algorithm].verify("another-password", stored, "alice")
 
 
 def test_the_table_of_a_forum_gets_no_rows_of_ours(make_services: MakeServices, game_server: GameServer) -> None:
@@ -366,7 +365,7 @@ def test_who_registered_at_the_forum_logs_in_and_changes_the_password(
     services.login("Bob", "bobs-password")
     assert services.row("bob")["password"] == stored.hash
     services.set_password("Bob", "newer-password")
-    assert FORMULAS["WORDPRESS"]("newer-password", HashedPassword(str(services.row("bob")["password"])), "bob")
+    assert HASHERS["WORDPRESS"].verify("newer-password", HashedPassword(str(services.row("bob")["password"])), "bob")
     services.login("Bob", "newer-password")
 
 

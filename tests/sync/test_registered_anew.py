@@ -14,10 +14,10 @@ from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
-from regsvc.sync.actions import ApplySqlEdit, Lock, ReclaimRow, TakeRow
+from regsvc.sync.actions import Lock, TakeRow
 from regsvc.sync.plan import decide
 from regsvc.users.transitions import PasswordChoice
-from tests.support.accounts import GAME, REGDATE, WEB, account, locked_row, never_seen, policy, row, synced, user
+from tests.support.accounts import GAME, REGDATE, account, locked_row, policy, row, synced, user
 from tests.support.authme.authme_tables import dump_table
 from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness, authme_away
 
@@ -322,19 +322,3 @@ def test_a_row_is_taken_only_with_the_password_that_was_decided_about() -> None:
     long = replace(decision, intent_hash=marked, kept_hash=marked)
     there = locked_row(marked, regdate=REGDATE + 1)
     assert decide(account(user(), long, there), policy()) == TakeRow(there, StoredPassword(marked, None, None))
-
-
-def test_a_row_requested_in_place_of_one_that_was_gone_never_brings_the_old_password_over_a_new_one() -> None:
-    there = row(hash=GAME, regdate=REGDATE + 1)
-    requested = synced(presence="gone", intent="provision", base_hash=WEB.hash)
-    assert decide(account(user(), requested, there), policy()) == Lock(there, "returned", UNVERIFIED, "returned")
-    newer = StoredPassword("$SHA$new$0", None, "SHA256")
-    assert decide(account(user(password=newer), requested, there), policy()) == ReclaimRow(there, newer)
-
-
-def test_an_approval_in_sql_says_nothing_about_the_password_of_a_row_registered_anew() -> None:
-    waiting = user(password=None, status="approved", applied_status="pending")
-    anew = account(waiting, synced(kept_hash=GAME, kept_origin=UNVERIFIED), locked_row(GAME, regdate=REGDATE + 1))
-    assert decide(anew, policy()) == ApplySqlEdit(None)
-    around_the_review = replace(anew, user=user(status="approved", applied_status="pending"), sync_record=never_seen())
-    assert decide(around_the_review, policy()) == ApplySqlEdit("open")

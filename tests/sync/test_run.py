@@ -192,15 +192,6 @@ def test_a_ban_in_sql_is_applied_as_the_api_would(services: ServiceHarness) -> N
     assert services.authme.login("Alice", PASSWORD)
 
 
-def test_an_approval_in_sql_provisions_and_mails(services: ServiceHarness) -> None:
-    services.register("Alice")
-    run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
-    assert services.sync().provisioned == 1
-    assert services.authme.login("Alice", PASSWORD)
-    assert services.mails("Alice") == ["approved"]
-    assert [entry.operator for entry in services.audits("user.approved", "Alice")] == ["sql"]
-
-
 @pytest.mark.parametrize("typed", ["pending", "rejected"])
 def test_an_illegal_status_is_put_back_and_told(services: ServiceHarness, typed: str) -> None:
     services.approved("Alice")

@@ -20,31 +20,8 @@ CREATE TABLE `regsvc_audit` (
 
 INSERT INTO regsvc_audit (id, action, operator, target, detail, ip, tally, occurrences, created_at) VALUES
 (1, 'user.adopted', 'sync', 'Ivan', '{\"status\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
-(2, 'user.adopted', 'sync', 'Judy', '{\"status\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
-(3, 'sync.player_locked', 'sync', 'Ivan', '{\"reason\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
-(4, 'sync.player_locked', 'sync', 'Judy', '{\"reason\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
 (5, 'sync.run', 'sync', NULL, '{\"scanned\":2,\"adopted\":2,\"locked\":2}', NULL, NULL, 1, '2031-05-04 12:00:00.123000'),
-(6, 'user.registered', 'Alice', 'Alice', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:00:00.123000'),
-(7, 'user.approved', 'Olivia', 'Alice', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:00:00.123000'),
-(8, 'user.logged_in', 'Alice', 'Alice', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:00:00.123000'),
-(9, 'user.registered', 'Bob', 'Bob', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:00:00.123000'),
-(10, 'user.approved', 'Olivia', 'Bob', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:00:00.123000'),
-(11, 'user.logged_in', 'Bob', 'Bob', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:00:00.123000'),
 (12, 'user.banned', 'Olivia', 'Bob', '{\"statusBefore\":\"approved\",\"reason\":\"griefing\",\"expiresAt\":1938254400123}', '198.51.100.9', NULL, 1, '2031-05-04 12:00:00.123000'),
-(13, 'user.registered', 'Carol', 'Carol', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:05:00.123000'),
-(14, 'user.registered', 'Dave', 'Dave', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:05:00.123000'),
-(15, 'sync.conflict', 'sync', 'Dave', '{\"field\":\"name\",\"kept\":\"both\"}', NULL, NULL, 1, '2031-05-04 12:05:00.123000'),
-(16, 'sync.player_locked', 'sync', 'Dave', '{\"reason\":\"pending\"}', NULL, NULL, 1, '2031-05-04 12:05:00.123000'),
-(17, 'sync.run', 'sync', NULL, '{\"scanned\":5,\"locked\":1}', NULL, NULL, 1, '2031-05-04 12:05:00.123000'),
-(18, 'user.registered', 'Erin', 'Erin', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:05:00.123000'),
-(19, 'user.rejected', 'Olivia', 'Erin', '{\"statusBefore\":\"pending\",\"reason\":\"too young\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:05:00.123000'),
-(20, 'user.registered', 'Frank', 'Frank', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:05:00.123000'),
-(21, 'user.approved', 'Olivia', 'Frank', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:05:00.123000'),
-(22, 'user.registered', 'Heidi', 'Heidi', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:10:00.123000'),
-(23, 'user.approved', 'Olivia', 'Heidi', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:10:00.123000'),
-(24, 'user.deleted', 'Olivia', 'Heidi', '{\"statusBefore\":\"approved\",\"reason\":\"asked for it\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:10:00.123000'),
-(25, 'user.registered', 'Mallory', 'Mallory', NULL, '198.51.100.7', NULL, 1, '2031-05-04 12:10:00.123000'),
-(26, 'user.approved', 'Olivia', 'Mallory', '{\"statusBefore\":\"pending\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:10:00.123000'),
 (27, 'user.banned', 'Olivia', 'Mallory', '{\"statusBefore\":\"approved\",\"reason\":\"naïve “quotes”; it\'s 50 % \\\\ backslash\"}', '198.51.100.9', NULL, 1, '2031-05-04 12:10:00.123000');
 
 CREATE TABLE `regsvc_chat_link` (
@@ -202,23 +179,8 @@ CREATE TABLE `regsvc_outbox` (
 ) ENGINE=InnoDB AUTO_INCREMENT=19 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 INSERT INTO regsvc_outbox (id, kind, template, recipient, recipient_key, language, user_id, row_id, link_id, attempts, created_at, next_attempt_at, done_at, outcome, last_error, payload) VALUES
-(1, 'mail', 'received', 'alice@example.org', 'alice@example.org', 'en', 3, NULL, NULL, 1, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:10:00.123000', 'sent', NULL, NULL),
 (2, 'mail', 'approved', 'alice@example.org', 'alice@example.org', 'en', 3, 1, NULL, 1, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:10:00.123000', 'failed', '550 no such mailbox', NULL),
 (3, 'mail', 'received', 'bob@example.org', 'bob@example.org', 'en', 4, NULL, NULL, 0, '2031-05-04 12:00:00.123000', '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL),
-(4, 'mail', 'approved', 'bob@example.org', 'bob@example.org', 'en', 4, 2, NULL, 0, '2031-05-04 12:00:00.123000', '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL),
-(5, 'mail', 'banned', 'bob@example.org', 'bob@example.org', 'en', 4, 3, NULL, 0, '2031-05-04 12:00:00.123000', '2031-05-04 12:00:00.123000', NULL, NULL, NULL, NULL),
-(6, 'mail', 'received', 'carol@example.org', 'carol@example.org', 'en', 5, NULL, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
-(7, 'mail', 'received', 'dave@example.org', 'dave@example.org', 'en', 6, NULL, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
-(8, 'mail', 'received', 'erin@example.org', 'erin@example.org', 'en', 7, NULL, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
-(9, 'mail', 'rejected', 'erin@example.org', 'erin@example.org', 'en', 7, 4, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
-(10, 'mail', 'received', 'frank@example.org', 'frank@example.org', 'en', 8, NULL, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
-(11, 'mail', 'approved_set_password', 'frank@example.org', 'frank@example.org', 'en', 8, 5, NULL, 0, '2031-05-04 12:05:00.123000', '2031-05-04 12:05:00.123000', NULL, NULL, NULL, NULL),
-(12, 'mail', 'received', 'heidi@example.org', 'heidi@example.org', 'en', 9, NULL, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
-(13, 'mail', 'approved', 'heidi@example.org', 'heidi@example.org', 'en', 9, 6, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
-(14, 'mail', 'deleted', 'heidi@example.org', 'heidi@example.org', 'en', 9, 7, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
-(15, 'mail', 'received', 'mallory@example.org', 'mallory@example.org', 'en', 10, NULL, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
-(16, 'mail', 'approved', 'mallory@example.org', 'mallory@example.org', 'en', 10, 8, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
-(17, 'mail', 'banned', 'mallory@example.org', 'mallory@example.org', 'en', 10, 9, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, NULL),
 (18, 'webhook', 'user.approved', 'webhook', 'webhook', 'en', NULL, NULL, NULL, 0, '2031-05-04 12:10:00.123000', '2031-05-04 12:10:00.123000', NULL, NULL, NULL, '{\"event\":\"user.approved\"}');
 
 CREATE TABLE `regsvc_player` (
@@ -335,14 +297,8 @@ CREATE TABLE `regsvc_review` (
 ) ENGINE=InnoDB AUTO_INCREMENT=10 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 INSERT INTO regsvc_review (id, user_id, username, username_key, transition, status_before, status_after, reason, ban_expires_at, operator, reviewed_at, email_key) VALUES
-(1, 3, 'Alice', 'alice', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:00:00.123000', 'alice@example.org'),
-(2, 4, 'Bob', 'bob', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:00:00.123000', 'bob@example.org'),
 (3, 4, 'Bob', 'bob', 'ban', 'approved', 'banned', 'griefing', '2031-06-03 12:00:00.123000', 'Olivia', '2031-05-04 12:00:00.123000', 'bob@example.org'),
-(4, 7, 'Erin', 'erin', 'reject', 'pending', 'rejected', 'too young', NULL, 'Olivia', '2031-05-04 12:05:00.123000', 'erin@example.org'),
-(5, 8, 'Frank', 'frank', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:05:00.123000', 'frank@example.org'),
-(6, 9, 'Heidi', 'heidi', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:10:00.123000', 'heidi@example.org'),
 (7, 9, 'Heidi', 'heidi', 'delete', 'approved', NULL, 'asked for it', NULL, 'Olivia', '2031-05-04 12:10:00.123000', 'heidi@example.org'),
-(8, 10, 'Mallory', 'mallory', 'approve', 'pending', 'approved', NULL, NULL, 'Olivia', '2031-05-04 12:10:00.123000', 'mallory@example.org'),
 (9, 10, 'Mallory', 'mallory', 'ban', 'approved', 'banned', 'naïve “quotes”; it\'s 50 % \\ backslash', NULL, 'Olivia', '2031-05-04 12:10:00.123000', 'mallory@example.org');
 
 CREATE TABLE `regsvc_session` (
@@ -445,14 +401,7 @@ CREATE TABLE `regsvc_verification` (
 ) ENGINE=InnoDB AUTO_INCREMENT=9 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 INSERT INTO regsvc_verification (id, email_key, purpose, nonce, tries, created_at, handed_over_at, redeemed_at, client, other_tries) VALUES
-(1, 'alice@example.org', 'register', 'ba4e2c7c3cb5bc88b68d42f50d5d0ec1', 0, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:00:00.123000', '198.51.100.7', 0),
-(2, 'bob@example.org', 'register', 'e7861f4d5e873664ab4386a974b5923c', 0, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:00:00.123000', '198.51.100.7', 0),
-(3, 'carol@example.org', 'register', 'e3791c8cd1b36b60f6d5ec77aff2a352', 0, '2031-05-04 12:05:00.123000', NULL, '2031-05-04 12:05:00.123000', '198.51.100.7', 0),
-(4, 'dave@example.org', 'register', '09e835b3ba360719bc86e3d5a7c06389', 0, '2031-05-04 12:05:00.123000', NULL, '2031-05-04 12:05:00.123000', '198.51.100.7', 0),
-(5, 'erin@example.org', 'register', '64bea0d720877caf09a3295ab81c53d0', 0, '2031-05-04 12:05:00.123000', NULL, '2031-05-04 12:05:00.123000', '198.51.100.7', 0),
-(6, 'frank@example.org', 'register', '66b34ef3ca899bb89052298d3e0261ef', 0, '2031-05-04 12:05:00.123000', NULL, '2031-05-04 12:05:00.123000', '198.51.100.7', 0),
-(7, 'heidi@example.org', 'register', 'b391d69d245808099f99f4f99c60258f', 0, '2031-05-04 12:10:00.123000', NULL, '2031-05-04 12:10:00.123000', '198.51.100.7', 0),
-(8, 'mallory@example.org', 'register', 'bf00f5d03da5c84b406a6d32cb7a0ac7', 0, '2031-05-04 12:10:00.123000', NULL, '2031-05-04 12:10:00.123000', '198.51.100.7', 0);
+(1, 'alice@example.org', 'register', 'ba4e2c7c3cb5bc88b68d42f50d5d0ec1', 0, '2031-05-04 12:00:00.123000', NULL, '2031-05-04 12:00:00.123000', '198.51.100.7', 0);
 
 CREATE TRIGGER regsvc_audit_is_not_changed BEFORE UPDATE ON regsvc_audit FOR EACH ROW
         IF NEW.id <> OLD.id OR NEW.action <> OLD.action OR NEW.operator <> OLD.operator

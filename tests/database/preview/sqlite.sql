@@ -11,31 +11,8 @@ CREATE TABLE regsvc_audit (
   created_at  TEXT NOT NULL -- when it happened
 );
 INSERT INTO "regsvc_audit" VALUES(1,'user.adopted','sync','Ivan','{"status":"pending"}',NULL,NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(2,'user.adopted','sync','Judy','{"status":"pending"}',NULL,NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(3,'sync.player_locked','sync','Ivan','{"reason":"pending"}',NULL,NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(4,'sync.player_locked','sync','Judy','{"reason":"pending"}',NULL,NULL,1,'2031-05-04 12:00:00.123');
 INSERT INTO "regsvc_audit" VALUES(5,'sync.run','sync',NULL,'{"scanned":2,"adopted":2,"locked":2}',NULL,NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(6,'user.registered','Alice','Alice',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(7,'user.approved','Olivia','Alice','{"statusBefore":"pending"}','198.51.100.9',NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(8,'user.logged_in','Alice','Alice',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(9,'user.registered','Bob','Bob',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(10,'user.approved','Olivia','Bob','{"statusBefore":"pending"}','198.51.100.9',NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(11,'user.logged_in','Bob','Bob',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:00:00.123');
 INSERT INTO "regsvc_audit" VALUES(12,'user.banned','Olivia','Bob','{"statusBefore":"approved","reason":"griefing","expiresAt":1938254400123}','198.51.100.9',NULL,1,'2031-05-04 12:00:00.123');
-INSERT INTO "regsvc_audit" VALUES(13,'user.registered','Carol','Carol',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(14,'user.registered','Dave','Dave',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(15,'sync.conflict','sync','Dave','{"field":"name","kept":"both"}',NULL,NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(16,'sync.player_locked','sync','Dave','{"reason":"pending"}',NULL,NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(17,'sync.run','sync',NULL,'{"scanned":5,"locked":1}',NULL,NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(18,'user.registered','Erin','Erin',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(19,'user.rejected','Olivia','Erin','{"statusBefore":"pending","reason":"too young"}','198.51.100.9',NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(20,'user.registered','Frank','Frank',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(21,'user.approved','Olivia','Frank','{"statusBefore":"pending"}','198.51.100.9',NULL,1,'2031-05-04 12:05:00.123');
-INSERT INTO "regsvc_audit" VALUES(22,'user.registered','Heidi','Heidi',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:10:00.123');
-INSERT INTO "regsvc_audit" VALUES(23,'user.approved','Olivia','Heidi','{"statusBefore":"pending"}','198.51.100.9',NULL,1,'2031-05-04 12:10:00.123');
-INSERT INTO "regsvc_audit" VALUES(24,'user.deleted','Olivia','Heidi','{"statusBefore":"approved","reason":"asked for it"}','198.51.100.9',NULL,1,'2031-05-04 12:10:00.123');
-INSERT INTO "regsvc_audit" VALUES(25,'user.registered','Mallory','Mallory',NULL,'198.51.100.7',NULL,1,'2031-05-04 12:10:00.123');
-INSERT INTO "regsvc_audit" VALUES(26,'user.approved','Olivia','Mallory','{"statusBefore":"pending"}','198.51.100.9',NULL,1,'2031-05-04 12:10:00.123');
 INSERT INTO "regsvc_audit" VALUES(27,'user.banned','Olivia','Mallory','{"statusBefore":"approved","reason":"naïve “quotes”; it''s 50 % \\ backslash"}','198.51.100.9',NULL,1,'2031-05-04 12:10:00.123');
 CREATE TABLE regsvc_chat_link (
   id              INTEGER PRIMARY KEY AUTOINCREMENT, -- in order
@@ -65,11 +42,6 @@ CREATE TABLE regsvc_digest (
   checksum  BIGINT NOT NULL -- checksum of the columns that the sync compares
 );
 INSERT INTO "regsvc_digest" VALUES(1531,1,814903213414);
-INSERT INTO "regsvc_digest" VALUES(22008,1,441961603305);
-INSERT INTO "regsvc_digest" VALUES(26062,1,665397963123);
-INSERT INTO "regsvc_digest" VALUES(41634,1,701407628220);
-INSERT INTO "regsvc_digest" VALUES(45376,1,525378085225);
-INSERT INTO "regsvc_digest" VALUES(48199,1,679432328460);
 CREATE TABLE regsvc_installation (
   id                   INTEGER PRIMARY KEY CHECK (id = 1), -- always 1
   installation_id      TEXT NOT NULL, -- id of this installation; also in the state directory
@@ -142,23 +114,8 @@ CREATE TABLE regsvc_outbox (
   outcome         TEXT NULL CHECK (outcome IN ('sent', 'failed', 'dropped')), -- result
   last_error      TEXT NULL -- error of the last failed attempt
 , payload TEXT NULL);
-INSERT INTO "regsvc_outbox" VALUES(1,'mail','received','alice@example.org','alice@example.org','en',3,NULL,NULL,1,'2031-05-04 12:00:00.123',NULL,'2031-05-04 12:10:00.123','sent',NULL,NULL);
 INSERT INTO "regsvc_outbox" VALUES(2,'mail','approved','alice@example.org','alice@example.org','en',3,1,NULL,1,'2031-05-04 12:00:00.123',NULL,'2031-05-04 12:10:00.123','failed','550 no such mailbox',NULL);
 INSERT INTO "regsvc_outbox" VALUES(3,'mail','received','bob@example.org','bob@example.org','en',4,NULL,NULL,0,'2031-05-04 12:00:00.123','2031-05-04 12:00:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(4,'mail','approved','bob@example.org','bob@example.org','en',4,2,NULL,0,'2031-05-04 12:00:00.123','2031-05-04 12:00:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(5,'mail','banned','bob@example.org','bob@example.org','en',4,3,NULL,0,'2031-05-04 12:00:00.123','2031-05-04 12:00:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(6,'mail','received','carol@example.org','carol@example.org','en',5,NULL,NULL,0,'2031-05-04 12:05:00.123','2031-05-04 12:05:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(7,'mail','received','dave@example.org','dave@example.org','en',6,NULL,NULL,0,'2031-05-04 12:05:00.123','2031-05-04 12:05:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(8,'mail','received','erin@example.org','erin@example.org','en',7,NULL,NULL,0,'2031-05-04 12:05:00.123','2031-05-04 12:05:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(9,'mail','rejected','erin@example.org','erin@example.org','en',7,4,NULL,0,'2031-05-04 12:05:00.123','2031-05-04 12:05:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(10,'mail','received','frank@example.org','frank@example.org','en',8,NULL,NULL,0,'2031-05-04 12:05:00.123','2031-05-04 12:05:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(11,'mail','approved_set_password','frank@example.org','frank@example.org','en',8,5,NULL,0,'2031-05-04 12:05:00.123','2031-05-04 12:05:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(12,'mail','received','heidi@example.org','heidi@example.org','en',9,NULL,NULL,0,'2031-05-04 12:10:00.123','2031-05-04 12:10:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(13,'mail','approved','heidi@example.org','heidi@example.org','en',9,6,NULL,0,'2031-05-04 12:10:00.123','2031-05-04 12:10:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(14,'mail','deleted','heidi@example.org','heidi@example.org','en',9,7,NULL,0,'2031-05-04 12:10:00.123','2031-05-04 12:10:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(15,'mail','received','mallory@example.org','mallory@example.org','en',10,NULL,NULL,0,'2031-05-04 12:10:00.123','2031-05-04 12:10:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(16,'mail','approved','mallory@example.org','mallory@example.org','en',10,8,NULL,0,'2031-05-04 12:10:00.123','2031-05-04 12:10:00.123',NULL,NULL,NULL,NULL);
-INSERT INTO "regsvc_outbox" VALUES(17,'mail','banned','mallory@example.org','mallory@example.org','en',10,9,NULL,0,'2031-05-04 12:10:00.123','2031-05-04 12:10:00.123',NULL,NULL,NULL,NULL);
 INSERT INTO "regsvc_outbox" VALUES(18,'webhook','user.approved','webhook','webhook','en',NULL,NULL,NULL,0,'2031-05-04 12:10:00.123','2031-05-04 12:10:00.123',NULL,NULL,NULL,'{"event":"user.approved"}');
 CREATE TABLE regsvc_player (
   username_key      TEXT PRIMARY KEY, -- the name in lower case, as the plugin's table keeps it
@@ -243,14 +200,8 @@ CREATE TABLE regsvc_review (
   operator       TEXT NOT NULL, -- who decided
   reviewed_at    TEXT NOT NULL -- when it was decided
 , email_key TEXT NULL);
-INSERT INTO "regsvc_review" VALUES(1,3,'Alice','alice','approve','pending','approved',NULL,NULL,'Olivia','2031-05-04 12:00:00.123','alice@example.org');
-INSERT INTO "regsvc_review" VALUES(2,4,'Bob','bob','approve','pending','approved',NULL,NULL,'Olivia','2031-05-04 12:00:00.123','bob@example.org');
 INSERT INTO "regsvc_review" VALUES(3,4,'Bob','bob','ban','approved','banned','griefing','2031-06-03 12:00:00.123','Olivia','2031-05-04 12:00:00.123','bob@example.org');
-INSERT INTO "regsvc_review" VALUES(4,7,'Erin','erin','reject','pending','rejected','too young',NULL,'Olivia','2031-05-04 12:05:00.123','erin@example.org');
-INSERT INTO "regsvc_review" VALUES(5,8,'Frank','frank','approve','pending','approved',NULL,NULL,'Olivia','2031-05-04 12:05:00.123','frank@example.org');
-INSERT INTO "regsvc_review" VALUES(6,9,'Heidi','heidi','approve','pending','approved',NULL,NULL,'Olivia','2031-05-04 12:10:00.123','heidi@example.org');
 INSERT INTO "regsvc_review" VALUES(7,9,'Heidi','heidi','delete','approved',NULL,'asked for it',NULL,'Olivia','2031-05-04 12:10:00.123','heidi@example.org');
-INSERT INTO "regsvc_review" VALUES(8,10,'Mallory','mallory','approve','pending','approved',NULL,NULL,'Olivia','2031-05-04 12:10:00.123','mallory@example.org');
 INSERT INTO "regsvc_review" VALUES(9,10,'Mallory','mallory','ban','approved','banned','naïve “quotes”; it''s 50 % \ backslash',NULL,'Olivia','2031-05-04 12:10:00.123','mallory@example.org');
 CREATE TABLE regsvc_session (
   jti              TEXT PRIMARY KEY, -- id of the access token; the token itself is not stored
@@ -321,13 +272,6 @@ CREATE TABLE regsvc_verification (
   redeemed_at    TEXT NULL -- when it was used
 , client TEXT NOT NULL DEFAULT '', other_tries INTEGER NOT NULL DEFAULT 0);
 INSERT INTO "regsvc_verification" VALUES(1,'alice@example.org','register','0a249bea4f55801c7adbdfd2f4a4da75',0,'2031-05-04 12:00:00.123',NULL,'2031-05-04 12:00:00.123','198.51.100.7',0);
-INSERT INTO "regsvc_verification" VALUES(2,'bob@example.org','register','37cb95bcb6772dbbec47162ef9dd1ac2',0,'2031-05-04 12:00:00.123',NULL,'2031-05-04 12:00:00.123','198.51.100.7',0);
-INSERT INTO "regsvc_verification" VALUES(3,'carol@example.org','register','cc7d6ceecbe9b68d6f62dc7e161dff11',0,'2031-05-04 12:05:00.123',NULL,'2031-05-04 12:05:00.123','198.51.100.7',0);
-INSERT INTO "regsvc_verification" VALUES(4,'dave@example.org','register','37fbdc8584007006dcca3be782757b69',0,'2031-05-04 12:05:00.123',NULL,'2031-05-04 12:05:00.123','198.51.100.7',0);
-INSERT INTO "regsvc_verification" VALUES(5,'erin@example.org','register','7f992f047fbbde4361a88abf89d2e8f4',0,'2031-05-04 12:05:00.123',NULL,'2031-05-04 12:05:00.123','198.51.100.7',0);
-INSERT INTO "regsvc_verification" VALUES(6,'frank@example.org','register','4728b8a245951dca8331fc563b7c2aaf',0,'2031-05-04 12:05:00.123',NULL,'2031-05-04 12:05:00.123','198.51.100.7',0);
-INSERT INTO "regsvc_verification" VALUES(7,'heidi@example.org','register','6442d7f30184beb107d23e4d60ec3176',0,'2031-05-04 12:10:00.123',NULL,'2031-05-04 12:10:00.123','198.51.100.7',0);
-INSERT INTO "regsvc_verification" VALUES(8,'mallory@example.org','register','8a01fbf7d81bbb5791c92dbcc434aab7',0,'2031-05-04 12:10:00.123',NULL,'2031-05-04 12:10:00.123','198.51.100.7',0);
 CREATE INDEX regsvc_user_status ON regsvc_user (status, id);
 CREATE INDEX regsvc_user_ban_expires ON regsvc_user (ban_expires_at);
 CREATE INDEX regsvc_review_username_key ON regsvc_review (username_key);
