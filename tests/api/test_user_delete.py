@@ -130,17 +130,6 @@ def test_it_refuses_a_wrong_password(stack: Stack) -> None:
     assert stack.authme.login(alice.name, alice.password)
 
 
-def test_wrong_passwords_delay_as_failed_logins_do(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token = stack.user_token(alice)
-    replies = [
-        stack.post(PATH, {"currentPassword": "wrong"}, token=token, headers={"X-Forwarded-For": "198.51.100.1"})
-        for _try in range(7)
-    ]
-    assert [reply.status for reply in replies] == [422] * 6 + [429]
-    assert_refused(replies[-1], 429, "rate_limited")
-
-
 def test_no_operator_leaves_his_name_to_whoever_comes_next(stack: Stack, operators: Operators) -> None:
     """With the row gone, anybody could register the operator's name in the game."""
     oscar = operators.new()

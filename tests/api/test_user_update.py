@@ -188,15 +188,6 @@ def test_it_refuses_a_wrong_password_and_spends_no_try(stack: Stack) -> None:
     assert update(stack, token, alice, new, code).status == 200, "and the session stays"
 
 
-def test_wrong_passwords_delay_as_failed_logins_do(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token = stack.user_token(alice)
-    body = {"email": new_address(alice), "code": "123456", "currentPassword": "not-the-password"}
-    replies = [stack.post(PATH, body, token=token, headers={"X-Forwarded-For": "198.51.100.1"}) for _try in range(7)]
-    assert [reply.status for reply in replies] == [422] * 6 + [429]
-    assert_refused(replies[-1], 429, "rate_limited")
-
-
 def test_a_taken_address_is_told_only_after_a_right_code(stack: Stack) -> None:
     """Bob proved it between the code and its use: only then does Alice learn that it is taken."""
     alice, bob = stack.pending("alice"), stack.newcomer("bob")
