@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.crash.brief_outage import file_busy
 from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused
@@ -98,11 +99,8 @@ def test_the_change_waits_for_a_busy_authme(make_stack: MakeStack) -> None:
     patient = make_stack(config={"database": {"busy_timeout": "200 ms"}})
     alice: Person = patient.approved("alice")
     token = patient.user_token(alice)
-    file = patient.table.database.connect()  # type: ignore[attr-defined]
-    file.execute("BEGIN IMMEDIATE")
-    reply = change(patient, token, alice.password, NEW)
-    file.execute("ROLLBACK")
-    file.close()
+    with file_busy(patient, "IMMEDIATE"):
+        reply = change(patient, token, alice.password, NEW)
     assert (reply.status, reply.json["warnings"]) == (200, ["player_pending"])
     patient.sync()
     assert patient.authme.login(alice.name, NEW)

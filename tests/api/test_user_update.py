@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.authme.authme_tables import find_player
+from tests.support.crash.brief_outage import file_busy
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.our_tables import everything_stored, our_database
@@ -276,11 +277,8 @@ def test_the_change_waits_for_a_busy_authme(impatient: Stack) -> None:
     alice = impatient.approved("alice")
     token, new = impatient.user_token(alice), new_address(alice)
     code = ask_for_code(impatient, new)
-    file = impatient.table.database.connect()  # type: ignore[attr-defined]
-    file.execute("BEGIN IMMEDIATE")  # it can be read, but not written
-    reply = update(impatient, token, alice, new, code)
-    file.execute("ROLLBACK")
-    file.close()
+    with file_busy(impatient, "IMMEDIATE"):
+        reply = update(impatient, token, alice, new, code)
     assert (reply.status, reply.json["warnings"]) == (200, ["player_pending"])
     assert impatient.authme.get(alice.name)["email"] == alice.email
     impatient.sync()
@@ -291,11 +289,8 @@ def test_while_the_row_cannot_be_read_it_is_refused(impatient: Stack) -> None:
     alice = impatient.approved("alice")
     token, new = impatient.user_token(alice), new_address(alice)
     code = ask_for_code(impatient, new)
-    file = impatient.table.database.connect()  # type: ignore[attr-defined]
-    file.execute("BEGIN EXCLUSIVE")
-    reply = update(impatient, token, alice, new, code)
-    file.execute("ROLLBACK")
-    file.close()
+    with file_busy(impatient):
+        reply = update(impatient, token, alice, new, code)
     assert_refused(reply, 503, "players_away")
     assert update(impatient, token, alice, new, code).status == 200
 
