@@ -158,15 +158,6 @@ def test_elsewhere_a_refusal_spends_it(harness: CaptchaHarness, use: Use) -> Non
         harness.succeed("register", proof)
 
 
-def test_a_wrong_answer_between_refusals_ends_it_too(harness: CaptchaHarness) -> None:
-    proof = harness.proof()
-    harness.be_refused("register", proof)
-    with pytest.raises(errors.InvalidCaptcha):
-        harness.succeed("register", wrong(proof))
-    with pytest.raises(errors.InvalidCaptcha):
-        harness.succeed("register", proof)
-
-
 def test_a_request_that_ended_nobody_knows_how_has_spent_it(harness: CaptchaHarness) -> None:
     """A cancelled call may still complete: its captcha must not serve a second success."""
     proof = harness.proof()

@@ -7,7 +7,7 @@ import pytest
 
 from regsvc.core.caller import Caller
 from regsvc.core.errors import RateLimited
-from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
+from tests.support.services import CALLER, PASSWORD, ServiceHarness
 
 MALLORY = Caller("203.0.113.9", "203.0.113.9", "en", "request-2")
 PHONE = Caller("2001:db8:3:4::5", "2001:db8:3:4::/64", "en", "request-3")
@@ -22,11 +22,6 @@ SPELLINGS = (
 """Of one address, as far as many mail services are concerned."""
 
 Ask = Callable[[Caller], bool]
-
-
-@pytest.fixture
-def services(make_services: MakeServices) -> ServiceHarness:
-    return make_services()
 
 
 @pytest.fixture(params=["code", "link"])

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.daemon import Reply
 from tests.support.each import assert_each
-from tests.support.our_tables import age_code, our_database
+from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
@@ -117,30 +117,11 @@ def test_a_mail_that_waits_is_left_alone(stack: Stack) -> None:
     refused_as(stack, newest(stack, alice, "waiting"), "waiting")
 
 
-def test_a_code_that_expired_is_never_mailed_again(stack: Stack) -> None:
-    """R44"""
-    alice = stack.newcomer("alice")
-    stack.code_for(alice.email)
-    mail = newest(stack, alice, "sent")
-    age_code(stack, alice.email, minutes=6)
-    refused_as(stack, mail, "pointless")
-    assert len(stack.smtp.letters_to(alice.email)) == 1
-
-
 def test_a_code_that_was_used_is_never_mailed_again(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     code = stack.code_for(alice.email)
     mail = newest(stack, alice, "sent")
     assert stack.register(alice, code=code).status == 201
-    refused_as(stack, mail, "pointless")
-
-
-def test_a_link_that_was_used_is_not_mailed_again(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.post("/api/password/forgot", {"email": bob.email})
-    token = find_link_token(stack.smtp.wait_for(bob.email, 3).text)
-    mail = newest(stack, bob, "sent")
-    assert stack.post("/api/password/reset", {"token": token, "newPassword": "a-new-password"}).status == 200
     refused_as(stack, mail, "pointless")
 
 

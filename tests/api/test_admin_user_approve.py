@@ -11,9 +11,8 @@ from tests.support.authme.authme_like import offline_uuid
 from tests.support.authme.authme_tables import TableShape, dump_table
 from tests.support.command_line import companion
 from tests.support.crash.brief_outage import assert_synced, table_missing
-from tests.support.decisions import decide_as, decide_on_many, person_with_status
+from tests.support.decisions import decide_as, decide_on_many
 from tests.support.operators import Operators
-from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
@@ -82,6 +81,7 @@ def test_nobody_elses_row_is_touched(stack: Stack) -> None:
     assert len(after) == len(before) + 1
 
 
+@pytest.mark.one_database("mariadb")
 def test_the_applicant_hears_of_it_with_the_reason(stack: Stack) -> None:
     alice = stack.pending("alice")
     stack.decides("approve", alice, reason="welcome back, <b>friend</b>")
@@ -98,6 +98,7 @@ def test_the_applicant_hears_of_it_with_the_reason(stack: Stack) -> None:
     assert payload["reviewedAt"] == stack.user(alice)["reviewedAt"]
 
 
+@pytest.mark.one_database("mariadb")
 def test_the_mail_is_in_the_applicants_language_the_reply_in_olivias(stack: Stack) -> None:
     alice = stack.pending("alice", language="zh")
     reply = stack.decides("approve", alice, language="en")
@@ -107,32 +108,6 @@ def test_the_mail_is_in_the_applicants_language_the_reply_in_olivias(stack: Stac
     bob = stack.pending("bob")
     assert "已通过" in stack.decides("approve", bob, language="zh").json["message"]
     assert stack.smtp.wait_for(bob.email, 2).subject.startswith("Welcome")
-
-
-def test_without_a_password_the_mail_brings_a_link(stack: Stack) -> None:
-    bob = stack.pending("bob", password=None)
-    stack.decides("approve", bob)
-    assert stack.authme.find(bob.name) is None
-    assert stack.user(bob)["plugin"] == "absent"
-
-    token = find_link_token(stack.smtp.wait_for(bob.email, 2).text)
-    assert stack.post("/api/password/reset", {"token": token, "newPassword": bob.password}).status == 200
-    assert stack.authme.login(bob.name, bob.password)
-
-
-def test_a_rejected_applicant_may_be_approved_after_all(stack: Stack) -> None:
-    alice = person_with_status(stack, "rejected")
-    stack.decides("approve", alice)
-    assert stack.authme.login(alice.name, alice.password)
-    reviews = our_database(stack).query(
-        "SELECT transition, status_before, status_after, operator FROM regsvc_review WHERE username_key = ?"
-        " ORDER BY id",
-        (alice.key,),
-    )
-    assert [tuple(review.values()) for review in reviews] == [
-        ("reject", "pending", "rejected", "Olivia"),
-        ("approve", "rejected", "approved", "Olivia"),
-    ]
 
 
 # --- Approved again ---
@@ -232,6 +207,7 @@ def test_a_foreign_password_set_around_the_review_never_opens_the_account(stack:
 # --- Many ---
 
 
+@pytest.mark.one_database("mariadb")
 def test_the_words_of_each_result_are_in_olivias_language(stack: Stack) -> None:
     alice, nobody = stack.pending("alice"), stack.newcomer("nobody")
     approved, unknown = decide_on_many(stack, "approve", [alice.name, nobody.name], language="zh")

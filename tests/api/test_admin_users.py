@@ -1,7 +1,6 @@
 """GET /api/admin/users: the fields of the list, its filters, sorting and pages."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -104,14 +103,6 @@ def test_a_line_follows_what_happens(stack: Stack) -> None:
     assert stack.user(bob)["plugin"] == "returned"
 
 
-def test_no_hash_or_key_is_in_the_list(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    hash_ = stack.authme.get(bob.name)["password"]
-    text = stack.get("/api/admin/users", {"size": "100"}, token=stack.olivia()).text
-    for secret in (hash_, hash_[-20:], bob.password, "$SHA$", "!locked!"):
-        assert secret not in text
-
-
 # --- Pages ---
 
 
@@ -125,23 +116,13 @@ def crowd(stack: Stack) -> list[Person]:
     return people
 
 
-ORDERS: dict[str, Callable[[list[str]], list[str]]] = {
-    "newest": lambda came: came[::-1],
-    "oldest": lambda came: came,
-    "name": lambda came: sorted(came, key=str.lower),
-}
-
-
-@pytest.mark.parametrize("sort", ORDERS)
-def test_cursors_lead_to_everybody_once(stack: Stack, crowd: list[Person], sort: str) -> None:
-    everybody = names(ask(stack, search="crowd_", sort=sort, size=100))
-    assert sorted(everybody) == sorted(person.name for person in crowd)
-    assert everybody == ORDERS[sort]([person.name for person in crowd])
-
-    page = ask(stack, search="crowd_", sort=sort, size=3)
+def test_cursors_lead_to_everybody_once(stack: Stack, crowd: list[Person]) -> None:
+    everybody = [person.name for person in crowd]
+    assert names(ask(stack, search="crowd_", size=100)) == everybody[::-1]
+    page = ask(stack, search="crowd_", sort="oldest", size=3)
     found = names(page)
     while page["nextCursor"] is not None:
-        page = ask(stack, search="crowd_", sort=sort, size=3, after=page["nextCursor"])
+        page = ask(stack, search="crowd_", sort="oldest", size=3, after=page["nextCursor"])
         assert page["pagination"]["hasPrev"] is True
         found += names(page)
     assert found == everybody
@@ -163,16 +144,6 @@ def test_it_filters_by_status(stack: Stack, crowd: list[Person]) -> None:
     assert found("banned") == [crowd[5].name]
     assert found("pending") == [crowd[number].name for number in (0, 1, 3, 6)]
     assert len(found("all")) == 7
-
-
-def test_the_review_queue_is_oldest_first_and_a_hundred_long(stack: Stack, crowd: list[Person]) -> None:
-    queue = ask(stack, status="pending")
-    assert queue["pagination"]["pageSize"] == 100
-    times = [user["regTime"] for user in queue["users"]]
-    assert times == sorted(times)
-    assert names(queue) == names(ask(stack, status="pending", sort="oldest", size=100))
-    assert ask(stack, status="pending", size=2)["pagination"]["pageSize"] == 2
-    assert names(ask(stack, status="pending", sort="newest", size=1)) == [names(queue)[-1]]
 
 
 # --- Wrong parameters, also of the other lists ---

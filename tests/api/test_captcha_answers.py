@@ -6,17 +6,13 @@ The process is this one, because only here the answer can be looked up; everythi
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from regsvc.core.email_address import parse_email
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
 from tests.support.live_api import LiveApi, Reply
-from tests.support.manual_clock import ManualClock
-from tests.support.services import CALLER, PASSWORD, ServiceHarness, open_services
+from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -62,12 +58,8 @@ class Booth:
 
 
 @pytest.fixture
-def booth(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Booth]:
-    services = open_services(
-        game_server,
-        authme_table,
-        ManualClock(),
-        tmp_path / "state",
+def booth(make_services: MakeServices) -> Iterator[Booth]:
+    services = make_services(
         registration__methods=["email", "captcha"],
         captcha__also_for=["verify_send", "login", "forgot"],
         captcha__answers_per_client=PLENTY,
@@ -76,17 +68,10 @@ def booth(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) ->
     )
     with LiveApi(services.app.services) as api:
         yield Booth(services, api)
-    services.close()
 
 
 def outcome(reply: Reply) -> tuple[int, object]:
     return reply.status, reply.json.get("code")
-
-
-def test_a_right_answer_lets_one_registration_pass(booth: Booth) -> None:
-    captcha, code = booth.captcha(), booth.code("alice")
-    assert booth.register("alice", code, captcha).status == 201
-    assert outcome(booth.register("bob", booth.code("bob"), captcha)) == (422, "invalid_captcha")
 
 
 def test_a_refused_registration_burns_no_captcha_four_times(booth: Booth) -> None:
@@ -94,15 +79,6 @@ def test_a_refused_registration_burns_no_captcha_four_times(booth: Booth) -> Non
     for _refusal in range(4):
         assert outcome(booth.register("alice", "0", captcha)) == (422, "invalid_code")
     assert booth.register("alice", code, captcha).status == 201
-
-
-def test_the_fifth_refusal_does(booth: Booth) -> None:
-    booth.services.authme.register("bob", "bobs-secret")
-    captcha, code = booth.captcha(), booth.code("alice")
-    for _refusal in range(5):
-        assert outcome(booth.register("bob", booth.code("bob"), captcha)) == (409, "username_taken")
-    assert outcome(booth.register("alice", code, captcha)) == (422, "invalid_captcha")
-    assert booth.register("alice", code, booth.captcha()).status == 201, "the code was not burned with it"
 
 
 def test_what_is_wrong_at_a_glance_does_not_use_it(booth: Booth) -> None:

@@ -1,7 +1,6 @@
 """GET /api/captcha/work: captchas without a picture, which a program of the client solves."""
 
 import time
-from functools import partial
 
 import pytest
 
@@ -9,7 +8,6 @@ from tests.support.daemon import Reply
 from tests.support.puzzles import solve
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
-from tests.support.together import at_once
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -44,12 +42,6 @@ def test_the_right_number_serves_one_request(strict: Stack) -> None:
     captcha = solve(strict.get(PATH).json)
     assert send(strict, "alice", captcha).status == 200
     assert_refused(send(strict, "bob", captcha), 422, "invalid_captcha", field="captchaAnswer")
-
-
-def test_sent_many_times_at_once_it_serves_one(strict: Stack) -> None:
-    captcha = solve(strict.get(PATH).json)
-    replies = at_once([partial(send, strict, f"rival_{number}", captcha) for number in range(20)])
-    assert sorted(reply.status for reply in replies) == [200] + [422] * 19
 
 
 def test_another_number_ends_the_challenge(strict: Stack) -> None:

@@ -10,7 +10,7 @@ from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored
 from tests.support.peers.oauth_platform import CLIENT_ID
 from tests.support.peers.oauth_server import OAuthServer
-from tests.support.refusals import assert_refused, assert_refused_as_200
+from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -115,14 +115,8 @@ def test_discord_has_its_usual_addresses(make_stack: MakeStack) -> None:
 # --- Refusals ---
 
 
-@pytest.mark.parametrize("is_legacy", [False, True])
-def test_one_client_cannot_begin_without_end(make_stack: MakeStack, provider: OAuthServer, is_legacy: bool) -> None:
-    config = {"http": {"legacy_status": is_legacy}}
-    few = make_chat_stack(make_stack, provider, chat={"limits_per_client": ["2 per minute"]}, config=config)
+def test_one_client_cannot_begin_without_end(make_stack: MakeStack, provider: OAuthServer) -> None:
+    few = make_chat_stack(make_stack, provider, chat={"limits_per_client": ["2 per minute"]})
     assert [few.stack.get(PATH).status for _time in range(2)] == [200, 200]
-    refused = few.stack.get(PATH)
-    if is_legacy:
-        assert_refused_as_200(refused, "rate_limited")
-    else:
-        assert_refused(refused, 429, "rate_limited")
+    assert_refused(few.stack.get(PATH), 429, "rate_limited")
     assert few.stack.get(PATH, headers={"X-Forwarded-For": "198.51.100.7"}).status == 200

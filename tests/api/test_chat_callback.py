@@ -136,43 +136,12 @@ def test_a_custom_platform(make_stack: MakeStack, auth_method: str) -> None:
 # --- Only for the client that started ---
 
 
-def test_a_state_that_is_none(chat_stack: ChatStack) -> None:
-    for state in ("", "x", "A" * 43, "A" * 5000, "\u202e", "' OR 1=1 --"):
-        reply = chat_stack.stack.get(CALLBACK_PATH, {"code": "abc", "state": state})
-        assert_refused(reply, 422, "invalid_state", field="state")
-
-
-def test_no_state(chat_stack: ChatStack) -> None:
-    alice = chat_stack.browser()
-    begun = alice.begin()
-    code = query_of(alice.consent(begun.auth_url))["code"]
-    assert_refused(alice.get(CALLBACK_PATH, {"code": code}), 422, "invalid_state", field="state")
-    assert not is_linked(chat_stack, alice)
-
-
-def test_a_state_is_good_once(chat_stack: ChatStack) -> None:
-    alice = chat_stack.browser()
-    callback = alice.consent(alice.begin().auth_url)
-    assert alice.open_callback(callback).status == 200
-    assert_refused(alice.open_callback(callback), 422, "invalid_state", field="state")
-    assert len(chat_stack.links(alice)) == 1
-
-
 def test_a_state_is_good_once_when_it_comes_many_times_at_once(chat_stack: ChatStack) -> None:
     alice = chat_stack.browser()
     callback = alice.consent(alice.begin().auth_url)
     replies = at_once([partial(alice.open_callback, callback)] * 8)
     assert sorted(reply.status for reply in replies) == [200] + [422] * 7
     assert len(chat_stack.links(alice)) == 1
-
-
-@pytest.mark.parametrize(("minutes", "status"), [(9.5, 200), (10.5, 422)])
-def test_a_state_lives_ten_minutes(chat_stack: ChatStack, minutes: float, status: int) -> None:
-    alice = chat_stack.browser()
-    callback = alice.consent(alice.begin().auth_url)
-    chat_stack.age_requests(minutes=minutes)
-    assert alice.open_callback(callback).status == status
-    assert is_linked(chat_stack, alice) is (status == 200)
 
 
 def test_mallory_sends_alice_her_own_address_of_the_platform(chat_stack: ChatStack) -> None:
@@ -211,16 +180,6 @@ def test_mallory_swaps_the_codes(chat_stack: ChatStack) -> None:
     assert not is_linked(chat_stack, alice)
 
 
-def test_another_users_session_finishes_nothing(chat_stack: ChatStack) -> None:
-    stack, alice = chat_stack.stack, chat_stack.browser()
-    token, others = (stack.user_token(stack.pending(name)) for name in ("alice", "bob"))
-    begun = alice.begin(token=token)
-    alice.cookies.clear()
-    callback = alice.consent(begun.auth_url)
-    assert_refused(alice.open_callback(callback, token=others), 422, "invalid_state", field="state")
-    assert alice.open_callback(callback, token=token).status == 200
-
-
 def ban(stack: Stack, name: str, token: str) -> None:
     body = {"username": name, "reason": "test"}
     assert stack.post("/api/admin/user/ban", body, token=stack.olivia()).status == 200
@@ -248,26 +207,6 @@ def test_an_account_that_is_somebodys_is_refused_early(chat_stack: ChatStack) ->
     assert len(chat_stack.links(alice)) == 1
 
 
-def test_two_users_race_for_one_account(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
-    person = chat_stack.person()
-    for _round in range(5):
-        racers = [chat_stack.browser(person) for _racer in range(2)]
-        tokens = [stack.user_token(stack.pending(name)) for name in ("alice", "bob")]
-        callbacks = [
-            racer.consent(racer.begin(token=token).auth_url) for racer, token in zip(racers, tokens, strict=True)
-        ]
-        replies = at_once([partial(racer.open_callback, url) for racer, url in zip(racers, callbacks, strict=True)])
-        assert sorted(reply.status for reply in replies) == [200, 409]
-        [loser] = [reply for reply in replies if reply.status == 409]
-        assert_refused(loser, 409, "chat_account_taken")
-        [link] = chat_stack.links(racers[0])
-        winner = next(token for token, reply in zip(tokens, replies, strict=True) if reply.status == 200)
-        username = stack.get("/api/user/export", token=winner).json["user"]["username"]
-        assert racers[0].post("/api/chat/unlink", {"username": username}, token=winner).status == 200
-        assert link["claimed_account"] == f"discord:{person.id}"
-
-
 def test_a_rejected_record_gives_the_account_away(chat_stack: ChatStack) -> None:
     """The most common reason is a bad name: the same person registers again under another one."""
     stack, alice = chat_stack.stack, chat_stack.browser()
@@ -280,18 +219,6 @@ def test_a_rejected_record_gives_the_account_away(chat_stack: ChatStack) -> None
     assert stack.user(rejected)["chat"] is None
     [unlinked] = stack.audits(rejected, "chat.unlinked")
     assert (unlinked["operator"], unlinked["detail"]["why"]) == (person.name, "proven by another")
-
-
-def test_a_banned_record_keeps_it_and_a_deleted_one_does_not(chat_stack: ChatStack) -> None:
-    stack, eve = chat_stack.stack, chat_stack.browser()
-    person = stack.approved("eve")
-    eve.link(token=stack.user_token(person))
-    stack.decides("ban", person)
-    callback = eve.consent(eve.begin().auth_url)
-    assert_refused(eve.open_callback(callback), 409, "chat_account_taken")
-    stack.decides("delete", person)
-    assert not is_linked(chat_stack, eve)
-    assert eve.open_callback(eve.consent(eve.begin().auth_url)).status == 200
 
 
 # --- The platform says no ---

@@ -164,14 +164,6 @@ def test_after_a_rejection_the_same_person_comes_under_another_name(strict: Chat
     assert stack.user(rejected)["chat"] is None
 
 
-def test_a_ban_cannot_be_evaded_with_the_same_account(strict: ChatStack) -> None:
-    stack, eve = strict.stack, strict.browser()
-    late = strict.browser(eve.person).link()
-    banned = stack.pending("eve", linkToken=eve.link())
-    stack.decides("ban", banned)
-    assert_refused(stack.register(stack.newcomer("eve"), linkToken=late), 409, "chat_account_taken")
-
-
 # --- Welcome, not required ---
 
 

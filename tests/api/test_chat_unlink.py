@@ -130,14 +130,6 @@ def test_whoever_holds_a_link_that_nobody_has_claimed(chat_stack: ChatStack) -> 
     assert_refused(unlink(stack, person, linkToken=token), 422, "invalid_link_token", field="linkToken")
 
 
-def test_the_token_of_a_claimed_link_proves_nothing_any_more(chat_stack: ChatStack) -> None:
-    stack, browser = chat_stack.stack, chat_stack.browser()
-    token = browser.link()
-    person = stack.pending("alice", linkToken=token)
-    assert_refused(unlink(stack, person, linkToken=token), 422, "invalid_link_token", field="linkToken")
-    assert is_linked(stack, person)
-
-
 def test_nobody_else(chat_stack: ChatStack) -> None:
     stack = chat_stack.stack
     person, _browser = linked_person(chat_stack)

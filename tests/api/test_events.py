@@ -106,7 +106,7 @@ def test_who_comes_back_is_told_what_was_missed(stack: Stack) -> None:
         olivia.expect_events("user_deleted")
 
 
-@pytest.mark.parametrize("last_id", ["", "junk", "-1", "1e3", "9" * 30, "0x10", "１"])
+@pytest.mark.parametrize("last_id", ["", "-1", "9" * 30, "１"])
 def test_an_id_that_is_none_is_a_first_visit(stack: Stack, last_id: str) -> None:
     with listen(stack, **{"Last-Event-ID": last_id.encode().decode("latin-1")}) as olivia:
         bob = stack.pending("bob")

@@ -73,23 +73,14 @@ def test_the_users_own_language_is_that_of_his_mails(stack: Stack, language: str
     assert len(chinese) == (2 if language == "zh" else 0)
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("[refusal", "it is not TOML"),
-        ('[message]\napproved = "{user}"', "{user} is not known in this text"),
-    ],
-)
-def test_a_broken_file_stops_the_start_with_a_sentence(
-    daemon: MakeDaemon, tmp_path: Path, content: str, why: str
-) -> None:
-    (tmp_path / "nl.toml").write_text(content, encoding="utf-8")
+def test_a_broken_file_stops_the_start_with_a_sentence(daemon: MakeDaemon, tmp_path: Path) -> None:
+    (tmp_path / "nl.toml").write_text('[message]\napproved = "{user}"', encoding="utf-8")
     place = daemon({"server": {"translations": str(tmp_path)}})
     for command in ("serve", "check-config"):
         finished = companion(command, config=place.config_file)
         assert finished.status == 78
         assert f"companion: {tmp_path}/nl.toml: " in finished.errors
-        assert why in finished.errors
+        assert "{user} is not known in this text" in finished.errors
         assert "Traceback" not in finished.errors
 
 

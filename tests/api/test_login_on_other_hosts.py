@@ -34,18 +34,6 @@ def test_a_client_may_try_five_names_a_minute(strict: Stack) -> None:
     assert log_in(strict, alice.name, alice.password, "192.0.2.2").status == 200
 
 
-def test_a_right_login_is_not_counted(strict: Stack) -> None:
-    alice = strict.pending("alice")
-    for _login in range(LIMIT + 2):
-        assert log_in(strict, alice.name, alice.password, "192.0.2.3").status == 200
-
-
-def test_an_ipv6_subscriber_is_one_client(strict: Stack) -> None:
-    for number in range(LIMIT):
-        log_in(strict, f"nobody{number}", "x", f"2001:db8::{number + 1:x}")
-    assert_refused(log_in(strict, "nobody", "x", "2001:db8::ffff"), 429, "rate_limited")
-
-
 def test_an_ipv6_subscriber_with_many_networks_has_four_times_as_many(strict: Stack) -> None:
     alice = strict.pending("alice")
     assert log_in(strict, alice.name, alice.password, "2001:db8:1::1").status == 200  # is not counted

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.support.authenticator import Authenticator
+from tests.support.crash.brief_outage import file_busy
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.our_tables import our_database
@@ -216,11 +217,8 @@ def test_a_foreign_factor_does_not_keep_the_owner_out(stack: Stack, alice: Perso
 def test_while_the_row_cannot_be_read_nobody_gets_in(impatient: Stack) -> None:
     alice = impatient.approved("alice")
     app = with_app(impatient, alice)
-    file = impatient.table.database.connect()  # type: ignore[attr-defined]
-    file.execute("BEGIN EXCLUSIVE")
-    replies = [log_in(impatient, alice), log_in(impatient, alice, app.code())]
-    file.execute("ROLLBACK")
-    file.close()
+    with file_busy(impatient):
+        replies = [log_in(impatient, alice), log_in(impatient, alice, app.code())]
     for reply in replies:
         assert_refused(reply, 503, "players_away")
     assert log_in(impatient, alice, app.code()).status == 200

@@ -1,7 +1,6 @@
 """Mallory guesses Olivia's password without pause, from ever new addresses; Olivia is on a journey and wants in."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -9,12 +8,9 @@ from regsvc.accounts.access import Principal
 from regsvc.database.audit import Actor
 from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_like import long_ago
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.captchas import answer_to
 from tests.support.live_api import LiveApi, Reply
-from tests.support.manual_clock import ManualClock
-from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 from tests.support.stack import OPERATOR
 
 pytestmark = pytest.mark.one_database("mariadb")
@@ -76,19 +72,14 @@ class Siege:
 
 
 @pytest.fixture
-def siege(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Siege]:
-    services = open_services(
-        game_server,
-        authme_table,
-        ManualClock(),
-        tmp_path / "state",
+def siege(make_services: MakeServices) -> Iterator[Siege]:
+    services = make_services(
         auth__login_limits=["100000 per minute"],
         captcha__answers_per_client=["100000 per minute"],
     )
     long_ago(services.table).register(OPERATOR, PASSWORD)
     with LiveApi(services.app.services) as api:
         yield Siege(services, api)
-    services.close()
 
 
 def outcome(reply: Reply) -> tuple[int, object]:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.daemon import Reply
-from tests.support.our_tables import count_rows, everything_stored
+from tests.support.our_tables import count_rows
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 
@@ -41,15 +41,6 @@ def test_the_link_goes_to_the_address_that_was_proven_not_to_the_one_that_was_ty
     forget(stack, alice.email.upper())
     assert find_link_token(stack.smtp.wait_for(alice.email, 2).text)
     assert stack.smtp.letters_to(alice.email.upper()) == []
-
-
-def test_no_request_waits_for_the_mail_server(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    stack.smtp.hold()
-    assert forget(stack, alice.email).status == 200
-    assert len(stack.smtp.letters_to(alice.email)) == 1
-    stack.smtp.release()
-    stack.smtp.wait_for(alice.email, 2)
 
 
 # --- Nobody learns who has an account ---
@@ -100,16 +91,6 @@ def test_nobody_is_mailed_at_an_address_without_an_account(stack: Stack) -> None
     forget(stack, alice.email)
     stack.smtp.wait_for(alice.email, 2)
     assert stack.smtp.letters_to(nobody.email) == []
-
-
-def test_no_link_stands_anywhere(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    forget(stack, alice.email)
-    token = find_link_token(stack.smtp.wait_for(alice.email, 2).text)
-    secret = token.partition(".")[2]
-    assert len(secret) == 43
-    assert secret not in everything_stored(stack)
-    assert secret not in "\n".join(stack.daemon.log)
 
 
 # --- Refusals ---

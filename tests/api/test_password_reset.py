@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.support.authme.authme_tables import find_player
 from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused
@@ -51,32 +50,6 @@ def test_alice_sets_a_new_password_here_and_in_the_game(stack: Stack) -> None:
     assert (entry["operator"], entry["ip"]) == (alice.name, "127.0.0.1")
 
 
-def test_the_first_password_makes_the_player(stack: Stack) -> None:
-    bob = stack.approved("bob", password=None)
-    token = find_link_token(stack.smtp.wait_for(bob.email, 2).text)
-    assert find_player(stack.table, bob.key) is None
-    assert reset(stack, token, language="zh").json["message"] == TRANSLATIONS.text("message.password_set", "zh")
-    assert stack.authme.login(bob.name, NEW)
-
-
-def test_who_waits_sets_a_password_that_counts_once_approved(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    assert reset(stack, link_for(stack, alice)).status == 200
-    assert find_player(stack.table, alice.key) is None
-    stack.decides("approve", alice)
-    assert stack.authme.login(alice.name, NEW)
-
-
-def test_a_ban_is_not_lifted_by_a_new_password(stack: Stack) -> None:
-    bert = stack.approved("bert")
-    stack.decides("ban", bert)
-    assert reset(stack, link_for(stack, bert)).status == 200
-    assert not stack.authme.login(bert.name, NEW)
-    assert_refused(stack.login(bert, NEW), 403, "banned")
-    stack.decides("unban", bert)
-    assert stack.authme.login(bert.name, NEW)
-
-
 def test_who_read_the_mail_has_proven_the_address(stack: Stack) -> None:
     bob = stack.newcomer("bob")
     stack.authme.register(bob.name, bob.password, email=bob.email)
@@ -86,35 +59,7 @@ def test_who_read_the_mail_has_proven_the_address(stack: Stack) -> None:
     assert stack.post("/api/login", by_address).status == 200
 
 
-def test_a_foreign_row_is_reclaimed_by_the_link(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    stack.authme.unregister_from_console(alice.name)
-    stack.sync()
-    stack.authme.register(alice.name, "foreign-password")
-    stack.sync()
-    assert stack.user(alice)["plugin"] == "returned"
-    assert reset(stack, link_for(stack, alice)).status == 200
-    assert stack.authme.login(alice.name, NEW)
-    assert not stack.authme.login(alice.name, "foreign-password")
-
-
 # --- A link is good once, for its owner, for a while ---
-
-
-def test_a_used_link_is_refused(stack: Stack) -> None:
-    token = link_for(stack, stack.pending("alice"))
-    assert reset(stack, token).status == 200
-    reply = reset(stack, token, "another-secret", language="zh")
-    assert_refused(reply, 422, "invalid_token", field="token", language="zh")
-
-
-def test_a_forged_link_is_refused(stack: Stack) -> None:
-    token = link_for(stack, stack.pending("alice"))
-    number, _dot, secret = token.partition(".")
-    forgeries = [f"{token}x", token[:-1], secret, f"1.{secret}", f"{number}.", f"{'9' * 40}.x"]
-    for forged in [*forgeries, "-1.x", "１.x", "", "\u202e", "x" * 6_000]:
-        assert_refused(reset(stack, forged), 422, "invalid_token", field="token")
-    assert reset(stack, token).status == 200
 
 
 # --- Other refusals ---

@@ -1,9 +1,6 @@
 """POST /api/register where the host wants it otherwise: closed, automatic, without AuthMe, with rules of its own."""
 
-import shutil
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,6 +9,7 @@ import pytest
 
 from tests.support.authme.authme_tables import TableShape, find_player
 from tests.support.authme.game_server import write_game_server
+from tests.support.crash.brief_outage import file_missing, table_missing
 from tests.support.each import assert_each
 from tests.support.our_tables import tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused
@@ -24,24 +22,10 @@ ANY_CODE = "000000"
 # --- While AuthMe's table is away ---
 
 
-@contextmanager
-def authme_away(stack: Stack) -> Iterator[None]:
-    """The file, or the table, is somewhere else meanwhile."""
-    if stack.kind == "sqlite":
-        file = stack.game.authme_directory / "authme.db"
-        shutil.move(file, file.with_suffix(".away"))
-        yield
-        shutil.move(file.with_suffix(".away"), file)
-    else:
-        stack.table.database.execute("RENAME TABLE authme TO authme_away")
-        yield
-        stack.table.database.execute("RENAME TABLE authme_away TO authme")
-
-
 def test_nobody_is_told_that_a_name_is_free_while_authme_is_away(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     code = stack.code_for(alice.email)
-    with authme_away(stack):
+    with (file_missing if stack.kind == "sqlite" else table_missing)(stack):
         reply = stack.register(alice, code=code, language="zh")
     assert_refused(reply, 503, "players_away", language="zh")
     assert stack.status(alice) is None

@@ -5,17 +5,13 @@ delivered meanwhile: no background job runs.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from regsvc.core.email_address import parse_email
 from tests.support.authme.authme_like import long_ago
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.live_api import LiveApi, Reply
-from tests.support.manual_clock import ManualClock
-from tests.support.services import CALLER, PASSWORD, ServiceHarness, open_services
+from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
 from tests.support.statements import recorded_statements
 
@@ -70,15 +66,14 @@ class Host:
 
 
 @pytest.fixture
-def host(game_server: GameServer, authme_table: AuthMeTable, tmp_path: Path) -> Iterator[Host]:
-    services = open_services(game_server, authme_table, ManualClock(), tmp_path / "state", verification__max_tries=9)
+def host(make_services: MakeServices) -> Iterator[Host]:
+    services = make_services(verification__max_tries=9)
     long_ago(services.table).register(OPERATOR, OPERATORS_PASSWORD)
     services.sync()
     with LiveApi(services.app.services) as api:
         host = Host(services, api)
         assert host.register("first").status == 201  # what is read only once
         yield host
-    services.close()
 
 
 def test_a_code(host: Host) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_tables import find_player
+from tests.support.crash.brief_outage import file_busy
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.our_tables import ago, everything_stored, our_database
@@ -130,17 +131,6 @@ def test_it_refuses_a_wrong_password(stack: Stack) -> None:
     assert stack.authme.login(alice.name, alice.password)
 
 
-def test_wrong_passwords_delay_as_failed_logins_do(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    token = stack.user_token(alice)
-    replies = [
-        stack.post(PATH, {"currentPassword": "wrong"}, token=token, headers={"X-Forwarded-For": "198.51.100.1"})
-        for _try in range(7)
-    ]
-    assert [reply.status for reply in replies] == [422] * 6 + [429]
-    assert_refused(replies[-1], 429, "rate_limited")
-
-
 def test_no_operator_leaves_his_name_to_whoever_comes_next(stack: Stack, operators: Operators) -> None:
     """With the row gone, anybody could register the operator's name in the game."""
     oscar = operators.new()
@@ -193,11 +183,8 @@ def test_nothing_secret_is_kept_or_told(stack: Stack) -> None:
 def test_the_row_goes_when_a_busy_authme_lets_it(impatient: Stack) -> None:
     alice = impatient.approved("alice")
     token = impatient.user_token(alice)
-    file = impatient.table.database.connect()  # type: ignore[attr-defined]
-    file.execute("BEGIN IMMEDIATE")  # it can be read, but not written
-    reply = delete(impatient, token, alice)
-    file.execute("ROLLBACK")
-    file.close()
+    with file_busy(impatient, "IMMEDIATE"):
+        reply = delete(impatient, token, alice)
     assert (reply.status, reply.json["warnings"]) == (200, ["player_pending"])
     assert impatient.status(alice) is None
     assert find_player(impatient.table, alice.key) is not None
@@ -210,10 +197,7 @@ def test_while_the_row_cannot_be_read_it_is_refused(impatient: Stack) -> None:
     """It may have a second factor."""
     alice = impatient.approved("alice")
     token = impatient.user_token(alice)
-    file = impatient.table.database.connect()  # type: ignore[attr-defined]
-    file.execute("BEGIN EXCLUSIVE")
-    reply = delete(impatient, token, alice)
-    file.execute("ROLLBACK")
-    file.close()
+    with file_busy(impatient):
+        reply = delete(impatient, token, alice)
     assert_refused(reply, 503, "players_away")
     assert impatient.status(alice) == "approved"

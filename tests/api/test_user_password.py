@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.authme.authme_tables import find_player
+from tests.support.crash.brief_outage import file_busy
 from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored
 from tests.support.refusals import TRANSLATIONS, assert_refused
@@ -32,14 +32,6 @@ def test_alice_changes_her_password_here_and_in_the_game(stack: Stack) -> None:
     assert stack.sync()["updated"] == 0, "both sides agree already"
     [entry] = stack.audits(alice, "user.password_changed")
     assert (entry["operator"], entry["ip"]) == (alice.name, "127.0.0.1")
-
-
-def test_who_waits_may_change_it_too_and_plays_with_it_once_approved(stack: Stack) -> None:
-    alice = stack.pending("alice")
-    assert change(stack, stack.user_token(alice), alice.password, NEW).status == 200
-    assert find_player(stack.table, alice.key) is None
-    stack.decides("approve", alice)
-    assert stack.authme.login(alice.name, NEW)
 
 
 def test_an_adopted_player_may_change_it(stack: Stack) -> None:
@@ -107,11 +99,8 @@ def test_the_change_waits_for_a_busy_authme(make_stack: MakeStack) -> None:
     patient = make_stack(config={"database": {"busy_timeout": "200 ms"}})
     alice: Person = patient.approved("alice")
     token = patient.user_token(alice)
-    file = patient.table.database.connect()  # type: ignore[attr-defined]
-    file.execute("BEGIN IMMEDIATE")
-    reply = change(patient, token, alice.password, NEW)
-    file.execute("ROLLBACK")
-    file.close()
+    with file_busy(patient, "IMMEDIATE"):
+        reply = change(patient, token, alice.password, NEW)
     assert (reply.status, reply.json["warnings"]) == (200, ["player_pending"])
     patient.sync()
     assert patient.authme.login(alice.name, NEW)

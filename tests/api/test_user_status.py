@@ -140,15 +140,3 @@ def test_the_hosts_own_programs_ask_as_often_as_they_like(strict: Stack) -> None
     for _question in range(3):
         ask_from(strict, "192.0.2.16")
     assert_refused(ask_from(strict, "192.0.2.16"), 429, "rate_limited")
-
-
-def test_lies_about_the_client_fill_one_bucket(make_stack: MakeStack) -> None:
-    stack = make_stack(config={"http": {"status_limit": ["50 per minute"], "trusted_proxies": []}})
-    replies = [ask_from(stack, f"198.51.{number // 250}.{number % 250}") for number in range(300)]
-    assert [reply.status for reply in replies] == [200] * 50 + [429] * 250
-
-
-def test_a_limit_is_never_a_200_which_proxies_would_take_for_an_answer(make_stack: MakeStack) -> None:
-    stack = make_stack(config={"http": {"status_limit": ["1 per minute"], "legacy_status": True}})
-    assert ask(stack, "alice").status == 200
-    assert_refused(ask(stack, "alice"), 429, "rate_limited")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.crash.brief_outage import file_busy
 from tests.support.refusals import assert_refused
 from tests.support.second_factor import CODES, OFF, OFF_STATE, STATE, Enrolled, begin, confirm, log_in, state
 from tests.support.stack import Stack
@@ -36,16 +37,12 @@ def test_while_the_row_is_busy_it_counts_on_the_web(impatient: Stack) -> None:
     alice = impatient.approved("alice")
     token = impatient.user_token(alice)
     app = begin(impatient, alice, token)
-    file = impatient.table.database.connect()  # type: ignore[attr-defined]
-    file.execute("BEGIN IMMEDIATE")  # readable, not writable
-    reply = confirm(impatient, alice, token, app.code())
-    file.execute("ROLLBACK")
+    with file_busy(impatient, "IMMEDIATE"):
+        reply = confirm(impatient, alice, token, app.code())
     assert (reply.status, reply.json["inGame"]) == (200, False)
     assert_refused(log_in(impatient, alice), 401, "totp_required", field="totp")
     impatient.authme.set_totp(alice.name, app.secret)
     off = {"currentPassword": alice.password, "totp": app.code(1)}
-    file.execute("BEGIN IMMEDIATE")
-    assert_refused(impatient.post(OFF, off, token=token), 503, "players_away")
-    file.execute("ROLLBACK")
-    file.close()
+    with file_busy(impatient, "IMMEDIATE"):
+        assert_refused(impatient.post(OFF, off, token=token), 503, "players_away")
     assert_refused(log_in(impatient, alice), 401, "totp_required", field="totp")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.core.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, UsernameTaken, WrongStatus
+from regsvc.core.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, WrongStatus
 from regsvc.core.i18n.translations import OPERATORS_SECTIONS, Translations, load_translations
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
 from tests.support.each import assert_each
@@ -160,17 +160,6 @@ def test_a_long_tag_costs_no_more_than_a_short_one(piece: str) -> None:
 @pytest.mark.parametrize(("default", "language"), [("zh", "zh"), ("zh-CN", "zh"), ("tlh", "en")])
 def test_the_hosts_language_is_the_default(default: str, language: str) -> None:
     assert BUILT_IN.pick(None, "tlh", default) == language
-
-
-def test_a_host_adds_a_language_and_changes_texts(tmp_path: Path) -> None:
-    (tmp_path / "nl.toml").write_text('[refusal]\nusername_taken = "Deze naam is bezet."\n', encoding="utf-8")
-    (tmp_path / "en.toml").write_text('[refusal]\nemail_taken = "Taken!"\n', encoding="utf-8")
-    (tmp_path / "notes.txt").write_text("not words", encoding="utf-8")
-    translations = load_translations(tmp_path)
-    assert translations.languages == sorted([*BUILT_IN.languages, "nl"])
-    assert translations.refusal(UsernameTaken(), "nl") == "Deze naam is bezet."
-    assert translations.text("refusal.email_taken", "nl") == "Taken!"
-    assert translations.pick("nl-BE", None, "en") == "nl"
 
 
 def test_a_host_offers_some_of_the_languages(tmp_path: Path) -> None:

@@ -36,11 +36,6 @@ def test_an_added_language(tmp_path: Path) -> None:
     assert translations.text("fault.invalid_password.too_short", "nl", minLength=5).endswith("{of meer}.")
 
 
-def test_missing_texts_are_in_english(tmp_path: Path) -> None:
-    write(tmp_path, "nl.toml", DUTCH)
-    assert load_translations(tmp_path).text("refusal.username_taken", "nl") == "This name is already taken."
-
-
 def test_an_empty_language_is_all_english(tmp_path: Path) -> None:
     write(tmp_path, "nl.toml", "")
     translations = load_translations(tmp_path)

@@ -1,8 +1,6 @@
 """The digest for admins: at a limited rate, only with new applications, and never twice."""
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -10,39 +8,19 @@ from regsvc.app.app import App
 from regsvc.config.sections import ConfigError
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Drop
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.services import ServiceHarness, open_services
+from tests.support.services import MakeServices, ServiceHarness
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.one_database("sqlite")
 
 ADMINS = ["Olivia@Example.org", "oscar@example.org"]
 
-OpenServices = Callable[..., ServiceHarness]
-
 
 @pytest.fixture
-def open_with(
-    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
-) -> Iterator[OpenServices]:
-    """Opens services with these config keys; one at a time."""
-    opened: list[ServiceHarness] = []
-
-    def open_it(**given: object) -> ServiceHarness:
-        opened.append(open_services(game_server, authme_table, clock, tmp_path / "state", **given))
-        return opened[-1]
-
-    yield open_it
-    for services in opened:
-        services.close()
-
-
-@pytest.fixture
-def services(open_with: OpenServices) -> ServiceHarness:
+def services(make_services: MakeServices) -> ServiceHarness:
     """Services whose admins get a digest once an hour at most."""
-    return open_with(mail__admins=ADMINS)
+    return make_services(mail__admins=ADMINS)
 
 
 def tick(app: App) -> int:
@@ -112,17 +90,17 @@ def test_who_waits_for_a_day_is_told_of_again_each_day(services: ServiceHarness,
 
 @pytest.mark.parametrize(("remind_after", "days", "sent"), [("2 days", 1, 0), ("2 days", 2, 2), ("0 seconds", 9, 0)])
 def test_when_to_remind_is_the_hosts(
-    open_with: OpenServices, clock: ManualClock, remind_after: str, days: int, sent: int
+    make_services: MakeServices, clock: ManualClock, remind_after: str, days: int, sent: int
 ) -> None:
-    services = open_with(mail__admins=ADMINS, mail__remind_after=remind_after)
+    services = make_services(mail__admins=ADMINS, mail__remind_after=remind_after)
     services.register("Alice")
     tick(services.app)
     clock.advance(days=days)
     assert tick(services.app) == sent
 
 
-def test_no_reminder_is_sooner_than_the_next_digest(open_with: OpenServices, clock: ManualClock) -> None:
-    services = open_with(mail__admins=ADMINS, mail__remind_after="10 minutes")
+def test_no_reminder_is_sooner_than_the_next_digest(make_services: MakeServices, clock: ManualClock) -> None:
+    services = make_services(mail__admins=ADMINS, mail__remind_after="10 minutes")
     services.register("Alice")
     tick(services.app)
     clock.advance(minutes=59)
@@ -210,28 +188,28 @@ def test_many_are_counted(services: ServiceHarness) -> None:
     assert "Total: 33." in text
 
 
-def test_it_speaks_the_hosts_language(open_with: OpenServices) -> None:
-    services = open_with(mail__admins=ADMINS, server__language="zh")
+def test_it_speaks_the_hosts_language(make_services: MakeServices) -> None:
+    services = make_services(mail__admins=ADMINS, server__language="zh")
     services.register("Alice")
     tick(services.app)
     assert read_digest(services)[0] == "Game server 有 1 份申请等待审核"
 
 
 @pytest.mark.parametrize("given", [{}, {"mail__admins": ADMINS, "mail__backend": "off"}], ids=["nobody", "no mail"])
-def test_without_admins_or_mail_nothing_is_written(open_with: OpenServices, given: dict[str, object]) -> None:
-    services = open_with(**given)
+def test_without_admins_or_mail_nothing_is_written(make_services: MakeServices, given: dict[str, object]) -> None:
+    services = make_services(**given)
     if services.app.mail_backend.is_available:
         services.register("Alice")
     assert tick(services.app) == 0
 
 
-def test_an_address_that_is_none_keeps_it_from_starting(open_with: OpenServices) -> None:
+def test_an_address_that_is_none_keeps_it_from_starting(make_services: MakeServices) -> None:
     with pytest.raises(ConfigError, match=r"\[mail\] admins"):
-        open_with(mail__admins=["olivia@-"])
+        make_services(mail__admins=["olivia@-"])
 
 
-def test_the_period_is_the_hosts(open_with: OpenServices, clock: ManualClock) -> None:
-    services = open_with(mail__admins=ADMINS, mail__admin_digest="1 day")
+def test_the_period_is_the_hosts(make_services: MakeServices, clock: ManualClock) -> None:
+    services = make_services(mail__admins=ADMINS, mail__admin_digest="1 day")
     services.register("Alice")
     tick(services.app)
     services.register("Bob")

@@ -13,6 +13,8 @@ from tests.support.mail_parts import MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.mail_service import DOMAIN, KEY, Answered, MailService
 
+pytestmark = pytest.mark.one_database("sqlite")
+
 
 def http_backend(service: MailService, key: str = KEY) -> HttpBackend:
     kind = {"resend": Resend, "brevo": Brevo}[service.kind]

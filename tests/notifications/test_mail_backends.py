@@ -16,7 +16,7 @@ import pytest
 from plugin_bridge.authme.config import MailAccount
 from regsvc.config.sections import MailSection
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
+from regsvc.notifications.delivery import TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.backends import (
     FolderBackend,
     LogBackend,
@@ -29,7 +29,6 @@ from regsvc.notifications.mail.backends import (
 from regsvc.notifications.mail.transport import MailBackend
 from tests.support.certificate import Certificate
 from tests.support.peers.smtp import MailServer
-from tests.support.ports import free_port
 
 ALICE = parse_email("Alice@example.org")
 SENDER = "companion@example.org"
@@ -90,25 +89,6 @@ def test_addresses_of_all_kinds_are_reached(smtp: MailServer, recipient: str) ->
     del message["To"]
     asyncio.run(plain(smtp).send(message, address))
     assert len(smtp.letters_to(address.envelope)) == 1
-
-
-def test_no_such_mailbox_is_final(smtp: MailServer) -> None:
-    smtp.refuse("Alice@example.org")
-    with pytest.raises(PermanentFailure, match=r"550 5\.1\.1 No such mailbox"):
-        send(plain(smtp))
-
-
-def test_a_server_may_ask_to_come_again(smtp: MailServer) -> None:
-    smtp.postpone("Alice@example.org", times=1)
-    with pytest.raises(TemporaryFailure, match="451"):
-        send(plain(smtp))
-    send(plain(smtp))
-    assert len(smtp.letters) == 1
-
-
-def test_a_closed_port_is_an_outage() -> None:
-    with pytest.raises(TransportUnavailable):
-        send(SmtpBackend(SENDER, SmtpAccount("127.0.0.1", free_port(), "none")))
 
 
 def test_a_wrong_password_is_an_outage_until_it_is_corrected(secure_smtp: MailServer, certificate: Certificate) -> None:

@@ -263,13 +263,6 @@ def test_what_every_mail_would_hear_costs_no_mail(serve: Serve, status: int, adv
 # --- a lost answer ---
 
 
-def test_the_status_decides_however_long_the_answer_is(serve: Serve) -> None:
-    service = serve("generic")
-    service.answer(Answered(200, "x" * 200_000))
-    send(generic_of(service))
-    assert len(service.requests) == 1
-
-
 def test_a_service_that_is_away_is_an_outage() -> None:
     config = {"backend": "http", "http_provider": "resend", "http_key": KEY, "sender": "a@b.org"}
     closed = backend_of(config, http_url=f"http://127.0.0.1:{free_port()}/emails", http_allow_private=True)

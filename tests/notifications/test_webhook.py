@@ -1,19 +1,15 @@
 """Events of the webhook: every registration and every decision, whatever its origin, and nothing rolled back."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from regsvc.core.errors import UsernameTaken, WrongStatus
 from regsvc.database.models import OutboxEntry, Review, User
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.services import PASSWORD, ServiceHarness, open_services
+from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -21,12 +17,8 @@ URL = "https://hooks.example.org/hooks/a-secret-token"
 
 
 @pytest.fixture
-def services(
-    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
-) -> Iterator[ServiceHarness]:
-    opened = open_services(game_server, authme_table, clock, tmp_path / "state", webhook__url=URL)
-    yield opened
-    opened.close()
+def services(make_services: MakeServices) -> ServiceHarness:
+    return make_services(webhook__url=URL)
 
 
 def payloads() -> list[dict[str, Any]]:

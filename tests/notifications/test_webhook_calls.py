@@ -93,19 +93,6 @@ def test_a_registration_and_every_decision_is_told_and_signed(make_told: MakeTol
     ask_until(lambda: scrape(stack.daemon).of("companion_webhook_calls_total", outcome="sent"), lambda n: n >= 6)
 
 
-def test_a_receiver_that_is_away_is_in_nobodys_way(make_told: MakeTold, receiver: WebhookReceiver) -> None:
-    """R4, R42: mails are sent meanwhile, and every event is posted in order once the receiver is back."""
-    stack = make_told()
-    receiver.stop()
-    alice = stack.pending("alice")
-    stack.decides("reject", alice)
-    stack.smtp.wait_for(alice.email, 2)
-    assert stack.daemon.wait_for_log("webhook calls cannot be sent at the moment: ConnectionRefusedError")
-    receiver.start()
-    assert events_of(receiver, alice, 2) == ["registered", "rejected"]
-    assert stack.daemon.wait_for_log("webhook calls can be sent again")
-
-
 def test_a_receiver_that_never_answers_holds_up_no_request_and_no_mail(
     make_told: MakeTold, receiver: WebhookReceiver
 ) -> None:
@@ -157,16 +144,3 @@ def test_a_kill_in_the_middle_of_a_call_repeats_it_with_the_same_id(
     first, second = receiver.wait_for(2)
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
     assert first.body == second.body
-
-
-def test_a_private_address_is_not_called_unless_the_host_says_so(
-    make_told: MakeTold, receiver: WebhookReceiver
-) -> None:
-    stack = make_told(allow_private=False)
-    stack.pending("alice")
-    [call] = ask_until(partial(calls_in_database, stack), lambda calls: calls[0]["last_error"] is not None)
-    assert call["last_error"] == "it leads to no public address; see webhook.allow_private"
-    assert receiver.calls == []
-    stack.restart_with({"webhook": {"allow_private": True}})
-    let_claims_run_out(stack)
-    receiver.wait_for(1)

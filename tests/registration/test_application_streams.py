@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from regsvc.api.events import EVENT_STREAM
 from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.errors import ApplicationNotFound, DatabaseUnavailable, TooManyStreams
@@ -289,16 +288,6 @@ def test_ten_clients_with_all_streams_keep_alice_from_none(stored: StoredApplica
         read_until(refused, b'"too_many_streams"')
         stored.statuses["alice"] = APPROVED
         read_until(page, b'"status":"approved"')
-
-
-def test_head_is_answered_as_get_is(stored: StoredApplications) -> None:
-    stored.statuses["alice"] = WAITING
-    with live_api(stored) as api:
-        for token, status in (("alice", 200), ("mallory", 404), ("", 404)):
-            reply = api.request("HEAD", PATH, headers={"X-Application-Token": token})
-            assert (reply.status, reply.content) == (status, b"")
-            if status == 200:
-                assert reply.headers["Content-Type"] == EVENT_STREAM
 
 
 def test_at_the_stop_all_streams_end_and_new_ones_at_once(stored: StoredApplications) -> None:

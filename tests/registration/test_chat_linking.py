@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +13,11 @@ from regsvc.database.models import ChatLink, ChatRequest
 from regsvc.registration.chat import linking
 from regsvc.registration.chat.auth_requests import Initiator
 from regsvc.registration.chat.linking import AuthorizationResponse, ChatLinking, LinkResult, LinkStart
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.chat_browser import query_of
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.oauth_platform import ChatPerson, PlatformRequest
 from tests.support.peers.oauth_server import OAuthServer, send
-from tests.support.services import CALLER, ServiceHarness, open_services
+from tests.support.services import CALLER, MakeServices, ServiceHarness
 
 REDIRECT_URL = "http://127.0.0.1:8080/api/chat/callback"
 
@@ -33,13 +30,8 @@ def server() -> Iterator[OAuthServer]:
 
 
 @pytest.fixture
-def services(
-    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path, server: OAuthServer
-) -> Iterator[ServiceHarness]:
-    keys = {f"chat__{key}": value for key, value in server.config().items()}
-    services = open_services(game_server, authme_table, clock, tmp_path / "state", **keys)
-    yield services
-    services.close()
+def services(make_services: MakeServices, server: OAuthServer) -> ServiceHarness:
+    return make_services(**{f"chat__{key}": value for key, value in server.config().items()})
 
 
 @pytest.fixture

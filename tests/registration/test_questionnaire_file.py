@@ -9,12 +9,8 @@ from regsvc.config.sections import ConfigError
 from regsvc.registration.questionnaire.file import load_questionnaire
 from regsvc.registration.questionnaire.questions import ChoiceQuestion, Questionnaire, TextQuestion
 from tests.conftest import MakeDaemon
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.command_line import companion
-from tests.support.manual_clock import ManualClock
 from tests.support.quick_start import REPOSITORY
-from tests.support.services import open_services
 
 SAMPLE = REPOSITORY / "conf" / "questionnaire.toml"
 CHOICE = """
@@ -190,16 +186,6 @@ def test_a_file_that_is_no_questionnaire_stops_the_start(load: Load, content: st
 def test_a_file_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\[questionnaire\] file: there is no file .*nowhere"):
         load_questionnaire(tmp_path / "nowhere.toml", 60)
-
-
-@pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_the_services_do_not_start_on_a_broken_file(
-    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
-) -> None:
-    file = tmp_path / "questions.toml"
-    file.write_text(CHOICE.replace("score = 60", "scroe = 60"), encoding="utf-8")
-    with pytest.raises(ConfigError, match="question 1, option 1"):
-        open_services(game_server, authme_table, clock, tmp_path / "state", questionnaire__file=str(file))
 
 
 def test_the_command_line_says_what_is_wrong_with_it(daemon: MakeDaemon, tmp_path: Path) -> None:

@@ -183,12 +183,18 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failing_service_leaves_the_answer_to_a_person_and_is_then_left_alone(
-    service: ScoringService, scorer: ChatScorer, fault: str
+    service: ScoringService, scorer: ChatScorer, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Neither its key nor the answer reaches the log."""
+    caplog.set_level(logging.DEBUG)
     service.reply = FAULTS[fault]
     for _time in range(MAX_FAILURES + 2):
         assert ask(scorer) is None
     assert len(service.requests) == MAX_FAILURES
+    assert "a person has to read it" in caplog.text
+    for secret in (KEY, "sk-echo", ANSWER.answer):
+        assert secret not in caplog.text
+    assert KEY not in repr(scorer)
 
 
 def test_a_service_that_is_not_there_leaves_the_answer_to_a_person(clock: ManualClock) -> None:
@@ -255,19 +261,6 @@ def test_a_crowd_does_not_queue_up_for_it(service: ScoringService, impatient: Ch
         return sum(given is None for given in await asyncio.gather(*waiting))
 
     assert asyncio.run(ask_many()) == 64
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_neither_key_nor_answer_reaches_the_log(
-    service: ScoringService, scorer: ChatScorer, fault: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    service.reply = FAULTS[fault]
-    ask(scorer)
-    assert "a person has to read it" in caplog.text
-    for secret in (KEY, "sk-echo", ANSWER.answer):
-        assert secret not in caplog.text
-    assert KEY not in repr(scorer)
 
 
 def test_a_key_that_no_header_can_carry_is_not_told_either(

@@ -46,10 +46,6 @@ class ChatStack:
         [row] = our_database(self.stack).query("SELECT COUNT(*) AS n FROM regsvc_chat_request")
         return int(row["n"])
 
-    def age_requests(self, **period: float) -> None:
-        """Make all authorization requests this old."""
-        our_database(self.stack).execute("UPDATE regsvc_chat_request SET created_at = ?", (ago(**period),))
-
     def age_links(self, **period: float) -> None:
         """Make all links this old."""
         our_database(self.stack).execute("UPDATE regsvc_chat_link SET linked_at = ?", (ago(**period),))

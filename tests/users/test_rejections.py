@@ -1,29 +1,16 @@
 """The review queue tells who was rejected before, by name and by e-mail address."""
 
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from regsvc.core.errors import UsernameTaken
 from regsvc.users.user_list import Rejections, UserList
 from regsvc.users.user_query import UserQuery
-from tests.support.authme.authme_tables import AuthMeTable
-from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
-from tests.support.services import ServiceHarness, open_services
+from tests.support.services import ServiceHarness
 
 QUEUE = UserQuery(status="pending")
-
-
-@pytest.fixture
-def services(
-    game_server: GameServer, authme_table: AuthMeTable, clock: ManualClock, tmp_path: Path
-) -> Iterator[ServiceHarness]:
-    opened = open_services(game_server, authme_table, clock, tmp_path / "state")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

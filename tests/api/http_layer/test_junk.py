@@ -193,13 +193,9 @@ def test_any_query_is_no_fault_of_ours(stack: Stack, path: str, username: str, l
     assert_no_fault_of_ours(stack.daemon.get(path, query))
 
 
-@pytest.mark.parametrize("path", [*sorted(REQUIRED), *QUERIES])
-def test_a_bad_token_is_refused_on_every_route(stack: Stack, path: str) -> None:
-    method = "GET" if path in QUERIES else "POST"
-    body = None if path in QUERIES else REQUIRED[path]
-
+def test_what_is_no_token_is_refused(stack: Stack) -> None:
     def check(credentials: str) -> None:
-        reply = stack.daemon.request(method, path, json=body, headers={"Authorization": credentials})
+        reply = stack.get("/api/config", headers={"Authorization": credentials})
         assert_refused(reply, 401, "unauthorized")
 
     assert_each(BROKEN_TOKENS, check)

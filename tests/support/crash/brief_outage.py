@@ -33,11 +33,11 @@ def file_missing(stack: Stack) -> Iterator[None]:
 
 
 @contextmanager
-def file_busy(stack: Stack) -> Iterator[None]:
-    """Holds a write lock on the file; SQLite only."""
+def file_busy(stack: Stack, lock: str = "EXCLUSIVE") -> Iterator[None]:
+    """Holds a lock on the file; beside an "IMMEDIATE" one it can still be read. SQLite only."""
     assert isinstance(stack.table.database, SqliteFile)
     connection = stack.table.database.connect()
-    connection.execute("BEGIN EXCLUSIVE")
+    connection.execute(f"BEGIN {lock}")
     try:
         yield
     finally:
