@@ -121,7 +121,7 @@ class UserCreation:
         if keeps_row:
             self._reconciler.inherit_lock(user.username_key, user.id)
         else:
-            self._reconciler.record_registration(user.username_key, user.id)
+            self._reconciler.record_registrations({user.username_key: user.id})
         self._transitions.announce_registration(user, by)
 
     def approve(self, user: User, by: Actor) -> None:
