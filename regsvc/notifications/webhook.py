@@ -6,7 +6,6 @@ The URL is a secret: no log line and no error contains it.
 import json
 import re
 import uuid
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal, NoReturn
 
@@ -41,10 +40,7 @@ class WebhookQueue:
         self._outbox = outbox
         self._language = language
         self._now = now
-
-    def batched(self) -> AbstractContextManager[None]:
-        """Return a context manager that inserts all events enqueued within it at its end."""
-        return self._outbox.batched()
+        self.batched = outbox.batched
 
     def enqueue(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None

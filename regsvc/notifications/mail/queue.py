@@ -5,7 +5,6 @@ All runs inside the transaction of the change the mail is about. A new mail need
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -63,10 +62,7 @@ class MailQueue:
         self.is_available = is_available
         self.wake = wake
         self.wake_mails = wake_mails
-
-    def batched(self) -> AbstractContextManager[None]:
-        """Return a context manager that inserts all mails enqueued within it at its end."""
-        return self._outbox.batched()
+        self.batched = outbox.batched
 
     def can_reach(self, user: User) -> bool:
         """Return whether mails to this user are written: players are mailed, and the user has an address."""
