@@ -207,7 +207,7 @@ _ACCESS_DENIED: Final = {1044, 1142, 1143, 1227}
 
 
 class MySqlPlayers(AuthMePlayers):
-    """AuthMe's table on MySQL or MariaDB, over our own connection: one transaction covers both sides."""
+    """AuthMe's table on MySQL or MariaDB, over our own connection: with InnoDB one transaction covers both sides."""
 
     _mark = "%s"
 

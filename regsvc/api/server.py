@@ -20,7 +20,7 @@ from regsvc.config.sections import Config
 log = logging.getLogger(__name__)
 
 MAX_HEADER_BYTES: Final = 32 * 1024
-"""Above it, Tornado disconnects without an answer; the limit that is answered is `application.MAX_HEADER_BYTES`."""
+"""Above it, Tornado disconnects without an answer; the limit that is answered is in `tornado_application`."""
 
 _MAX_BUFFER_BYTES: Final = 1024 * 1024
 _TORNADO_MAX_BODY: Final = 10**30  # it would disconnect without an answer; the limit that is answered is a route's

@@ -17,7 +17,7 @@ from regsvc.database.models import AuditEntry, Review, User
 
 @dataclass(frozen=True)
 class Actor:
-    """Principal of a change: an operator's name, `cli:<unix user>`, `sql` or `sync`; `ip` where there is a client."""
+    """Name behind a change: a user's, `cli:<unix user>` or one of `AUTOMATED_ACTORS`; `ip` where there is a client."""
 
     name: str
     ip: str | None = None
@@ -103,7 +103,7 @@ class PastEntry:
 
 @dataclass(frozen=True)
 class AuditPage:
-    """Records, newest first. `total` is None where more than `id_pages.MAX_COUNT` match."""
+    """Records, newest first. `total` is None where more than `bulk.MAX_COUNT` match."""
 
     entries: tuple[AuditRecord, ...]
     total: int | None

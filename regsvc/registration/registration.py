@@ -72,7 +72,7 @@ class RegistrationStep(ABC):
 
 @dataclass(frozen=True)
 class Registration:
-    """Registration: turns applications into users."""
+    """Registration: turns requests into users."""
 
     worker: Worker
     live: LiveConfig
@@ -113,7 +113,7 @@ class Registration:
         return self.worker.run_here(self._create_approved, username, address, self.hashing.hash(password, username), by)
 
     def _validate(self, request: RegistrationRequest) -> tuple[RegistrationRequest, EmailAddress | None]:
-        """Return the application with the name as the game has it, the address as it is stored and the password to
+        """Return the request with the name as the game has it, the address as it is stored and the password to
         keep; and the address that its code or proof has to prove, None where no code is required.
 
         Raises `RegistrationClosed`, `InvalidUsername`, `InvalidEmail`, `DomainNotAllowed`, `InvalidField` (a missing

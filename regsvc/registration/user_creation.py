@@ -88,8 +88,8 @@ class UserCreation:
     def transaction(self, key: str) -> Iterator[PlayerRow | None]:
         """Open the transaction in which the user of this lower-case name is created.
 
-        Yields the row in AuthMe's table that has this name. Raises `UsernameTaken`, `ReapplyLater`, `EmailTaken` and
-        `errors.AuthMeUnavailable`.
+        Yields the row that AuthMe's table considers to have this name, or None. Raises `UsernameTaken`, `ReapplyLater`,
+        `EmailTaken` and `errors.AuthMeUnavailable`.
         """
         try:
             colliding = self._players.find_colliding(key)  # a busy file is waited for before our own database is held

@@ -1,4 +1,4 @@
-"""The actions that `plan.decide` chooses from. Each is plain data; `steps` and `own_steps` say what it entails."""
+"""The actions that `plan.decide` chooses from, as plain data. `STEPS` and `OWN_STEPS` say what each entails."""
 
 from dataclasses import dataclass, field
 from typing import Final, Literal

@@ -1,4 +1,4 @@
-"""One sync run: over the names that may need something, and once a day over all of them.
+"""Sync runs: over the names that may need something, and once a day over all of them.
 
 Neither table is ever loaded whole, and usually no row crosses the wire at all (`changes`). Guarded actions, such as
 removals and locks, are collected first and applied last, unless they are too many at once. Every account is decided on
@@ -52,7 +52,7 @@ _MAX_BUCKETS = 8_192
 
 
 class Sync:
-    """One sync run. Blocking: has a thread of its own."""
+    """Sync runs over all accounts, each with a `RunState`. Blocking: they have a thread of their own."""
 
     def __init__(
         self,

@@ -336,4 +336,4 @@ STEPS: Final[dict[type, Step]] = {
     actions.UpdateState: Step(_confirm_state),
     actions.Remove: Step(lambda case: Effects({"plugin_state": "absent"}), write=_delete_row),
 }
-"""Actions on one side alone, which come as lists, are in `pages.OWN_STEPS`."""
+"""The other actions, which change our side alone and a list of accounts at once, are in `pages.OWN_STEPS`."""

@@ -238,7 +238,7 @@ class Transitions:
     def record_deletions(self, keys: Sequence[str]) -> None:
         """Record and announce the deletion of users with SQL."""
         self._audit.record_each("user.deleted", SQL.name, keys)
-        with self._webhook.batched():
+        with self._webhook.outbox.batched():
             for key in keys:
                 self._webhook.enqueue("deleted", key, DELETED)
         if self._console.is_on:
@@ -294,7 +294,7 @@ class Transitions:
                 mailed.append(decision)
         review_ids = _write_reviews(decisions, mailed, by, moment)
         self._audit.record_all(by.name, [decision.audit_record() for decision in decisions], by.ip)
-        with self._webhook.batched(), self._mail_queue.batched():
+        with self._webhook.outbox.batched(), self._mail_queue.outbox.batched():
             for decision in decisions:
                 self._webhook.enqueue(
                     TRANSITIONS[decision.name].event,

@@ -58,7 +58,7 @@ class ReviewRecord:
 
 @dataclass(frozen=True)
 class PlayerRecord:
-    """The sync record of the player: last synced state of AuthMe's row, lock and pending intent."""
+    """A sync record: last synced state of AuthMe's row, lock and pending intent."""
 
     presence: str
     plugin: str
@@ -126,7 +126,7 @@ def list_history(user: User, limit: int) -> list[ReviewRecord]:
 
 
 def find_player(user: User) -> PlayerRecord | None:
-    """Return the player of this user, or None without a sync record."""
+    """Return the sync record of this user's name, or None."""
     row = SyncRecord.get_or_none(SyncRecord.username_key == user.username_key)
     if row is None:
         return None

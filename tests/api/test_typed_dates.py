@@ -72,5 +72,3 @@ def test_the_command_line_goes_on_and_names_her(stack: Stack, typed: Person) -> 
     assert run(stack, "digest").status == 0
     planned = run(stack, "sync", "--plan")
     assert "ban_expires_at is '" in planned.output
-    found = run(stack, "doctor")
-    assert f" of {typed.name} is '" in found.output

@@ -92,7 +92,9 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
     services.translations = load_translations(offered=config.server.languages, default=config.server.language)
     services.sessions = TwoTokens()
     services.is_authme_enabled = authme is not None
-    services.questionnaires = Questionnaires(Questionnaire((), 60), config.questionnaire, *[unused] * 8)
+    services.questionnaires = Questionnaires(
+        Questionnaire((), config.questionnaire.pass_score), config.questionnaire, *[unused] * 8
+    )
     services.chat = ChatLinking(
         None,
         database=unused,

@@ -75,7 +75,7 @@ def refused(services: ServiceHarness, choice: PasswordChoice | None) -> Refusal:
 
 def everything(services: ServiceHarness) -> list[Any]:
     """Return what an approval may change."""
-    tables = ("user", "player", "review", "audit", "outbox", "session")
+    tables = ("user", "sync_record", "review", "audit", "outbox", "session")
     return [dump_table(services.table), *[services.ours.query(f"SELECT * FROM regsvc_{table}") for table in tables]]
 
 

@@ -42,7 +42,7 @@ class MailEntry:
 
 @dataclass(frozen=True)
 class MailPage:
-    """Mails, newest first. `total` is None where more than `id_pages.MAX_COUNT` match."""
+    """Mails, newest first. `total` is None where more than `bulk.MAX_COUNT` match."""
 
     entries: tuple[MailEntry, ...]
     total: int | None

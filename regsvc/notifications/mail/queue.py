@@ -1,6 +1,6 @@
 """E-mails are enqueued with what is needed to render them at delivery. And when admins are notified.
 
-All runs inside the transaction of the change the mail is about. A new mail needs its name here, an entry in
+Mails are enqueued inside the transaction of the change they are about. A new mail needs its name here, an entry in
 `templates.MAILS`, its texts in `texts/`, and its line in `renderer`.
 """
 
@@ -56,13 +56,14 @@ class MailQueue:
     ) -> None:
         """`is_available`: whether players are mailed: mail is not off, and registrations prove addresses.
 
-        `wake` wakes every delivery, `wake_mails` that of mails; called once the transaction has committed."""
-        self._outbox = outbox
+        `wake` wakes every delivery and the live streams, `wake_mails` the delivery of mails; to be called once the
+        transaction has committed.
+        """
+        self.outbox = outbox
         self._default_language = default_language
         self.is_available = is_available
         self.wake = wake
         self.wake_mails = wake_mails
-        self.batched = outbox.batched
 
     def can_reach(self, user: User) -> bool:
         """Return whether mails to this user are written: players are mailed, and the user has an address."""
@@ -77,7 +78,7 @@ class MailQueue:
         """Enqueue a mail to a user who can be reached; one about a decision is rendered from this review."""
         if self.is_available and user.email is not None and user.email_key is not None:
             to = EmailAddress(user.email, user.email_key)
-            self._outbox.put(mail, to, user.language or self._default_language, user_id=user.id, row_id=review_id)
+            self.outbox.put(mail, to, user.language or self._default_language, user_id=user.id, row_id=review_id)
 
     def send_to(
         self,
@@ -93,11 +94,11 @@ class MailQueue:
         `user_id` None where the mail is about a user: nobody has this address, and nothing is mailed. Both cases write
         the same rows, so that response times do not reveal whether the address is known.
         """
-        self._outbox.put(mail, to, language, user_id=user_id, row_id=verification_id)
+        self.outbox.put(mail, to, language, user_id=user_id, row_id=verification_id)
 
     def send_digest(self, to: EmailAddress) -> None:
         """Enqueue the digest for an admin; it lists the users who await review at the time of delivery."""
-        self._outbox.put("digest", to, self._default_language)
+        self.outbox.put("digest", to, self._default_language)
 
 
 Budget = Literal["mail", "forgot"]

@@ -113,7 +113,7 @@ class Candidates:
         return found
 
     def lost_rows(self, table: SharedTable) -> Iterator[list[str]]:
-        """Yield the names of players without a row that had one when last synced, or one that was reported."""
+        """Yield the names without a row that had one when last synced, or one that was reported."""
         is_reported = "o.user_id IS NOT NULL AND o.plugin_state IN ('conflict', 'returned', 'locked')"
         yield from self._without_row(table, "regsvc_sync_record", f"(o.presence = '{PRESENT}' OR {is_reported})")
 
@@ -208,7 +208,7 @@ def _names_by(query: Any, name: Field, size: int = _NAMES) -> Pages:
 
 
 class ChangeMark(NamedTuple):
-    """A changed row of users or players: its table, its name and when it changed."""
+    """A user or sync record that changed: its table, its name and when it changed."""
 
     table: type[User] | type[SyncRecord]
     username_key: str
@@ -226,7 +226,7 @@ class ChangedRows:
         self._param = "?" if isinstance(database, SqliteDatabase) else "%s"
 
     def newest(self) -> list[datetime | None]:
-        """Return the newest mark of users and that of players, None where there is none."""
+        """Return the newest mark of users and that of sync records, None where there is none."""
         found = []
         for table in (User, SyncRecord):
             marked = table.select(table.changed_at).where(table.changed_at.is_null(False))
@@ -245,7 +245,7 @@ class ChangedRows:
                 yield marks if table is SyncRecord else marks + self._marks_of_players(marks)
 
     def _marks_of_players(self, marks: Collection[ChangeMark]) -> list[ChangeMark]:
-        """Return the marks of the players of these users, so that a name is looked at once."""
+        """Return the marks of the sync records of these users, so that a name is looked at once."""
         fields, keys = [SyncRecord.username_key, SyncRecord.changed_at], [mark.username_key for mark in marks]
         found = select_rows(self._database, SyncRecord, fields, SyncRecord.username_key, keys)
         return [ChangeMark(SyncRecord, key, changed_at) for key, changed_at in found if changed_at is not None]

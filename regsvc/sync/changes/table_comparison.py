@@ -49,7 +49,7 @@ class TableChanges:
 
 
 class TableComparison:
-    """What the last completed run saw of AuthMe's table: checksums in our database, or hashes in memory. Blocking."""
+    """AuthMe's table as the last completed run saw it: checksums in our database, or hashes in memory. Blocking."""
 
     def __init__(self, database: Database, players: Players) -> None:
         self._database = database

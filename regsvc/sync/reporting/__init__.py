@@ -1,1 +1,1 @@
-"""Reports of what sync runs leave to the host: dates that cannot be read, and sentences about them."""
+"""Reports of sync runs for the host: audit entries, log lines and the sentences in them and in plans."""
