@@ -150,9 +150,7 @@ class UserCreation:
 
     def _require_replaceable(self, holder: User) -> None:
         reapply_after, now = self._live.current.registration.reapply_after, self._now()
-        reapply_at = find_reapply_at(
-            holder.status, holder.reviewed_at, reapply_after, now, may_reapply=holder.may_reapply
-        )
+        reapply_at = find_reapply_at(holder, reapply_after, now)
         if reapply_at is not None:
             raise errors.ReapplyLater(ceil((reapply_at - now).total_seconds()), round(reapply_at.timestamp() * 1000))
         if holder.reviewed_at is None or holder.applied_status != REJECTED:
