@@ -1,6 +1,7 @@
 """Decisions about users: approve, reject, ban, unban and delete."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
@@ -51,22 +52,21 @@ class Decisions:
         """
         if details.expires_at is not None and details.expires_at <= self._now():
             raise errors.InvalidField("expiresAt")
-
-        def work(locked: LockedAccount) -> DecisionResult:
-            self._access.require_permission(locked.user.username, transition, by)
-            return self._decide(locked, transition, by.actor, details)
-
+        work = partial(self._decide, transition=transition, by=by, details=details)
         result, warnings = self._access.change(name_key(username), work, reconciles_first=True)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
-    def _decide(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> DecisionResult:
+    def _decide(
+        self, locked: LockedAccount, transition: str, by: Principal, details: DecisionDetails
+    ) -> DecisionResult:
+        self._access.require_permission(locked.user.username, transition, by)
         self.apply_sql_edit(locked)
         user, status_before = locked.user, locked.user.status
         warnings = tuple(self._access.find_warnings(transition, locked.account))
         if transition == "delete":
-            self.delete(locked, by, details)
+            self.delete(locked, by.actor, details)
             return DecisionResult(user.username, None, warnings, status_before)
-        self._change(locked, transition, by, details)
+        self._change(locked, transition, by.actor, details)
         return DecisionResult(locked.user.username, locked.user.status, warnings, status_before)
 
     def apply_sql_edit(self, locked: LockedAccount) -> None:

@@ -1,6 +1,6 @@
 """Change of a user's e-mail address: verified by a code, confirmed by the password, announced to the old address."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from peewee import IntegrityError
 
@@ -17,15 +17,6 @@ from regsvc.database.models import User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.users.email_owners import claim
-
-
-@dataclass(frozen=True)
-class EmailChangeRequest:
-    """The new address, its code or proof, and the user's password. Without it, the session has to be a fresh one."""
-
-    email: str
-    code_or_proof: CodeOrProof
-    current_password: str | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -54,21 +45,21 @@ class EmailChanges:
     audit: Audit
 
     async def change_own(
-        self, session: VerifiedSession, request: EmailChangeRequest, caller: Caller
+        self, session: VerifiedSession, email: str, given: CodeOrProof, current_password: str | None, caller: Caller
     ) -> EmailChangeResult:
-        """Change the address of the session's user.
+        """Change the address of the session's user. Without their password, the session has to be a fresh one.
 
         Raises `InvalidEmail`, `DomainNotAllowed`, `WrongPassword` (counted as a failed login) or `LoginTooOld`,
         `InvalidCode` and, only after a right code, `EmailTaken`. A refusal spends nothing but an attempt at a wrong
         code.
         """
-        address = self.email_policy.parse(request.email)
-        if request.current_password is None:
+        address = self.email_policy.parse(email)
+        if current_password is None:
             identity = await self.checker.recognize_owner(session, caller)
         else:
-            identity = await self.checker.check_owner(session, request.current_password, caller)
-        await self.worker.run(self.codes.check, address.key, "change_email", request.code_or_proof, caller)
-        changed = await self.worker.run(self._change, identity, address, request.code_or_proof, caller)
+            identity = await self.checker.check_owner(session, current_password, caller)
+        await self.worker.run(self.codes.check, address.key, "change_email", given, caller)
+        changed = await self.worker.run(self._change, identity, address, given, caller)
         self.mail_queue.wake()
         return changed
 

@@ -1,11 +1,11 @@
 """Proof of e-mail addresses: verification codes are mailed on request, and exchanged for proofs that live longer."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from peewee import Database
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.auth.verification_codes import PROOF_LIFETIME, Purpose, VerificationCodes
+from regsvc.auth.verification_codes import Purpose, VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller
@@ -22,14 +22,6 @@ class CodeSent:
     """Seconds until the next code may be requested, and seconds this one is valid."""
 
     remaining_seconds: int
-    expires_in_seconds: int
-
-
-@dataclass(frozen=True)
-class CodeChecked:
-    """A proof of the address, to be redeemed in place of the code, and seconds it is valid."""
-
-    proof: str = field(repr=False)
     expires_in_seconds: int
 
 
@@ -61,16 +53,17 @@ class EmailVerification:
         self.mail_queue.wake_mails()
         return sent
 
-    async def check_code(self, email: str, purpose: Purpose, code: str, caller: Caller) -> CodeChecked:
-        """Exchange a right code for a proof of the address; the code stays valid, too. A wrong one uses up an attempt.
+    async def check_code(self, email: str, purpose: Purpose, code: str, caller: Caller) -> str:
+        """Exchange a right code for a proof of the address, valid for `PROOF_LIFETIME`; the code stays valid, too.
+
+        A wrong code uses up an attempt.
 
         Raises `MailUnavailable`, `RegistrationClosed`, `NotEnabled`, `InvalidEmail`, `DomainNotAllowed`, `InvalidCode`
         and `RateLimited`.
         """
         self._require_enabled(purpose)
         key = self.email_policy.parse(email).key
-        proof = await self.worker.run(self.codes.prove, key, purpose, code, caller)
-        return CodeChecked(proof, round(PROOF_LIFETIME.total_seconds()))
+        return await self.worker.run(self.codes.prove, key, purpose, code, caller)
 
     def _require_enabled(self, purpose: Purpose) -> None:
         """Raise `MailUnavailable`, `RegistrationClosed` or `NotEnabled` where nobody needs a code for this."""

@@ -70,11 +70,7 @@ class SelfDeletion:
     def _require_deletable(self, user: User) -> None:
         if self.is_operator(user.username):
             raise errors.ProtectedOperator
-        reapply_after = self.live.current.registration.reapply_after
-        reapply_at = find_reapply_at(
-            user.status, user.reviewed_at, reapply_after, self.now(), may_reapply=user.may_reapply
-        )
-        if reapply_at is not None:
+        if find_reapply_at(user, self.live.current.registration.reapply_after, self.now()) is not None:
             raise errors.WrongStatus(user.status)
 
     def _remove_address(self, user: User) -> None:

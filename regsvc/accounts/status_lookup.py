@@ -66,18 +66,18 @@ class StatusLookup:
         rows = select_rows(self._database, User, fields, User.username_key, keys)
         if not self._is_open_to_all:
             return {key: UserStatus(username, status) for key, username, status, *_rest in rows}
+        names = [field.name for field in fields]
+        users = [User(__no_default__=True, **dict(zip(names, row, strict=True))) for row in rows]
         return {
-            key: UserStatus(
-                username, status, reapply_at=self._find_reapply_at(status, reviewed_at, may_reapply=may_reapply)
-            )
-            for key, username, status, reviewed_at, may_reapply in rows
+            user.username_key: UserStatus(user.username, user.status, reapply_at=self._find_reapply_at(user))
+            for user in users
         }
 
     def _select_for(self, key: str, session: VerifiedSession | None, proof: str | None) -> UserStatus | None:
         user = User.get_or_none(User.username_key == key)
         if user is None:
             return None
-        reapply_at = self._find_reapply_at(user.status, user.reviewed_at, may_reapply=user.may_reapply)
+        reapply_at = self._find_reapply_at(user)
         if session is not None and (session.is_admin or session.user_id == user.id):
             return UserStatus(
                 user.username,
@@ -97,9 +97,8 @@ class StatusLookup:
         """Whether nobody has to prove an address to register."""
         return not self._live.current.registration.requires_code
 
-    def _find_reapply_at(self, status: str, reviewed_at: datetime | None, *, may_reapply: bool) -> datetime | None:
-        reapply_after = self._live.current.registration.reapply_after
-        return find_reapply_at(status, reviewed_at, reapply_after, self._now(), may_reapply=may_reapply)
+    def _find_reapply_at(self, user: User) -> datetime | None:
+        return find_reapply_at(user, self._live.current.registration.reapply_after, self._now())
 
     def _proves(self, proof: str | None) -> bool:
         try:

@@ -449,12 +449,8 @@ async def change_status(
     """Apply a transition to the targets; `details` are further ones of the decision."""
     reason = (request.reason or "").strip() or None
     decision = DecisionDetails(reason, is_silent=request.silent, **details)
-    by = call.principal
-
-    async def decide(username: str) -> DecisionResult:
-        return await call.run(call.services.decisions.decide, username, transition, by, decision)
-
-    return await apply(call, request, decide, message_key)
+    decide = partial(call.services.decisions.decide, transition=transition, by=call.principal, details=decision)
+    return await apply(call, request, partial(call.run, decide), message_key)
 
 
 async def _result(call: ApiHandler, username: str, decide: Decide, message_key: str | MessageKey) -> BulkDecisionResult:

@@ -18,7 +18,7 @@ import contextlib
 import logging
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -48,6 +48,7 @@ from regsvc.core.errors import (
     UnsupportedMediaType,
 )
 from regsvc.core.exceptions import describe_exception
+from regsvc.core.i18n.languages import negotiate_language
 from regsvc.database.audit import Actor
 
 log = logging.getLogger(__name__)
@@ -117,6 +118,7 @@ class BaseHandler(RequestHandler):
     application: ServingApplication
 
     def __init__(self, application: ServingApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
+        self.services = application.services
         super().__init__(application, request, **kwargs)
         application.begin(self)
 
@@ -126,10 +128,6 @@ class BaseHandler(RequestHandler):
     def on_connection_close(self) -> None:
         """Stop counting the request as in flight: the client has disconnected."""
         self.application.end(self)
-
-    @property
-    def services(self) -> Services:
-        return self.application.services
 
     @cached_property
     def request_id(self) -> str:
@@ -217,13 +215,13 @@ class ApiHandler(BaseHandler):
 
         Cached, but computed again once the user is known.
         """
-        return self.negotiate_language(self.services.translations.pick)
+        return self.negotiate_language(self.services.translations.available)
 
-    def negotiate_language(self, pick: Callable[[str | None, str | None, str], str]) -> str:
-        """Pick one of the languages of other texts; `pick` is like `regsvc.core.i18n.languages.negotiate_language`."""
+    def negotiate_language(self, known: Container[str]) -> str:
+        """Return the one of these languages to answer in."""
         requested = self._requested_language() or (self.session.language if self.session else None)
         accepted = self.request.headers.get("Accept-Language")
-        return pick(requested, accepted, self.services.config.server.language)
+        return negotiate_language(known, requested, accepted, self.services.config.server.language)
 
     @cached_property
     def caller(self) -> Caller:
@@ -398,11 +396,14 @@ class ApiHandler(BaseHandler):
     @property
     def _bearer(self) -> str | None:
         """The access token, or None. Schemes other than Bearer are meant for a proxy in front of this service."""
-        credentials = [text.partition(" ") for text in self.request.headers.get_list("Authorization")]
-        bearers = [token.strip() for scheme, _space, token in credentials if scheme.lower() == "bearer"]
-        if len(bearers) > 1:
-            raise Unauthorized
-        return bearers[0] if bearers else None
+        bearer = None
+        for credentials in self.request.headers.get_list("Authorization"):
+            scheme, _space, token = credentials.partition(" ")
+            if scheme.lower() == "bearer":
+                if bearer is not None:
+                    raise Unauthorized
+                bearer = token.strip()
+        return bearer
 
     def _read_query(self, query_type: type[Request]) -> Request:
         """Convert the query to a request type; empty values count as missing. Raises InvalidField."""

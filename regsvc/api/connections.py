@@ -20,7 +20,7 @@ from typing import Final, Literal
 from tornado.iostream import IOStream
 
 from regsvc.config.sections import Config
-from regsvc.core.addresses import NETWORK_FACTOR, limit_key, network_key, network_matcher, trusted_networks
+from regsvc.core.addresses import NETWORK_FACTOR, is_in_networks, limit_key, network_key, trusted_networks
 from regsvc.runtime.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ class Connections:
 
     def _is_proxy(self, address: str) -> bool:
         config = self._read_config()
-        return network_matcher(trusted_networks(config.http.trusted_proxies, config.server.host))(address)
+        return is_in_networks(address, trusted_networks(config.http.trusted_proxies, config.server.host))
 
     def _client_limits(self, address: str) -> Mapping[str, int]:
         """Return the limits that hold for a client, by the keys of their groups."""

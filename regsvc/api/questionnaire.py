@@ -132,7 +132,7 @@ async def show_questionnaire(call: ApiHandler, query: QuestionnaireQuery) -> Que
     """Show the questions in the requested language, without the scoring."""
     questionnaires = call.services.questionnaires
     asked = questionnaires.questionnaire
-    language = call.negotiate_language(asked.negotiate_language)
+    language = call.negotiate_language(asked.languages)
     return QuestionnaireConfigReply(
         data=QuestionnaireFields(
             enabled=questionnaires.is_enabled,

@@ -30,7 +30,7 @@ from regsvc.api.messages import (
     to_reply,
 )
 from regsvc.api.route import ACCESS_TOKEN, ADDRESS_PROOF, LINK_COOKIE, PUBLIC, Routes
-from regsvc.auth.verification_codes import CodeOrProof
+from regsvc.auth.verification_codes import PROOF_LIFETIME, CodeOrProof
 from regsvc.core import errors
 from regsvc.registration.registration import RegistrationRequest
 
@@ -251,8 +251,8 @@ async def send_code(call: ApiHandler, request: SendCodeRequest) -> SendCodeReply
 async def check_code(call: ApiHandler, request: CheckCodeRequest) -> CheckCodeReply:
     """Exchange a right code for a proof that lives longer. A wrong code uses up an attempt."""
     verification = call.services.verification
-    checked = await verification.check_code(request.email, request.purpose, request.code, call.caller)
-    return to_reply(CheckCodeReply, checked)
+    proof = await verification.check_code(request.email, request.purpose, request.code, call.caller)
+    return CheckCodeReply(proof=proof, expires_in_seconds=round(PROOF_LIFETIME.total_seconds()))
 
 
 @ROUTES.add(

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from regsvc.accounts.email_changes import EmailChangeRequest
 from regsvc.api.base import ApiHandler
 from regsvc.api.messages import (
     Code,
@@ -255,11 +254,12 @@ async def update_user(call: ApiHandler, request: UpdateUserRequest) -> UpdateUse
     given = CodeOrProof(request.code, request.proof)
     if given == NO_CODE_OR_PROOF:
         raise errors.InvalidField("code")
-    return await change_email(call, EmailChangeRequest(request.email, given, request.current_password))
+    return await change_email(call, request.email, given, request.current_password)
 
 
-async def change_email(call: ApiHandler, change: EmailChangeRequest) -> UpdateUserReply:
-    changed = await call.services.email_changes.change_own(call.require_session(), change, call.caller)
+async def change_email(call: ApiHandler, email: str, given: CodeOrProof, password: str | None) -> UpdateUserReply:
+    change_own = call.services.email_changes.change_own
+    changed = await change_own(call.require_session(), email, given, password, call.caller)
     return to_reply(UpdateUserReply, changed, message=call.message("email_changed"))
 
 

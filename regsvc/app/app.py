@@ -28,7 +28,6 @@ from regsvc.auth.second_factor import SecondFactors
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
-from regsvc.core.addresses import network_matcher
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
@@ -327,8 +326,7 @@ class App:
             live=self.live,
             now=now,
         )
-        is_trusted = network_matcher(self._config.http.trusted_clients)
-        self.services.status_limits = StatusRateLimits(MemoryLimits(now), self.live, is_trusted)
+        self.services.status_limits = StatusRateLimits(MemoryLimits(now), self.live)
         self.services.statuses = StatusLookup(database, worker, self.codes, self.live, now)
 
     def _wire_password_changes(self) -> None:

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from regsvc.config.live import LiveConfig
-from regsvc.core.addresses import NETWORK_FACTOR
+from regsvc.core.addresses import NETWORK_FACTOR, is_in_networks
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited
@@ -400,14 +400,12 @@ class MemoryLimits:
 class StatusRateLimits:
     """Limits on status queries, in memory. Not thread-safe: for the event loop only."""
 
-    def __init__(self, limits: MemoryLimits, live: LiveConfig, is_trusted: Callable[[str], bool]) -> None:
-        """`is_trusted` returns whether an address belongs to `http.trusted_clients`."""
+    def __init__(self, limits: MemoryLimits, live: LiveConfig) -> None:
         self._limits = limits
         self._live = live
-        self._is_trusted = is_trusted
 
     def hit(self, caller: Caller) -> None:
         """Count one query. Raises `RateLimited`."""
-        status_limit = self._live.current.http.status_limit
-        if status_limit and not self._is_trusted(caller.address):
-            self._limits.hit_all(client_checks("status.client", caller, status_limit))
+        http = self._live.current.http
+        if http.status_limit and not is_in_networks(caller.address, http.trusted_clients):
+            self._limits.hit_all(client_checks("status.client", caller, http.status_limit))

@@ -139,7 +139,11 @@ class Sessions:
         row = _find_session(claims["jti"])
         if row is None and catch_up(models.Session._meta.database):
             row = _find_session(claims["jti"])
-        if row is None or not self._is_valid(row, claims, now):
+        # the session belongs to the token, has not expired and was not revoked
+        if row is None or (claims["aud"], claims["sub"]) != (row.audience, str(row.user.id)):
+            raise Unauthorized
+        expires_at = claims["exp"]
+        if not isinstance(expires_at, int | float) or expires_at <= now.timestamp() or not self._is_active(row, now):
             raise Unauthorized
         if is_activity and now - row.last_seen_at >= self._last_seen_interval:
             models.Session.update(last_seen_at=now).where(models.Session.jti == row.jti).execute()
@@ -233,15 +237,6 @@ class Sessions:
         except jwt.PyJWTError:
             raise Unauthorized from None
 
-    def _is_valid(self, row: models.Session, claims: dict[str, Any], now: datetime) -> bool:
-        """Return whether the session belongs to the token, has not expired and was not revoked."""
-        return (
-            claims["aud"] == row.audience
-            and claims["sub"] == str(row.user.id)
-            and _is_in_future(claims["exp"], now)
-            and self._is_active(row, now)
-        )
-
     def _is_active(self, row: models.Session, now: datetime) -> bool:
         return (
             now < row.expires_at
@@ -278,11 +273,6 @@ def _find_session(jti: str) -> models.Session | None:
     """Return the session with the relevant columns of its user."""
     session: models.Session | None = _FIND_SESSION.first(jti=jti)
     return session
-
-
-def _is_in_future(seconds: object, now: datetime) -> bool:
-    """Return whether a claim is a time in the future."""
-    return isinstance(seconds, int | float) and seconds > now.timestamp()
 
 
 _KNOWN_CLIENT_PERIOD: Final = timedelta(days=30)

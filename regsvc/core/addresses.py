@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Literal
@@ -59,14 +59,10 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Ne
     return str(client)
 
 
-def network_matcher(networks: Sequence[Network]) -> Callable[[str], bool]:
-    """Return a function that says whether an address, as text, is in one of the networks."""
-
-    def contains(address: str) -> bool:
-        parsed = _parse(address)
-        return parsed is not None and any(parsed in network for network in networks)
-
-    return contains
+def is_in_networks(address: str, networks: Sequence[Network]) -> bool:
+    """Return whether an address, as text, is in one of the networks."""
+    parsed = _parse(address)
+    return parsed is not None and any(parsed in network for network in networks)
 
 
 def is_loopback(host: str) -> bool:

@@ -6,7 +6,6 @@ The URL is a secret: no log line and no error contains it.
 import json
 import re
 import uuid
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal, NoReturn
 
@@ -38,13 +37,9 @@ class WebhookQueue:
 
     def __init__(self, outbox: Outbox, language: str, now: Clock, *, is_on: bool = True) -> None:
         self.is_on = is_on
-        self._outbox = outbox
+        self.outbox = outbox
         self._language = language
         self._now = now
-
-    def batched(self) -> AbstractContextManager[None]:
-        """Return a context manager that inserts all events enqueued within it at its end."""
-        return self._outbox.batched()
 
     def enqueue(
         self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
@@ -63,7 +58,7 @@ class WebhookQueue:
             payload["reason"] = reason
         if expires_at is not None:
             payload["expiresAt"] = epoch_ms(expires_at)
-        self._outbox.put(event, _RECEIVER, self._language, payload=json.dumps(payload, ensure_ascii=False))
+        self.outbox.put(event, _RECEIVER, self._language, payload=json.dumps(payload, ensure_ascii=False))
 
 
 def render_webhook(message: OutboxMessage, translations: Translations, server_name: str) -> tuple[str, bytes]:

@@ -121,7 +121,7 @@ class UserCreation:
         if keeps_row:
             self._reconciler.inherit_lock(user.username_key, user.id)
         else:
-            self._reconciler.record_registration(user.username_key, user.id)
+            self._reconciler.record_registrations({user.username_key: user.id})
         self._transitions.announce_registration(user, by)
 
     def approve(self, user: User, by: Actor) -> None:
@@ -150,9 +150,7 @@ class UserCreation:
 
     def _require_replaceable(self, holder: User) -> None:
         reapply_after, now = self._live.current.registration.reapply_after, self._now()
-        reapply_at = find_reapply_at(
-            holder.status, holder.reviewed_at, reapply_after, now, may_reapply=holder.may_reapply
-        )
+        reapply_at = find_reapply_at(holder, reapply_after, now)
         if reapply_at is not None:
             raise errors.ReapplyLater(ceil((reapply_at - now).total_seconds()), round(reapply_at.timestamp() * 1000))
         if holder.reviewed_at is None or holder.applied_status != REJECTED:

@@ -51,7 +51,7 @@ class AccountLoader:
             return None
         row, split = rows[0], len(_WHOLE_USER)
         user = User(__no_default__=True)
-        user.__data__.update((field.name, value) for field, value in zip(_WHOLE_USER, row, strict=False))
+        user.__data__.update(zip(User._meta.fields, row, strict=False))
         if user.username_key != key:
             return None  # a collation may have matched a name that is merely similar
         sync_records = {key: SyncValues(*row[split:])} if row[split] is not None else {}

@@ -20,15 +20,8 @@ def merge(
 
     `own` is the password set through us, or None if AuthMe could not verify it; `policy` is `sync.conflict`.
     """
-    parts = [
-        part
-        for part in (
-            _merge_password(base, player, own, policy),
-            _merge_email(user, base, player, policy),
-            _merge_realname(user, base, player),
-        )
-        if part is not None
-    ]
+    password, email = _merge_password(base, player, own, policy), _merge_email(user, base, player, policy)
+    parts = list(filter(None, (password, email, _merge_realname(user, base, player))))
     if len(parts) < 2:
         return parts[0] if parts else None
     return Merge(

@@ -8,7 +8,7 @@ meanwhile, or whose row was not as loaded, is loaded again.
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -23,7 +23,7 @@ from regsvc.sync.adoption import adopt_each
 from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, intent_effects, state_effects
 from regsvc.sync.plan import decide
 from regsvc.sync.records import Account, Policy, UserRecord, replace_records, tombstone
-from regsvc.sync.steps import STEPS, Step, collision_effects
+from regsvc.sync.steps import STEPS, Step, claim_emails, collision_effects
 from regsvc.sync.sync_context import A, Case, Cases, SyncContext
 
 OwnStep = Callable[[SyncContext, Cases[Any]], Cases[Any]]
@@ -213,7 +213,8 @@ class Page:
                 else:
                     done = self._apply_step(STEPS[kind], group)
                 accounts += done
-                again += _keys(group) - {account.key for account in done} - self._settled
+                settled = self._settled.union(account.key for account in done)
+                again += [case.key for case in group if case.key not in settled]
             cases = self._due(accounts)
             if not cases:
                 return again
@@ -223,7 +224,7 @@ class Page:
         self._save()
         applied = step(self._context, cases)
         self._record(applied)
-        self._settled |= _keys(case for case in applied if case.next == "nothing")
+        self._settled.update(case.key for case in applied if case.next == "nothing")
         return self._write([case for case in applied if case.next == "decide"])
 
     def _apply_step(self, step: Step, cases: Cases[Any]) -> list[Account]:
@@ -240,15 +241,15 @@ class Page:
                 pending.append(case)
             else:
                 held.append(case)
-        self._write(held)
-        self._settled |= _keys(held)
         if self._context.players.shares_transactions:
+            self._write(held)
+            self._settled.update(case.key for case in held)
             self._write_rows(pending)
             return self._confirm(step, pending)
         outside = [case for case in pending if case.write is not None]
-        stored = self._write(outside)
+        stored = self._write([*held, *outside])[len(held) :]
         self._promised += [case.after(account) for case, account in zip(outside, stored, strict=True)]
-        self._settled |= _keys(outside)
+        self._settled.update(case.key for case in [*held, *outside])
         return self._confirm(step, [case for case in pending if case.write is None])
 
     def _write_promised(self) -> list[str]:
@@ -262,8 +263,9 @@ class Page:
             accounts: list[Account] = []
             for kind, group in _by_kind([case for case in promised if case.key not in changed]).items():
                 accounts += self._confirm(STEPS[kind], group)
-        finished = {account.key for account in accounts} - _keys(self._due(accounts))
-        return [case.key for case in promised if case.key not in finished and not self._is_refused(case.key)]
+        due = [case.key for case in self._due(accounts)]
+        finished = {account.key for account in accounts}.difference(due)
+        return [case.key for case in promised if case.key not in finished and not self.results[case.key].refused]
 
     def _write_rows(self, cases: Cases[Any]) -> None:
         """Write AuthMe's rows, and keep the results in the cases."""
@@ -293,8 +295,10 @@ class Page:
             elif case.result.is_written:
                 case.take_row(row)
                 done.append(case)
-        for case, effects in zip(done, step.confirm(done), strict=True):
-            case.effects |= effects
+        if step.claims_email:
+            claim_emails(done)
+        for case in done:
+            case.effects |= step.confirm(case)
         self._record(done)
         return self._write(done)
 
@@ -348,12 +352,8 @@ class Page:
         sentence = f"AuthMe's table considers {case.user.username} equal to another name that it already holds."
         self._refuse(case.key, NameCollides(sentence))
 
-    def _is_refused(self, key: str) -> bool:
-        """Return whether AuthMe's table refused a write for this name."""
-        return key in self.results and self.results[key].refused is not None
-
     def _may_apply(self, key: str, action: SyncAction) -> bool:
-        if self._is_refused(key):
+        if self.results[key].refused is not None:
             return False
         if isinstance(action, actions.Adopt):
             return self._scope.may_adopt
@@ -374,10 +374,6 @@ def _by_kind(cases: Cases[Any]) -> dict[type[SyncAction], list[Case[Any]]]:
     for case in cases:
         by_kind[type(case.action)].append(case)
     return by_kind
-
-
-def _keys(cases: Iterable[Case[Any]]) -> set[str]:
-    return {case.key for case in cases}
 
 
 def _row_after(case: Case[Any]) -> PlayerRow | None:

@@ -181,7 +181,10 @@ def returns(account: Account, policy: Policy) -> bool:
 
 
 def _without_player(user: UserRecord, sync_record: SyncValues, policy: Policy) -> SyncAction | None:
-    if user.status == APPROVED and policy.may_provision and _may_provision(sync_record, policy):
+    # a row that disappeared stays gone until it is requested, unless the host wants such rows restored
+    is_requested = sync_record.intent in (PROVISION, PASSWORD)
+    is_wanted = sync_record.presence != GONE or is_requested or policy.on_player_removed == "restore"
+    if user.status == APPROVED and policy.may_provision and is_wanted:
         password = password_for_row(user, sync_record, policy)
         if password is not None:
             return actions.Provision(password)
@@ -199,12 +202,6 @@ def _is_deleted_by_authme(account: Account, sync_record: SyncValues, policy: Pol
     if not minutes or not registered or has_own_password:
         return False
     return minutes - 1 <= (epoch_ms(account.now) - registered) / 60_000 <= 2 * minutes + 5
-
-
-def _may_provision(sync_record: SyncValues, policy: Policy) -> bool:
-    """A row that disappeared stays gone until it is requested, unless the host wants such rows restored."""
-    is_requested = sync_record.intent in (PROVISION, PASSWORD)
-    return sync_record.presence != GONE or is_requested or policy.on_player_removed == "restore"
 
 
 def _with_both(

@@ -195,12 +195,11 @@ class Reconciler:
 
     # --- intents, inside the caller's transaction; those returned are written by `reconcile_in_transaction` ---
 
-    def record_registration(self, key: str, user_id: int) -> None:
-        """Create the sync record of a new user; `presence` says whether AuthMe was asked and had no such player."""
-        self.record_registrations({key: user_id})
-
     def record_registrations(self, user_ids: Mapping[str, int]) -> None:
-        """Create the sync records of new users, given by their lower-case names, in one statement."""
+        """Create the sync records of new users, given by their lower-case names, in one statement.
+
+        `presence` says whether AuthMe was asked and had no such player.
+        """
         presence = ABSENT if self.is_enabled else UNASKED
         state = "absent" if self.is_enabled else "off"
         same = {"presence": presence, "plugin_state": state, "plugin_since": self._context.now()}

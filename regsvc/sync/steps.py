@@ -7,7 +7,7 @@ or a recorded intent, which the next reconciliation of the name carries out. A s
 first time, and writes nothing itself: `pages` does, for a whole page of accounts.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,14 +35,16 @@ from regsvc.sync.sync_context import Case, Cases, SyncContext
 class Step:
     """The parts of one kind of action, as functions of a case."""
 
-    confirm: Callable[[Cases[Any]], list[Effects]]
-    """Effects on our side once the rows are written, for each case."""
+    confirm: Callable[[Case[Any]], Effects]
+    """Effects on our side once the row is written."""
     promise: Callable[[Case[Any]], Effects] = lambda case: NOTHING
     """Effects on our side that are committed before the row is written."""
     write: Callable[[SyncContext, Case[Any]], RowWrite | None] = lambda context, case: None
     """Write to AuthMe's table, or None if the action needs none."""
     may_write: Callable[[SyncContext, Case[Any]], bool] = lambda context, case: True
     """Whether the row may be written now; False if something else has it written later."""
+    claims_email: bool = False
+    """Whether users may get the e-mails of their rows, of which each goes to one user (`claim_emails`)."""
 
 
 def _promise_row(case: Case[actions.Provision]) -> Effects:
@@ -245,19 +247,22 @@ def _merge_row(context: SyncContext, case: Case[actions.Merge]) -> RowUpdate | N
     return RowUpdate(case.action.player, case.action.to_player) if case.action.to_player else None
 
 
-def _confirm_merges(cases: Cases[actions.Merge]) -> list[Effects]:
+def claim_emails(cases: Cases[actions.Merge]) -> None:
+    """Decide which of the users get the e-mails of their rows."""
     wanted = {case.user.id: case.action.takes_email for case in cases if case.action.takes_email is not None}
     claimed = claim_unverified(wanted)
     given_up = {case.user.email_key for case in cases if case.user.id in claimed}
-    return [_confirm_merge(case, claimed.get(case.user.id), given_up) for case in cases]
+    for case in cases:
+        case.email = claimed.get(case.user.id)
+        taken = find_real_email(case.action.takes_email) if case.email is None else None
+        case.is_email_handed_over = taken is not None and taken.key in given_up
 
 
-def _confirm_merge(case: Case[actions.Merge], email: Any, given_up: Collection[str | None]) -> Effects:
+def _confirm_merge(case: Case[actions.Merge]) -> Effects:
     action, known, conflicts = case.action, case.account.sync_record, list(case.action.conflicts)
+    email, is_handed_over = case.email, case.is_email_handed_over
     user: dict[str, Any] = {}
     audit: list[AuditNote] = []
-    taken = find_real_email(action.takes_email) if email is None else None
-    is_handed_over = taken is not None and taken.key in given_up  # it is free once this page is written
     if case.result.is_email_refused:
         conflicts.append(actions.Conflict("email", "both"))
     if action.takes_password:
@@ -315,24 +320,20 @@ def collision_effects(account: Account) -> Effects:
     return Effects({"conflict": "name", **NO_INTENT}) | state_effects(account, "conflict")
 
 
-def _each(confirm: Callable[[Case[Any]], Effects]) -> Callable[[Cases[Any]], list[Effects]]:
-    return lambda cases: [confirm(case) for case in cases]
-
-
 STEPS: Final[dict[type, Step]] = {
-    actions.Provision: Step(_each(_confirm_insert), _promise_row, _insert_row, _may_insert),
-    actions.RecordSynced: Step(_each(_confirm_synced)),
-    actions.Lock: Step(_each(_confirm_lock), _promise_lock, _lock_row),
-    actions.EndPasswordlessLogin: Step(_each(_confirm_end_of_login), _promise_end_of_login, _end_passwordless_login),
-    actions.RestorePassword: Step(_each(_confirm_restored), write=_unlock_row),
-    actions.ReclaimRow: Step(_each(_confirm_reclaimed), write=_reclaim_row),
-    actions.TakeRow: Step(_each(_confirm_taken), write=_unlock_row),
-    actions.RemoveLock: Step(_each(lambda case: Effects({"plugin_state": "conflict", **NO_LOCK})), write=_unlock_row),
-    actions.Merge: Step(_confirm_merges, write=_merge_row),
-    actions.TakeEarlierPassword: Step(_confirm_merges, write=_merge_row),
-    actions.MarkMissing: Step(_each(_confirm_missing)),
-    actions.MarkUnverifiedMissing: Step(_each(_confirm_missing)),
-    actions.UpdateState: Step(_each(_confirm_state)),
-    actions.Remove: Step(_each(lambda case: Effects({"plugin_state": "absent"})), write=_delete_row),
+    actions.Provision: Step(_confirm_insert, _promise_row, _insert_row, _may_insert),
+    actions.RecordSynced: Step(_confirm_synced),
+    actions.Lock: Step(_confirm_lock, _promise_lock, _lock_row),
+    actions.EndPasswordlessLogin: Step(_confirm_end_of_login, _promise_end_of_login, _end_passwordless_login),
+    actions.RestorePassword: Step(_confirm_restored, write=_unlock_row),
+    actions.ReclaimRow: Step(_confirm_reclaimed, write=_reclaim_row),
+    actions.TakeRow: Step(_confirm_taken, write=_unlock_row),
+    actions.RemoveLock: Step(lambda case: Effects({"plugin_state": "conflict", **NO_LOCK}), write=_unlock_row),
+    actions.Merge: Step(_confirm_merge, write=_merge_row, claims_email=True),
+    actions.TakeEarlierPassword: Step(_confirm_merge, write=_merge_row, claims_email=True),
+    actions.MarkMissing: Step(_confirm_missing),
+    actions.MarkUnverifiedMissing: Step(_confirm_missing),
+    actions.UpdateState: Step(_confirm_state),
+    actions.Remove: Step(lambda case: Effects({"plugin_state": "absent"}), write=_delete_row),
 }
 """The other actions, which change our side alone and a list of accounts at once, are in `pages.OWN_STEPS`."""

@@ -3,19 +3,21 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from peewee import Database, Model
 
 from plugin_bridge.authme.players import PlayerRow, Players, RowWrite, WriteResult
 from regsvc.core.clock import Clock
+from regsvc.core.email_address import EmailAddress
 from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows, update_rows
 from regsvc.database.models import Session, SyncRecord, User
 from regsvc.notifications.rcon import RconQueue
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, columns_of_user
-from regsvc.sync.records import Account, UserRecord
+from regsvc.sync.records import Account, SyncValues, UserRecord
 from regsvc.users.transitions import Transitions
 
 A = TypeVar("A", bound=SyncAction)
@@ -46,27 +48,35 @@ class SyncContext:
         if not cases:
             return []
         moment = self.now()
-        changed = [apply_in_memory(account, effects, moment) for account, effects in cases]
-        new, columns_of_known = [], []
-        for (account, effects), now in zip(cases, changed, strict=True):
-            if not effects.sync_record or now.sync_record is None:
+        changed, new_records, known_records, users, notes, kicks, logged_out = [], [], [], [], [], [], []
+        for account, effects in cases:
+            now = apply_in_memory(account, effects, moment)
+            changed.append(now)
+            if effects.sync_record and now.sync_record is not None:
+                if account.sync_record is None:
+                    new_records.append(now.sync_record.columns() | {"changed_at": moment})
+                else:
+                    columns = _changed_columns(account.sync_record, now.sync_record, effects, moment)
+                    known_records.append({"username_key": account.key, **columns})
+            user = account.user
+            if user is None:
                 continue
-            if account.sync_record is None:
-                new.append(now.sync_record.columns() | {"changed_at": moment})
-                continue
-            columns = {name: getattr(now.sync_record, name) for name in effects.sync_record}
-            for name in ("plugin_since", "earlier_hashes"):
-                if getattr(now.sync_record, name) != getattr(account.sync_record, name):
-                    columns[name] = getattr(now.sync_record, name)
-            if now.sync_record == account.sync_record:
-                columns = {"changed_at": moment}  # the next run looks again: the row may be written back meanwhile
-            columns_of_known.append({"username_key": account.key, **columns})
-        insert_rows(self.database, SyncRecord, new)
-        self._update(SyncRecord, columns_of_known)
-        users = [(a.user, columns_of_user(a.user, e)) for a, e in cases if a.user is not None]
-        self._update(User, [{"id": user.id, **columns} for user, columns in users if columns])
-        self._end_sessions([a.user.id for a, e in cases if e.ends_sessions and a.user is not None])
-        self._record(cases)
+            if columns := columns_of_user(user, effects):
+                users.append({"id": user.id, **columns})
+            if effects.ends_sessions:
+                logged_out.append(user.id)
+            if effects.kick is not None:
+                kicks.append((user.username, user.id, effects.kick))
+            for action, detail in effects.audit:
+                notes.append((action, user.username, detail))
+        insert_rows(self.database, SyncRecord, new_records)
+        self._update(SyncRecord, known_records)
+        self._update(User, users)
+        if logged_out:
+            Session.delete().where(Session.user.in_(logged_out)).execute()
+        self.audit.record_all("sync", notes)
+        if kicks:
+            self.console.on_row_changes(kicks)
         return changed
 
     def _update(self, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -76,22 +86,16 @@ class SyncContext:
         for group in by_columns.values():
             update_rows(self.database, model, group)
 
-    def _end_sessions(self, user_ids: Sequence[int]) -> None:
-        if user_ids:
-            Session.delete().where(Session.user.in_(user_ids)).execute()
 
-    def _record(self, cases: Sequence[tuple[Account, Effects]]) -> None:
-        """Record the audit entries, and kick the players."""
-        notes = [
-            (action, account.user.username, detail)
-            for account, effects in cases
-            if account.user is not None
-            for action, detail in effects.audit
-        ]
-        self.audit.record_all("sync", notes)
-        kicks = [(a.user.username, a.user.id, e.kick) for a, e in cases if a.user is not None and e.kick is not None]
-        if kicks:
-            self.console.on_row_changes(kicks)
+def _changed_columns(before: SyncValues, now: SyncValues, effects: Effects, moment: datetime) -> dict[str, Any]:
+    """Return the columns of a sync record to be written."""
+    if now == before:
+        return {"changed_at": moment}  # the next run looks again: the row may be written back meanwhile
+    columns = {name: getattr(now, name) for name in effects.sync_record}
+    for name in ("plugin_since", "earlier_hashes"):
+        if getattr(now, name) != getattr(before, name):
+            columns[name] = getattr(now, name)
+    return columns
 
 
 @dataclass(slots=True)
@@ -109,6 +113,10 @@ class Case(Generic[A]):
     """The write to AuthMe's row, or None if it needs none."""
     result: WriteResult = _WRITTEN
     """The result of that write."""
+    email: EmailAddress | None = None
+    """The e-mail of the row, if the user gets it."""
+    is_email_handed_over: bool = False
+    """Whether the e-mail of the row is another user's, and free once this page is written."""
     next: Literal["decide", "load", "nothing"] = "decide"
     """Whether the account is decided on as it is now, or after it is loaded again, or needs nothing any more."""
 

@@ -168,20 +168,19 @@ class Retention:
         return run
 
 
-def find_reapply_at(
-    status: str | None, reviewed_at: datetime | None, reapply_after: timedelta, now: datetime, *, may_reapply: bool
-) -> datetime | None:
-    """Return when the name of a user with this status becomes free, or None where no rejection holds it any more.
+def find_reapply_at(user: User, reapply_after: timedelta, now: datetime) -> datetime | None:
+    """Return when the name of this user becomes free, or None where no rejection holds it any more.
 
-    `may_reapply`: the operator who rejected the user allowed another application at once.
+    That is at once if the operator who rejected the user allowed it.
     """
-    if status != REJECTED or reviewed_at is None or may_reapply:
+    if user.status != REJECTED or user.reviewed_at is None or user.may_reapply:
         return None
-    reapply_at = reviewed_at + reapply_after
+    reapply_at = user.reviewed_at + reapply_after
     return reapply_at if reapply_at > now else None
 
 
 def find_reapply_at_after(review: Review, reapply_after: timedelta, now: datetime) -> datetime | None:
     """Return when the name that this review rejected becomes free, or None if it is, as in `find_reapply_at`."""
     may_reapply = User.select().where((User.id == review.user_id) & User.may_reapply).exists()
-    return find_reapply_at(review.status_after, review.reviewed_at, reapply_after, now, may_reapply=may_reapply)
+    rejected = User(status=review.status_after, reviewed_at=review.reviewed_at, may_reapply=may_reapply)
+    return find_reapply_at(rejected, reapply_after, now)

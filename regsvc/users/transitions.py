@@ -47,11 +47,6 @@ class Transition:
     target: str | None
     event: Event
 
-    @property
-    def action(self) -> str:
-        """Audit action of the transition."""
-        return f"user.{self.event}"
-
 
 TRANSITIONS: Final[dict[str, Transition]] = {
     "approve": Transition(frozenset({PENDING, REJECTED}), APPROVED, "approved"),
@@ -114,11 +109,6 @@ class _Decision:
         expires_at = self.details.expires_at if self.name == "ban" else None
         return None if expires_at is None else to_milliseconds(expires_at)
 
-    @property
-    def is_mailed(self) -> bool:
-        """Whether the user is told, if they can be reached."""
-        return not self.details.is_silent or self.details.sends_link
-
     def columns(self, by: Actor, moment: datetime) -> dict[str, Any]:
         """Return the user's columns after the transition, without those that it leaves alone."""
         columns = {
@@ -163,7 +153,7 @@ class _Decision:
             detail["mayReapply"] = True
         if self.details.password_choice is not None:
             detail["returned"] = self.details.password_choice
-        return TRANSITIONS[self.name].action, self.user.username, detail
+        return f"user.{TRANSITIONS[self.name].event}", self.user.username, detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +238,7 @@ class Transitions:
     def record_deletions(self, keys: Sequence[str]) -> None:
         """Record and announce the deletion of users with SQL."""
         self._audit.record_each("user.deleted", SQL.name, keys)
-        with self._webhook.batched():
+        with self._webhook.outbox.batched():
             for key in keys:
                 self._webhook.enqueue("deleted", key, DELETED)
         if self._console.is_on:
@@ -297,10 +287,14 @@ class Transitions:
         """Write reviews and audit records, and announce the transitions."""
         if not decisions:
             return
-        mailed = [d for d in decisions if d.is_mailed and self._mail_queue.can_reach(d.user)]
+        mailed = []
+        for decision in decisions:
+            is_told = not decision.details.is_silent or decision.details.sends_link
+            if is_told and self._mail_queue.can_reach(decision.user):
+                mailed.append(decision)
         review_ids = _write_reviews(decisions, mailed, by, moment)
         self._audit.record_all(by.name, [decision.audit_record() for decision in decisions], by.ip)
-        with self._webhook.batched(), self._mail_queue.batched():
+        with self._webhook.outbox.batched(), self._mail_queue.outbox.batched():
             for decision in decisions:
                 self._webhook.enqueue(
                     TRANSITIONS[decision.name].event,

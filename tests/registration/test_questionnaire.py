@@ -3,6 +3,7 @@
 import pytest
 
 from regsvc.core.errors import InvalidAnswer
+from regsvc.core.i18n.languages import negotiate_language
 from regsvc.registration.questionnaire.questions import (
     EMPTY_TEXT,
     Answer,
@@ -207,6 +208,6 @@ def test_a_host_may_ask_in_languages_of_his_own() -> None:
     asked = Questionnaire(
         (ChoiceQuestion(**{**vars(question), "text": TranslatedText({"de": "Hallo", "zh": "你好"})}),), 0
     )
-    assert asked.negotiate_language("de-AT", None, "en") == "de"
-    assert asked.negotiate_language(None, "fr, zh;q=0.5", "de") == "zh"
-    assert asked.negotiate_language(None, "fr", "de") == "de"
+    assert negotiate_language(asked.languages, "de-AT", None, "en") == "de"
+    assert negotiate_language(asked.languages, None, "fr, zh;q=0.5", "de") == "zh"
+    assert negotiate_language(asked.languages, None, "fr", "de") == "de"

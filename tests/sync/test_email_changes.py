@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from regsvc.accounts.email_changes import EmailChangeRequest, EmailChangeResult
+from regsvc.accounts.email_changes import EmailChangeResult
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core import errors
 from regsvc.core.caller import VerifiedSession
@@ -29,9 +29,9 @@ def code_for(services: ServiceHarness, email: str) -> str:
 
 
 def change(services: ServiceHarness, name: str, email: str = NEW, code: str | None = None) -> EmailChangeResult:
-    wished = EmailChangeRequest(email, CodeOrProof(code or code_for(services, email)), PASSWORD)
+    given = CodeOrProof(code or code_for(services, email))
     changes = services.app.services.email_changes
-    return asyncio.run(changes.change_own(session_of(services, name), wished, CALLER))
+    return asyncio.run(changes.change_own(session_of(services, name), email, given, PASSWORD, CALLER))
 
 
 def test_an_adopted_player_whose_row_is_locked_gets_it_with_the_approval(services: ServiceHarness) -> None:
@@ -82,9 +82,9 @@ def test_an_address_that_the_table_cannot_hold_is_a_conflict_told_once(services:
     services.set_password("Alice", "another-password")
     assert services.authme.login("Alice", "another-password")
 
-    change_with = EmailChangeRequest(NEW, CodeOrProof(code_for(services, NEW)), "another-password")
+    given = CodeOrProof(code_for(services, NEW))
     changes = services.app.services.email_changes
-    asyncio.run(changes.change_own(session_of(services, "Alice"), change_with, CALLER))
+    asyncio.run(changes.change_own(session_of(services, "Alice"), NEW, given, "another-password", CALLER))
     assert services.row("alice")["email"] == NEW
     assert services.plugin("alice") == "synced"
 

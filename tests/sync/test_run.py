@@ -149,7 +149,7 @@ def test_approvals_in_sql_are_compared_with_all_users(make_services: MakeService
             origin="registered",
             created_at=services.clock(),
         ).execute()
-        services.app.reconciler.record_registration(name, number + 2)
+        services.app.reconciler.record_registrations({name: number + 2})
     run_sql(services, "UPDATE regsvc_user SET status = 'approved' WHERE id <= 30")
     assert services.sync().held_back is None
     assert User.select().where(User.applied_status == APPROVED).count() == 30

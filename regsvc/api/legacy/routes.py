@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from regsvc.accounts.email_changes import EmailChangeRequest
 from regsvc.api.admin import AuditsQuery, AuditsReply, list_audits
 from regsvc.api.admin_users import UserFields, UsersQuery, list_users
 from regsvc.api.base import ApiHandler
@@ -161,7 +160,7 @@ async def update_by_code(call: ApiHandler, request: UpdateEmailRequest) -> Updat
     """
     code = request.code.strip()
     if code:
-        return await change_email(call, EmailChangeRequest(request.email, CodeOrProof(code), request.current_password))
+        return await change_email(call, request.email, CodeOrProof(code), request.current_password)
     current = await _current_email(call)
     if current is None or parse_email(current).key != parse_email(request.email).key:
         raise errors.CodeRequired

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from regsvc.core.errors import Refusal
-from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language, negotiate_language, normalize_tag
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language, normalize_tag
 from regsvc.core.i18n.translation_files import check_texts, files_in, read_built_in_texts, read_texts
 
 OPERATORS_SECTIONS: Final = ("page.admin.",)
@@ -53,11 +53,13 @@ class Translations:
             raise ValueError(f"translations without {FALLBACK_LANGUAGE!r}")
         self._offered = {normalize_tag(language) for language in offered}
         self._default = default
+        self.available: Final = frozenset(self._offered or self._texts)
+        """The tags of the languages that the host offers."""
 
     @property
     def languages(self) -> list[str]:
-        """The tags of the languages that the host offers, in alphabetical order."""
-        return sorted(self._offered or self._texts)
+        """`available` in alphabetical order."""
+        return sorted(self.available)
 
     def keys(self, language: str) -> set[str]:
         """Return the keys that a language itself has; raises KeyError for an unknown language."""
@@ -115,10 +117,6 @@ class Translations:
         if not self._offered or find_language(self._offered, stored):
             return stored
         return FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in self._offered else self._default
-
-    def pick(self, requested: str | None, accept_language: str | None, default: str) -> str:
-        """Return the language to reply in; see `negotiate_language`."""
-        return negotiate_language(self._offered or self._texts, requested, accept_language, default)
 
 
 class _Facts(dict[str, object]):

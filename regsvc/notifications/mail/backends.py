@@ -180,20 +180,7 @@ class SmtpBackend(MailBackend):
 
         Raises `TransportUnavailable`, and TimeoutError after `limit`.
         """
-        client = self._client(reply_limit)
-        try:
-            async with asyncio.timeout(limit.total_seconds()):
-                try:
-                    await client.connect()
-                except (aiosmtplib.SMTPException, OSError) as error:
-                    raise TransportUnavailable(explain_failure(error, self.account)) from error
-                yield client
-            await _quit(client)
-        finally:
-            client.close()
-
-    def _client(self, reply_limit: timedelta) -> aiosmtplib.SMTP:
-        return _SmtpClient(
+        client = _SmtpClient(
             hostname=self.account.host,
             port=self.account.port,
             local_hostname=_ehlo_name(),
@@ -204,6 +191,17 @@ class SmtpBackend(MailBackend):
             password=self.account.password or None,
             timeout=reply_limit.total_seconds(),
         )
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                try:
+                    await client.connect()
+                except (aiosmtplib.SMTPException, OSError) as error:
+                    raise TransportUnavailable(explain_failure(error, self.account)) from error
+                yield client
+            with contextlib.suppress(aiosmtplib.SMTPException, OSError):  # the mail has been accepted by now
+                await client.quit(timeout=_QUIT_TIMEOUT.total_seconds())
+        finally:
+            client.close()
 
     async def _send(self, client: aiosmtplib.SMTP, message: EmailMessage, recipient: EmailAddress) -> None:
         """Send one mail. A failure here counts against this mail: it may be the cause."""
@@ -226,12 +224,6 @@ def _ehlo_name() -> str:
     """Return our EHLO name. Not looked up in DNS, which may be as unreachable as the mail server."""
     name = socket.gethostname()
     return name if "." in name and name.isascii() else "[127.0.0.1]"
-
-
-async def _quit(client: aiosmtplib.SMTP) -> None:
-    """End the session. The mail has been accepted by now, so errors do not matter."""
-    with contextlib.suppress(aiosmtplib.SMTPException, OSError):
-        await client.quit(timeout=_QUIT_TIMEOUT.total_seconds())
 
 
 def _failure_by_code(error: aiosmtplib.SMTPResponseException) -> Exception:

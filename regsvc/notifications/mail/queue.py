@@ -5,7 +5,6 @@ Mails are enqueued inside the transaction of the change they are about. A new ma
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -60,15 +59,11 @@ class MailQueue:
         `wake` wakes every delivery and the live streams, `wake_mails` the delivery of mails; to be called once the
         transaction has committed.
         """
-        self._outbox = outbox
+        self.outbox = outbox
         self._default_language = default_language
         self.is_available = is_available
         self.wake = wake
         self.wake_mails = wake_mails
-
-    def batched(self) -> AbstractContextManager[None]:
-        """Return a context manager that inserts all mails enqueued within it at its end."""
-        return self._outbox.batched()
 
     def can_reach(self, user: User) -> bool:
         """Return whether mails to this user are written: players are mailed, and the user has an address."""
@@ -83,7 +78,7 @@ class MailQueue:
         """Enqueue a mail to a user who can be reached; one about a decision is rendered from this review."""
         if self.is_available and user.email is not None and user.email_key is not None:
             to = EmailAddress(user.email, user.email_key)
-            self._outbox.put(mail, to, user.language or self._default_language, user_id=user.id, row_id=review_id)
+            self.outbox.put(mail, to, user.language or self._default_language, user_id=user.id, row_id=review_id)
 
     def send_to(
         self,
@@ -99,11 +94,11 @@ class MailQueue:
         `user_id` None where the mail is about a user: nobody has this address, and nothing is mailed. Both cases write
         the same rows, so that response times do not reveal whether the address is known.
         """
-        self._outbox.put(mail, to, language, user_id=user_id, row_id=verification_id)
+        self.outbox.put(mail, to, language, user_id=user_id, row_id=verification_id)
 
     def send_digest(self, to: EmailAddress) -> None:
         """Enqueue the digest for an admin; it lists the users who await review at the time of delivery."""
-        self._outbox.put("digest", to, self._default_language)
+        self.outbox.put("digest", to, self._default_language)
 
 
 Budget = Literal["mail", "forgot"]

@@ -149,21 +149,15 @@ class MailRenderer:
         content = self._contents[mail.template](mail)
         # the same for every attempt, so that mail clients can detect a repetition
         message_id = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
-        message = self.compose(mail.template, recipient_of(mail), self._language(mail), content.values, message_id)
+        language = self._translations.offered_for(mail.language)
+        message = self.compose(mail.template, recipient_of(mail), language, content.values, message_id)
         return RenderedMail(message, content.secrets)
 
     def compose(
         self, name: str, to: EmailAddress, language: str, values: Values, message_id: str | None = None
     ) -> EmailMessage:
         """Return a mail from its template, as plain text and as HTML."""
-        subject, text, html = self._templates.get(name, language).fill(
-            {
-                "game": public_game_address(self._config().game.address),
-                "link": self._page_of(name),
-                **self._look(),
-                **values,
-            }
-        )
+        subject, text, html = self._templates.get(name, language).fill({**self._common_values(name), **values})
         moment = self._now()
         message = EmailMessage(policy=_POLICY)
         message["Subject"] = subject
@@ -176,17 +170,15 @@ class MailRenderer:
         message.add_alternative(html, subtype="html")
         return message
 
-    def _page_of(self, name: str) -> str | None:
-        """Return the address of the page that this mail leads to, if any: on a host's own front end its home page."""
-        page = _PAGES.get(name)
-        if page is None:
-            return None
-        return self._base_url + (page if self._config().http.web_root is None else "/")
-
-    def _look(self) -> Values:
-        config = self._config()
+    def _common_values(self, name: str) -> Values:
+        """Return the host's values, and the page that this mail leads to: on a host's own front end its home page."""
+        config, page = self._config(), _PAGES.get(name)
+        if page is not None and config.http.web_root is not None:
+            page = "/"
         accent, logo = accent_of(config), config.server.logo_url
         return {
+            "game": public_game_address(config.game.address),
+            "link": None if page is None else self._base_url + page,
             "server": config.server.name,
             "accent": accent.light,
             "accent_dark": accent.dark,
@@ -242,10 +234,7 @@ class MailRenderer:
         return _Content({**decision.values, "again": None if again is None else _format_time(again), "name": name})
 
     def _reason(self, mail: OutboxMessage, review: Review) -> str | None:
-        return self._translations.reason(review.reason, self._language(mail)) or None
-
-    def _language(self, mail: OutboxMessage) -> str:
-        return self._translations.offered_for(mail.language)
+        return self._translations.reason(review.reason, self._translations.offered_for(mail.language)) or None
 
     def _email_changed(self, mail: OutboxMessage) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""

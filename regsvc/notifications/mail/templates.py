@@ -270,7 +270,8 @@ def _show(line: str) -> str:
 
 def _drop_lines(text: str, values: Values) -> str:
     """Return the text without the lines that use a name whose value is None."""
-    return "\n".join(line for line in text.splitlines() if all(values[name] is not None for name in _names_in(line)))
+    missing = {name for name, value in values.items() if value is None}
+    return "\n".join(line for line in text.splitlines() if missing.isdisjoint(_names_in(line)))
 
 
 def _fill(text: str, values: Values) -> str:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Literal
 
 from regsvc.core.errors import InvalidAnswer
-from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language, negotiate_language
+from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language
 
 QuestionType = Literal["single_choice", "multiple_choice", "text"]
 
@@ -237,10 +237,6 @@ class Questionnaire:
     def languages(self) -> frozenset[str]:
         """Tags of the languages in which at least one question is written."""
         return frozenset(tag for question in self.questions for tag in question.text.by_language if tag)
-
-    def negotiate_language(self, requested: str | None, accept_language: str | None, default: str) -> str:
-        """Return the language to ask in; see `regsvc.core.i18n.languages.negotiate_language`."""
-        return negotiate_language(self.languages, requested, accept_language, default)
 
     def evaluate(self, answers: Mapping[str, Answer]) -> Evaluation:
         """Evaluate answers, keyed by question id as text. Raises `InvalidAnswer` for the first invalid one."""
