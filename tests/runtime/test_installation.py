@@ -10,7 +10,7 @@ from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.command_line import companion
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, Reply
 from tests.support.watching import ask_until
 
 
@@ -30,11 +30,16 @@ def findings(config: Path) -> dict[str, str]:
     return {finding["id"]: finding["title"] for finding in json.loads(told.output)["findings"]}
 
 
+def when_unready(place: Daemon) -> Reply:
+    """Return the reply of /health/ready that says so; one of a moment ago is repeated for a second."""
+    return ask_until(lambda: place.get("/health/ready"), lambda reply: reply.status == 503)
+
+
 def test_a_removed_state_directory_is_noticed(place: Daemon) -> None:
     """Once it is back, all is well again: it was only moved."""
     kept = place.state_dir.rename(place.directory / "kept")
     assert place.wait_for_log("were removed or replaced while the companion uses it")
-    ready = place.get("/health/ready")
+    ready = when_unready(place)
     assert (ready.status, ready.code, ready.json["stateLost"]) == (503, "database_away", True)
     assert place.get("/api/user/status", {"username": "Alice"}).status == 503
     assert "machine.state_lost" in findings(place.config_file)
@@ -47,7 +52,7 @@ def test_a_removed_state_directory_is_noticed(place: Daemon) -> None:
 def test_a_removed_database_is_noticed(place: Daemon) -> None:
     (place.state_dir / "companion.db").unlink()
     assert place.wait_for_log(f"the database was removed or replaced while the companion uses it ({place.state_dir}/")
-    assert place.get("/health/ready").json["stateLost"] is True
+    assert when_unready(place).json["stateLost"] is True
     place.stop()
     for command in (("users", "list"), ("migrate",), ("serve",)):
         told = companion(*command, config=place.config_file)

@@ -188,7 +188,7 @@ have its words in the reader's language:
 Write dates as `2031-06-01` or `2031-06-01 18:30:00`, in UTC. The database refuses anything else, `01.06.2031` for
 example. A date that cannot be read (in a database of an older version, or a zero date of MySQL and MariaDB) counts as
 empty, so that a ban with such an end is permanent; a required date counts as 1970. The sync reports it once, in the log
-and with the entry `sync.edit_refused` in the audit log; `companion doctor` reports it until it is corrected.
+and with the entry `sync.edit_refused` in the audit log; `companion users show` names it until it is corrected.
 
 Deleting a row means deleting the user: sessions are refused at their next request, and the next sync run removes the
 player and writes the audit entry.
