@@ -49,7 +49,7 @@ _ENDS_PLAY: Final = frozenset({"ban", "delete"})
 _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})
 
 
-def warn_of_row(step: Callable[P, ReconcileResult | None], *args: P.args, **kwargs: P.kwargs) -> set[str]:
+def follow_with_row(step: Callable[P, ReconcileResult | None], *args: P.args, **kwargs: P.kwargs) -> set[str]:
     """Run the last step on the player's row; returns a warning if a user who may play cannot log in to the game yet."""
     try:
         done = step(*args, **kwargs)
@@ -82,7 +82,7 @@ class Principal:
 
 
 @dataclass
-class LockedAccount:
+class AccountForUpdate:
     """A user that the current transaction has locked, and the account as it has changed so far."""
 
     user: User
@@ -125,7 +125,7 @@ class AccountAccess:
     def change(
         self,
         key: str,
-        work: Callable[[LockedAccount], T],
+        work: Callable[[AccountForUpdate], T],
         *,
         reconciles_first: bool = False,
         if_missing: type[Refusal] = errors.UserNotFound,
@@ -142,7 +142,7 @@ class AccountAccess:
         except _NotCurrent:
             is_opened = self._reconcile_first(key, warnings)
             result = self._change(key, work, warnings, if_missing, is_opened=is_opened)
-        warnings |= warn_of_row(self._reconciler.reconcile_after_commit, key)
+        warnings |= follow_with_row(self._reconciler.reconcile_after_commit, key)
         return result, warnings
 
     def get_user(self, username: str, action: str, by: Principal) -> UserRecord:
@@ -202,7 +202,7 @@ class AccountAccess:
     def _change(
         self,
         key: str,
-        work: Callable[[LockedAccount], T],
+        work: Callable[[AccountForUpdate], T],
         warnings: set[str],
         if_missing: type[Refusal],
         *,
@@ -212,15 +212,15 @@ class AccountAccess:
         """Run `work` in one transaction. `must_be_current`: raises `_NotCurrent` where something is due before."""
         find_rows = self._reconciler.row_reader(key)
         with self._database.atomic():
-            found = self._reconciler.loader.lock_user(key, find_rows)
+            found = self._reconciler.loader.load_user_for_update(key, find_rows)
             if found is None:
                 raise _NotCurrent if must_be_current else if_missing
-            locked = LockedAccount(*found, is_opened=is_opened)
+            locked = AccountForUpdate(*found, is_opened=is_opened)
             if must_be_current and self._reconciler.is_due(locked.account):
                 raise _NotCurrent
             if not locked.account.is_player_known:
                 warnings.add(PLAYER_PENDING)
             result = work(locked)
             # last in the transaction: the game waits for the lock on AuthMe's row
-            warnings |= warn_of_row(self._reconciler.reconcile_in_transaction, locked.account, locked.intended)
+            warnings |= follow_with_row(self._reconciler.reconcile_in_transaction, locked.account, locked.intended)
         return result

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
+from regsvc.accounts.access import AccountAccess, AccountForUpdate, Principal
 from regsvc.core import errors
 from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
@@ -57,7 +57,7 @@ class Decisions:
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
     def _decide(
-        self, locked: LockedAccount, transition: str, by: Principal, details: DecisionDetails
+        self, locked: AccountForUpdate, transition: str, by: Principal, details: DecisionDetails
     ) -> DecisionResult:
         self._access.require_permission(locked.user.username, transition, by)
         self.apply_sql_edit(locked)
@@ -69,18 +69,18 @@ class Decisions:
         self._change(locked, transition, by.actor, details)
         return DecisionResult(locked.user.username, locked.user.status, warnings, status_before)
 
-    def apply_sql_edit(self, locked: LockedAccount) -> None:
+    def apply_sql_edit(self, locked: AccountForUpdate) -> None:
         """Apply a status set with SQL first, as the older decision."""
         if locked.user.status != locked.user.applied_status:
             self._transitions.apply_sql_edits([locked.user])
             locked.take_user()
 
-    def delete(self, locked: LockedAccount, by: Actor, details: DecisionDetails) -> None:
+    def delete(self, locked: AccountForUpdate, by: Actor, details: DecisionDetails) -> None:
         """Delete the user inside the caller's transaction, and record which row goes with it."""
         locked.account = self._reconciler.record_tombstone(locked.account)
         self._transitions.delete(locked.user, by, details)
 
-    def _require_same_player(self, locked: LockedAccount) -> None:
+    def _require_same_player(self, locked: AccountForUpdate) -> None:
         """Check that an operator's row is still the one that made the name a user.
 
         An approval, or the end of a ban before one, gives the row to the user: to the player who registered the name
@@ -97,7 +97,7 @@ class Decisions:
         if account.own_player is None:
             raise errors.PlayerReplaced
 
-    def _settle_password(self, locked: LockedAccount, details: DecisionDetails) -> DecisionDetails:
+    def _settle_password(self, locked: AccountForUpdate, details: DecisionDetails) -> DecisionDetails:
         """Return the details of an approval, without a choice of the password where there is none.
 
         There is one where the row was registered anew in the game. Where it is merely gone, a link is the alternative
@@ -124,7 +124,7 @@ class Decisions:
                 raise errors.PasswordChoiceNeeded("no_address")
         return details
 
-    def _may_approve_again(self, locked: LockedAccount, details: DecisionDetails) -> bool:
+    def _may_approve_again(self, locked: AccountForUpdate, details: DecisionDetails) -> bool:
         """Return whether the approval of an approved user does anything: for the row, or by mailing a link."""
         account = locked.account
         if locked.is_opened or self._reconciler.is_registered_anew(account):
@@ -142,7 +142,7 @@ class Decisions:
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
 
-    def _change(self, locked: LockedAccount, transition: str, by: Actor, details: DecisionDetails) -> None:
+    def _change(self, locked: AccountForUpdate, transition: str, by: Actor, details: DecisionDetails) -> None:
         user = locked.user
         if transition in ("approve", "unban"):
             self._require_same_player(locked)

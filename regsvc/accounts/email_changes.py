@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from peewee import IntegrityError
 
-from regsvc.accounts.access import AccountAccess, LockedAccount
+from regsvc.accounts.access import AccountAccess, AccountForUpdate
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
@@ -79,7 +79,12 @@ class EmailChanges:
         return EmailChangeResult(address.display, tuple(sorted(warnings)))
 
     def _change_in_transaction(
-        self, locked: LockedAccount, identity: LoginIdentity, address: EmailAddress, given: CodeOrProof, caller: Caller
+        self,
+        locked: AccountForUpdate,
+        identity: LoginIdentity,
+        address: EmailAddress,
+        given: CodeOrProof,
+        caller: Caller,
     ) -> None:
         self.codes.redeem(address.key, "change_email", given, caller)
         user = locked.user

@@ -8,7 +8,7 @@ from datetime import datetime
 from peewee import Database
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from regsvc.accounts.access import AccountAccess, LockedAccount
+from regsvc.accounts.access import AccountAccess, AccountForUpdate
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.password_checker import FAILURES_TOGETHER, LoginIdentity, PasswordChecker
 from regsvc.auth.hashing import StoredPassword
@@ -122,7 +122,7 @@ class Logins:
     def _replace_own_hash(self, identity: LoginIdentity, rehashed: StoredPassword) -> None:
         """Replace a hash that AuthMe cannot verify, such as an imported one, and let the player's row follow."""
 
-        def work(locked: LockedAccount) -> None:
+        def work(locked: AccountForUpdate) -> None:
             user, stored = locked.user, identity.stored
             if stored is None or (user.id, user.password_hash) != (identity.user_id, stored.hash):
                 return  # set anew meanwhile
@@ -144,7 +144,7 @@ class Logins:
         return opened or self._open(identity, audience, caller)
 
     def _open(
-        self, identity: LoginIdentity, audience: Audience | None, caller: Caller, locked: LockedAccount | None = None
+        self, identity: LoginIdentity, audience: Audience | None, caller: Caller, locked: AccountForUpdate | None = None
     ) -> LoggedIn | Refusal:
         """Open the session in the current transaction, which has `locked` the account if a row is to be reclaimed."""
         user = locked.user if locked is not None else User.get_or_none(User.username_key == identity.key)
@@ -166,7 +166,7 @@ class Logins:
         """Whether the user is the one whose password was checked; a name may change hands meanwhile."""
         if identity.user is not None:
             return bool(user.id == identity.user_id)
-        account = self._reconciler.loader.lock([identity.key])[0]
+        account = self._reconciler.loader.load_for_update([identity.key])[0]
         sync_record, stored = account.sync_record, identity.stored
         if user.origin != "adopted" or sync_record is None or stored is None:
             return False

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from peewee import Database
 
-from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
+from regsvc.accounts.access import AccountAccess, AccountForUpdate, Principal
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
@@ -115,7 +115,7 @@ class PasswordChanges:
         """
         refusal = errors.UserNotFound if token_generation is None else errors.Unauthorized
 
-        def work(locked: LockedAccount) -> DecisionResult:
+        def work(locked: AccountForUpdate) -> DecisionResult:
             user = locked.user
             is_ended = token_generation is not None and user.token_generation != token_generation
             if user.id != user_id or is_ended:
@@ -128,7 +128,7 @@ class PasswordChanges:
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
     def _set(
-        self, locked: LockedAccount, stored: StoredPassword, by: Actor, kept_session: str | None
+        self, locked: AccountForUpdate, stored: StoredPassword, by: Actor, kept_session: str | None
     ) -> tuple[str, ...]:
         user = locked.user
         user.password_hash, user.password_salt = stored.hash, stored.salt

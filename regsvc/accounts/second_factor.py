@@ -248,7 +248,7 @@ class SecondFactorSetup:
 
     def _lock_user(self, identity: LoginIdentity) -> User:
         """Lock and return the user whose password was checked. Raises `Unauthorized`."""
-        found = self.reconciler.loader.lock_user(identity.key, lambda: None)
+        found = self.reconciler.loader.load_user_for_update(identity.key, lambda: None)
         if found is None:
             raise errors.Unauthorized
         require_account_owner(found[0], identity)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from peewee import Database
 
-from regsvc.accounts.access import AccountAccess, LockedAccount, Principal
+from regsvc.accounts.access import AccountAccess, AccountForUpdate, Principal
 from regsvc.accounts.decisions import DecisionResult, Decisions
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.auth.sessions import Sessions
@@ -52,7 +52,7 @@ class SelfDeletion:
         return decided
 
     def _delete(self, identity: LoginIdentity, caller: Caller) -> DecisionResult:
-        def work(locked: LockedAccount) -> str:
+        def work(locked: AccountForUpdate) -> str:
             require_account_owner(locked.user, identity)
             self.decisions.apply_sql_edit(locked)
             user = locked.user

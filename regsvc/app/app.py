@@ -68,7 +68,7 @@ from regsvc.registration.questionnaire.questions import Questionnaire
 from regsvc.registration.questionnaire.results import QuestionnaireResults
 from regsvc.registration.questionnaire.scorer import make_scorer
 from regsvc.registration.questionnaire.service import Questionnaires, QuestionnaireStep
-from regsvc.registration.registration import Registration, RegistrationStep
+from regsvc.registration.registration import Registration, RegistrationCondition
 from regsvc.registration.user_creation import UserCreation
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import make_game_statuses
@@ -276,10 +276,10 @@ class App:
         """The sync with AuthMe's table."""
         config, context, players = self._config, self.context, self._players
         self.transitions = Transitions(self.audit, self.mail_queue, self.webhook, self.console, self._now)
-        step_context = SyncContext(
+        sync_context = SyncContext(
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
-        self.reconciler = Reconciler(step_context, self.live, context.ops.names)
+        self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
             Sync(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
@@ -404,7 +404,7 @@ class App:
         self.services.verification = EmailVerification(
             database, worker, self.codes, self.mail_queue, self.mail_limits, policy, self.captchas, live
         )
-        steps: list[RegistrationStep] = []
+        steps: list[RegistrationCondition] = []
         if self.questionnaires.is_enabled:
             steps.append(QuestionnaireStep(self.questionnaire_results))
         if self._config.chat.platform:
@@ -532,7 +532,6 @@ class App:
         self.metrics.count_sync(report)
         self.mail_queue.wake()
         self.events.publish_run(report)
-        self.application_streams.wake()
 
     def _on_change(self) -> None:
         for delivery in self.deliveries:

@@ -55,7 +55,7 @@ class Registered:
     application_token: str = field(repr=False)
 
 
-class RegistrationStep(ABC):
+class RegistrationCondition(ABC):
     """One condition of a registration, where the host wants it. Blocking: for a worker thread."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Registration:
     rules: CredentialRules
     email_policy: EmailPolicy
     captchas: Captchas
-    steps: Sequence[RegistrationStep]
+    steps: Sequence[RegistrationCondition]
     """Conditions beyond captcha and code, from cheap to expensive."""
     codes: VerificationCodes
     limits: DurableLimits

@@ -127,7 +127,7 @@ class UserCreation:
     def approve(self, user: User, by: Actor) -> None:
         """Approve a user just inserted, inside `transaction`, and request the player's row."""
         self._transitions.change(user, "approve", by, DecisionDetails())
-        account = self._reconciler.loader.lock([user.username_key])[0]
+        account = self._reconciler.loader.load_for_update([user.username_key])[0]
         self._reconciler.reconcile_in_transaction(account, self._reconciler.request_row(account))
 
     def _free_name(self, key: str, colliding: PlayerRow | None) -> bool:
@@ -157,7 +157,7 @@ class UserCreation:
             raise errors.UsernameTaken
 
     def _has_unverified_locked_row(self, key: str) -> bool:
-        account = self._reconciler.loader.lock([key])[0]
+        account = self._reconciler.loader.load_for_update([key])[0]
         return (
             account.player is not None
             and account.player.is_locked

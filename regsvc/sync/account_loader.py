@@ -33,7 +33,7 @@ class AccountLoader:
         """
         return self._build(keys, *self._find(keys), players)
 
-    def lock(self, keys: Collection[str], *, with_players: bool = True) -> list[Account]:
+    def load_for_update(self, keys: Collection[str], *, with_players: bool = True) -> list[Account]:
         """Return the accounts of these names; our rows stay locked until the transaction ends.
 
         AuthMe's rows are read after ours are locked, so that they are not older. Without them the accounts have none.
@@ -41,7 +41,7 @@ class AccountLoader:
         users, sync_records = self._find(keys, is_locking=True)
         return self._build(keys, users, sync_records, self._players.find_many(keys) if with_players else None)
 
-    def lock_user(self, key: str, find_rows: FindRows) -> tuple[User, Account] | None:
+    def load_user_for_update(self, key: str, find_rows: FindRows) -> tuple[User, Account] | None:
         """Return the user of this name with the account, or None; our rows stay locked until the transaction ends.
 
         `find_rows` returns AuthMe's row by its name; it is called after ours are locked.

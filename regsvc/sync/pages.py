@@ -21,8 +21,8 @@ from regsvc.sync.account_loader import AccountLoader, pages_of
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.adoption import adopt_each
 from regsvc.sync.effects import NOTHING, Effects, apply_in_memory, intent_effects, state_effects
-from regsvc.sync.plan import decide
 from regsvc.sync.records import Account, Policy, UserRecord, replace_records, tombstone
+from regsvc.sync.rules import decide
 from regsvc.sync.steps import STEPS, Step, claim_emails, collision_effects
 from regsvc.sync.sync_context import A, Case, Cases, SyncContext
 
@@ -192,7 +192,7 @@ class Page:
         """Lock the accounts and apply what is due, also the new cases. Returns the names to be loaded again."""
         self._settled.clear()
         with self._context.database.atomic():
-            locked = self._loader.lock(keys, with_players=self._scope.has_players) if keys else []
+            locked = self._loader.load_for_update(keys, with_players=self._scope.has_players) if keys else []
             again = self._apply([*new, *self._due(locked)])
         return again + self._write_promised()
 

@@ -24,8 +24,8 @@ from regsvc.sync.actions import GUARDED, Lock
 from regsvc.sync.effects import NOTHING, Effects, intent_effects
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Page, ReconcileResult, Scope
-from regsvc.sync.plan import decide, find_new_hash, is_registered_anew, password_for_row, row_intent
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
+from regsvc.sync.rules import decide, find_new_hash, is_registered_anew, password_for_row, row_intent
 from regsvc.sync.steps import kept_group
 from regsvc.sync.sync_context import SyncContext
 
@@ -160,7 +160,7 @@ class Reconciler:
         self._context.players.find(key)  # waits for a busy file before our own database is locked
         try:
             with self._context.database.atomic():
-                return self._replace_hash(self.loader.lock([key])[0], stored, rehashed)
+                return self._replace_hash(self.loader.load_for_update([key])[0], stored, rehashed)
         except PlayerRefused as refused:
             log.warning("a player's legacy hash could not be replaced: %s", refused)
             return False

@@ -30,11 +30,11 @@ from regsvc.sync.changes.run_inputs import RunInputs, fingerprint
 from regsvc.sync.changes.table_comparison import FULL_EVERY, TableChanges, TableComparison
 from regsvc.sync.merge import claim_unverified
 from regsvc.sync.pages import ReconcileResult, Scope
-from regsvc.sync.plan import decide, lock_after_adoption, returns
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
 from regsvc.sync.report import SyncReport
 from regsvc.sync.reporting.run_log import RunLog
+from regsvc.sync.rules import decide, lock_after_adoption, returns
 from regsvc.sync.run_state import RunState, count_held_back, is_mass_change
 
 log = logging.getLogger(__name__)

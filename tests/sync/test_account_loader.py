@@ -15,7 +15,7 @@ def test_a_user_with_a_similar_name_is_not_the_one(services: ServiceHarness, nam
     accounts = services.app.reconciler.loader
 
     def find(key: str) -> bool:
-        return accounts.lock_user(key, lambda: None) is not None
+        return accounts.load_user_for_update(key, lambda: None) is not None
 
     assert services.app.worker.run_here(find, "elm")
     assert not services.app.worker.run_here(find, name)
@@ -36,7 +36,11 @@ def test_nobody_changes_an_account_that_is_locked(services: ServiceHarness, lock
             assert reconciler.rehash("alice", stored, StoredPassword("$SHA$a$b", None, "SHA256"))
         return
     with context.location.database.atomic():
-        found = reconciler.loader.lock(["alice"]) if lock == "lock" else reconciler.loader.lock_user("alice", dict)
+        found = (
+            reconciler.loader.load_for_update(["alice"])
+            if lock == "lock"
+            else reconciler.loader.load_user_for_update("alice", dict)
+        )
         assert found
         try_to_change()
 
@@ -49,9 +53,9 @@ def test_the_row_of_a_locked_account_is_not_older_than_the_lock(services: Servic
     change = partial(services.authme.set_password, "Alice", "changed-in-game")
     with meanwhile(accounts, "_select_users", change, after=True):
         if lock == "lock":
-            [account] = accounts.lock(["alice"])
+            [account] = accounts.load_for_update(["alice"])
         else:
-            found = accounts.lock_user("alice", lambda: reconciler._find_rows("alice"))
+            found = accounts.load_user_for_update("alice", lambda: reconciler._find_rows("alice"))
             assert found is not None
             account = found[1]
     assert account.player is not None

@@ -9,8 +9,8 @@ from plugin_bridge.authme.players import PlayerRow
 from regsvc.auth.hashing import StoredPassword
 from regsvc.sync.actions import Conflict, Merge, RecordSynced
 from regsvc.sync.merge import standing_conflict
-from regsvc.sync.plan import decide
 from regsvc.sync.records import SyncValues, UserRecord
+from regsvc.sync.rules import decide
 from tests.support.accounts import GAME, WEB, account, policy, row, synced, user
 
 NEW = StoredPassword("$SHA$new$0", None, "SHA256")

@@ -13,7 +13,7 @@ from plugin_bridge.authme.sqlite import SqliteWriter
 from regsvc.core.errors import WrongStatus
 from regsvc.database.engine import OwnSqlite
 from regsvc.database.models import APPROVED, AuditEntry, OutboxEntry, Review, SyncRecord, User
-from regsvc.sync import plan
+from regsvc.sync import rules
 from regsvc.sync.account_loader import AccountLoader
 from regsvc.sync.actions import SyncAction
 from regsvc.sync.effects import Effects
@@ -230,7 +230,7 @@ def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
     adopt_group(services, "elm", 12)
     for name in ("elm007", "elm008"):
         services.authme.set_password(name, "changed-in-game")
-    lock, is_late = AccountLoader.lock, [True]
+    lock, is_late = AccountLoader.load_for_update, [True]
 
     def locking(loader: AccountLoader, keys: Collection[str], *, with_players: bool = True) -> list[Account]:
         if len(keys) > 1 and is_late:
@@ -238,7 +238,7 @@ def test_a_password_set_on_the_web_meanwhile_is_the_one_that_counts(
             services.set_password("Elm007", "set-on-the-web")
         return lock(loader, keys, with_players=with_players)
 
-    monkeypatch.setattr(AccountLoader, "lock", locking)
+    monkeypatch.setattr(AccountLoader, "load_for_update", locking)
     services.sync()
     assert not is_late
     services.sync()
@@ -400,7 +400,7 @@ def test_a_full_run_decides_on_every_account(services: ServiceHarness, monkeypat
 
     def deciding(account: Account, policy: Policy) -> SyncAction | None:
         decided.add(account.key)
-        return plan.decide(account, policy)
+        return rules.decide(account, policy)
 
     monkeypatch.setattr("regsvc.sync.pages.decide", deciding)
     services.app.sync.run_alone(allow_mass_changes=False, is_full=True)

@@ -223,7 +223,7 @@ def test_a_deletion_takes_the_row_that_changed_while_it_waited(services: Service
     """Alice changes her password in the game while the deletion waits for the lock on her user."""
     services.approved("Alice")
     change = partial(services.authme.set_password, "Alice", "changed-in-game")
-    with meanwhile(services.app.reconciler.loader, "lock_user", change):
+    with meanwhile(services.app.reconciler.loader, "load_user_for_update", change):
         services.decide("delete", "Alice")
     assert find_player(services.table, "alice") is None
 

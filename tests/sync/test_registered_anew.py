@@ -15,7 +15,7 @@ from regsvc.core.errors import Refusal
 from regsvc.database.audit import Actor
 from regsvc.database.models import UNVERIFIED
 from regsvc.sync.actions import Lock, TakeRow
-from regsvc.sync.plan import decide
+from regsvc.sync.rules import decide
 from regsvc.users.transitions import PasswordChoice
 from tests.support.accounts import GAME, REGDATE, account, locked_row, policy, row, synced, user
 from tests.support.authme.authme_tables import dump_table

@@ -4,7 +4,7 @@ import pytest
 
 from regsvc.core.clock import epoch_ms
 from regsvc.sync.actions import MarkMissing, MarkUnverifiedMissing
-from regsvc.sync.plan import decide
+from regsvc.sync.rules import decide
 from tests.support.accounts import account, ago, policy, synced, user
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer

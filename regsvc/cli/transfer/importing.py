@@ -301,7 +301,7 @@ class Importer:
         )
         self._reconciler.record_registrations(ids)
         playing = [user.key for user in users if user.row.status == APPROVED and user.stored is not None]
-        accounts = self._reconciler.loader.lock(playing) if playing else []
+        accounts = self._reconciler.loader.load_for_update(playing) if playing else []
         self._reconciler.record([(account, self._reconciler.request_row(account)) for account in accounts])
         self._record(users)
         self._attach({user.key: User(id=ids[user.key], username=user.row.username) for user in users}, users)

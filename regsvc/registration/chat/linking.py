@@ -39,7 +39,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, ChatRequest, User
 from regsvc.registration.chat.auth_requests import AuthorizationRequests, Initiator, new_secret
 from regsvc.registration.chat.provider import ChatProvider
-from regsvc.registration.registration import RegistrationRequest, RegistrationStep
+from regsvc.registration.registration import RegistrationCondition, RegistrationRequest
 from regsvc.users.chat_links import ChatAccount, ChatLinks
 
 _UNUSED_ADDRESS = "@"
@@ -301,7 +301,7 @@ def _extract_code(response: AuthorizationResponse) -> str:
     return response.code
 
 
-class ChatStep(RegistrationStep):
+class ChatStep(RegistrationCondition):
     """Step that claims a chat link for the new user.
 
     Where none is required, one in the browser's cookie is claimed too.
@@ -311,29 +311,29 @@ class ChatStep(RegistrationStep):
         self._links = links
         self._is_required = is_required
 
-    def check(self, application: RegistrationRequest) -> None:
+    def check(self, request: RegistrationRequest) -> None:
         """Raise `ChatLinkRequired`, `LinkTokenInvalid` for an expired token in the request, and `ChatAccountTaken`."""
-        account = self._links.find_unclaimed(_tokens(application))
+        account = self._links.find_unclaimed(_tokens(request))
         if account is None:
-            self._refuse_missing(application)
+            self._refuse_missing(request)
         else:
             self._links.require_free(account)
 
-    def redeem(self, application: RegistrationRequest, user: User) -> bool:
+    def redeem(self, request: RegistrationRequest, user: User) -> bool:
         """Claim the link for the new user. Raises as `check` does."""
         try:
-            self._links.claim(_tokens(application), user, Actor(user.username, user.registration_ip))
+            self._links.claim(_tokens(request), user, Actor(user.username, user.registration_ip))
         except LinkTokenInvalid:
-            self._refuse_missing(application)
+            self._refuse_missing(request)
         return True
 
-    def _refuse_missing(self, application: RegistrationRequest) -> None:
+    def _refuse_missing(self, request: RegistrationRequest) -> None:
         if self._is_required:
             raise ChatLinkRequired
-        if application.link_token is not None:
+        if request.link_token is not None:
             raise LinkTokenInvalid
 
 
-def _tokens(application: RegistrationRequest) -> Sequence[str]:
+def _tokens(request: RegistrationRequest) -> Sequence[str]:
     """Return the token in the request or, without one, the tokens of the browser's cookie."""
-    return application.browser_link_tokens if application.link_token is None else [application.link_token]
+    return request.browser_link_tokens if request.link_token is None else [request.link_token]

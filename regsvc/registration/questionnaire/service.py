@@ -20,7 +20,7 @@ from regsvc.database.models import User
 from regsvc.registration.questionnaire.questions import Answer, Evaluation, Questionnaire, ScoredAnswer, TextQuestion
 from regsvc.registration.questionnaire.results import QuestionnaireResults, record_answer
 from regsvc.registration.questionnaire.scorer import ChatScorer, TextAnswer
-from regsvc.registration.registration import RegistrationRequest, RegistrationStep
+from regsvc.registration.registration import RegistrationCondition, RegistrationRequest
 
 
 @dataclass(frozen=True)
@@ -188,16 +188,16 @@ class Questionnaires:
         return self.translations.text(f"questionnaire.{key}", self.language, **facts)
 
 
-class QuestionnaireStep(RegistrationStep):
+class QuestionnaireStep(RegistrationCondition):
     """Step that requires a passed questionnaire and assigns its result to the new user."""
 
     def __init__(self, results: QuestionnaireResults) -> None:
         self._results = results
 
-    def check(self, application: RegistrationRequest) -> None:
+    def check(self, request: RegistrationRequest) -> None:
         """Raise `QuestionnaireRequired` or `QuestionnaireFailed`. Spends nothing."""
-        self._results.check(application.questionnaire_token)
+        self._results.check(request.questionnaire_token)
 
-    def redeem(self, application: RegistrationRequest, user: User) -> bool:
+    def redeem(self, request: RegistrationRequest, user: User) -> bool:
         """Redeem the result for the user. Returns False where an admin has to read answers. Raises as `check` does."""
-        return not self._results.redeem(application.questionnaire_token, user.id).requires_review
+        return not self._results.redeem(request.questionnaire_token, user.id).requires_review

@@ -242,9 +242,9 @@ class ChangedRows:
             marked: Any = table.select(table.changed_at, key, table.username_key).where(table.changed_at <= until)
             for rows in rows_in_order(marked, table.changed_at, key):
                 marks = [ChangeMark(table, name, changed_at) for changed_at, _key, name in rows]
-                yield marks if table is SyncRecord else marks + self._marks_of_players(marks)
+                yield marks if table is SyncRecord else marks + self._marks_of_records(marks)
 
-    def _marks_of_players(self, marks: Collection[ChangeMark]) -> list[ChangeMark]:
+    def _marks_of_records(self, marks: Collection[ChangeMark]) -> list[ChangeMark]:
         """Return the marks of the sync records of these users, so that a name is looked at once."""
         fields, keys = [SyncRecord.username_key, SyncRecord.changed_at], [mark.username_key for mark in marks]
         found = select_rows(self._database, SyncRecord, fields, SyncRecord.username_key, keys)

@@ -26,8 +26,8 @@ from regsvc.sync.actions import (
     RevertRename,
     UpdateState,
 )
-from regsvc.sync.plan import decide, lock_after_adoption
 from regsvc.sync.records import Account, SyncValues
+from regsvc.sync.rules import decide, lock_after_adoption
 from tests.support.accounts import (
     FIRST_START,
     GAME,
