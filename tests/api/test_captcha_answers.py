@@ -81,6 +81,15 @@ def test_a_refused_registration_burns_no_captcha_four_times(booth: Booth) -> Non
     assert booth.register("alice", code, captcha).status == 201
 
 
+def test_the_fifth_refusal_does(booth: Booth) -> None:
+    booth.services.authme.register("bob", "bobs-secret")
+    captcha, code = booth.captcha(), booth.code("alice")
+    for _refusal in range(5):
+        assert outcome(booth.register("bob", booth.code("bob"), captcha)) == (409, "username_taken")
+    assert outcome(booth.register("alice", code, captcha)) == (422, "invalid_captcha")
+    assert booth.register("alice", code, booth.captcha()).status == 201, "the code was not burned with it"
+
+
 def test_what_is_wrong_at_a_glance_does_not_use_it(booth: Booth) -> None:
     """A name, address or password that breaks a rule is refused before the captcha is checked."""
     captcha, code = booth.captcha(), booth.code("alice")

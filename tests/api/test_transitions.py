@@ -201,7 +201,9 @@ def test_while_the_table_is_missing_a_decision_stands_and_the_row_follows(stack:
     decide_during(stack, table_missing, transition)
 
 
-@pytest.mark.parametrize(("outage", "transition"), zip([file_missing, file_busy] * 3, CARRIED_OUT_LATER, strict=False))
+@pytest.mark.parametrize(
+    ("outage", "transition"), list(zip([file_missing, file_busy] * 3, CARRIED_OUT_LATER, strict=False))
+)
 def test_while_the_file_is_away_a_decision_stands_and_the_row_follows(
     impatient: Stack, outage: Outage, transition: str
 ) -> None:
