@@ -91,7 +91,7 @@ def rich(text: str) -> str:
 
 
 class _Reference:
-    """What the template shows of the document's operations."""
+    """Parts of the OpenAPI document that the template shows."""
 
     def __init__(self, document: Schema) -> None:
         self._document = document
