@@ -10,7 +10,7 @@ from peewee import Database
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
-from regsvc.accounts.password_checker import FAILURES_TOGETHER, LoginIdentity, PasswordChecker
+from regsvc.accounts.password_checker import COUNTED_TOGETHER, LoginIdentity, PasswordChecker
 from regsvc.auth.hashing import StoredPassword
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.config.live import LiveConfig
@@ -90,11 +90,11 @@ class Logins:
                 raise outcome
             return outcome
 
-    def log_out(self, session: VerifiedSession, ip: str) -> None:
+    def log_out(self, session: VerifiedSession, caller: Caller) -> None:
         """End one session. Blocking: for a worker thread."""
         with self._database.atomic():
             self._sessions.revoke(session.jti)
-            self._audit.record("user.logged_out", session.username, session.username, ip=ip)
+            self._tally("user.logged_out", session.username, caller)
 
     def _complete(self, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn | Refusal:
         """Log in after a right password. A refusal is returned, so that the audit entries about it are committed."""
@@ -186,7 +186,7 @@ class Logins:
             user.username,
             ip=caller.address,
             client=caller.limit_key,
-            per=FAILURES_TOGETHER,
+            per=COUNTED_TOGETHER,
         )
         if self._is_approved_operator(user):
             return errors.TotpSetupRequired()
@@ -223,8 +223,12 @@ class Logins:
         if not past_logins.is_recorded:
             self._known_clients.record(user.id, caller.limit_key)
         action = "admin.logged_in" if audience == "admin" else "user.logged_in"
-        self._audit.record(action, user.username, user.username, ip=caller.address)
+        self._tally(action, user.username, caller)
         return LoggedIn(issued.token, issued.expires_at, user.username, user.email, user.status, may_administer)
+
+    def _tally(self, action: str, name: str, caller: Caller) -> None:
+        """Add to the audit log, which a player who logs in and out all day must not fill."""
+        self._audit.tally(action, name, name, caller.address, client=caller.limit_key, per=COUNTED_TOGETHER)
 
     def _may_log_in(self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None) -> bool:
         return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user, identity))

@@ -81,7 +81,7 @@ class PasswordChanges:
         self.rules.check_password(new, owner.username, "newPassword")
         stored = await self.hashing.hash_in_pool(new, owner.username)
         done = await self.worker.run(self._reset, token, owner, stored, caller)
-        self.checker.forget_failures(owner.username, caller)
+        self.checker.forget_failures(owner, caller)
         return done
 
     def set_here(self, username: str, password: str, by: Actor) -> DecisionResult:

@@ -3,12 +3,13 @@
 Looking up (SQL on a worker thread) and verifying (the hash pool) never overlap.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.login_limits import LoginLimits
+from regsvc.auth.login_limits import LoginLimits, login_subject
 from regsvc.auth.second_factor import (
     SecondFactors,
     find_time_step,
@@ -20,8 +21,7 @@ from regsvc.auth.sessions import NO_LOGINS, KnownClients, PastLogins
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
-from regsvc.core.email_address import parse_email
-from regsvc.core.errors import Refusal, Unauthorized
+from regsvc.core.errors import RateLimited, Unauthorized
 from regsvc.core.text import name_key
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
@@ -38,7 +38,7 @@ class LoginIdentity:
     """The account a login names. `stored` None: there is no such account, or it has no password."""
 
     key: str
-    """The lower-case name of the account; what was typed if there is none."""
+    """The lower-case name of the account; what failures are counted under if there is none."""
     username: str
     stored: StoredPassword | None = field(repr=False)
     user: UserRecord | None = None
@@ -54,6 +54,8 @@ class LoginIdentity:
     """The time step of the code that was shown, still to be used (`PasswordChecker.use_second_factor`)."""
     recovery_code: str | None = field(default=None, repr=False)
     """The hash of the recovery code that was shown in place of it, still to be used."""
+    subject: str = ""
+    """What the attempt is counted under (`login_subject`)."""
     counter: str | None = None
     """Counter of failures that the attempt was counted in (`LoginDelays`)."""
     rehashed: StoredPassword | None = field(default=None, repr=False)
@@ -85,15 +87,11 @@ class LoginIdentity:
         return self.user.totp_step if self.user is not None else None
 
 
-def _key_of(name: str) -> str | None:
+def _find_key(subject: str) -> str | None:
     """Return the lower-case name; for an e-mail address that of its verified owner. None: there is no such account."""
-    if "@" not in name:
-        return name_key(name) if 0 < len(name) <= 255 else None
-    try:
-        address = parse_email(name)
-    except Refusal:
-        return None
-    row = User.get_or_none((User.email_key == address.key) & User.is_email_verified)
+    if "@" not in subject:
+        return subject if 0 < len(subject) <= 255 else None
+    row = User.get_or_none((User.email_key == subject) & User.is_email_verified)
     return row.username_key if row is not None else None
 
 
@@ -150,8 +148,8 @@ def require_account_owner(user: User, identity: LoginIdentity) -> None:
 FRESH_SESSION = timedelta(minutes=15)
 """How long after a login its password counts as just checked."""
 
-FAILURES_TOGETHER = timedelta(hours=1)
-"""Failures of one client within this time are one audit entry."""
+COUNTED_TOGETHER = timedelta(hours=1)
+"""Logins of one user, or failed ones, from one client within this time are one audit entry."""
 
 
 class PasswordChecker:
@@ -184,9 +182,10 @@ class PasswordChecker:
         """
         identity = await self._check_password(name, password, caller)
         if identity.totp_secret is None:
-            self._limits.reset(name, identity.key, caller)
+            self._limits.succeed(identity.subject, identity.key, identity.counter, caller)
         else:  # failures stay counted until a code is right: a password must not make room to guess codes
-            self._limits.refund(identity.key, identity.counter)
+            self._limits.refund(identity.subject, identity.counter)
+        self._limits.count_right(identity.key)
         return identity
 
     async def check_with_totp(
@@ -201,10 +200,11 @@ class PasswordChecker:
         identity = await self._check_password(name, password, caller, captcha_solved)
         if identity.totp_secret is not None:
             if not totp or not totp.strip():
-                self._limits.refund(identity.key, identity.counter)
+                self._limits.refund(identity.subject, identity.counter)
                 raise errors.TotpRequired
             identity = await self._check_code(identity, identity.totp_secret, totp, caller)
-        self._limits.reset(name, identity.key, caller)
+        self._limits.succeed(identity.subject, identity.key, identity.counter, caller)
+        self._limits.count_right(identity.key)
         return identity
 
     async def check_owner(self, session: VerifiedSession, password: str, caller: Caller) -> LoginIdentity:
@@ -242,7 +242,8 @@ class PasswordChecker:
 
         Raises `AuthMeUnavailable`: a row that cannot be read may have a lock, another password or a second factor.
         """
-        key = _key_of(name)
+        subject = login_subject(name)
+        key = _find_key(subject)
         try:
             # the client has proven nothing yet: mass changes that are held back wait for a sync run
             done = self._reconciler.reconcile(key or _NOBODY, may_adopt=False, is_guarded=True)
@@ -250,7 +251,7 @@ class PasswordChecker:
         except PlayersUnavailable as error:
             raise errors.AuthMeUnavailable from error
         if key is None:
-            return LoginIdentity(name_key(name), name, None)
+            return LoginIdentity(subject, name, None)
         user = account.user
         if user is None:
             return LoginIdentity(key, name, _players_password(account), totp_secret=find_players_totp(account))
@@ -291,7 +292,7 @@ class PasswordChecker:
             try:
                 self._limits.start_code(identity.key)
             except errors.RateLimited as refusal:
-                self._limits.refund(identity.key, identity.counter)  # nothing was compared
+                self._limits.refund(identity.subject, identity.counter)  # nothing was compared
                 raise errors.RateLimited(refusal.retry_after or 1, fault="app_codes") from None
             step = find_time_step(secret, code, self._now(), after=identity.last_totp_step)
             if step is not None:
@@ -299,9 +300,9 @@ class PasswordChecker:
         await self._worker.run(self.record_wrong_code, identity, caller)
         raise errors.TotpRequired
 
-    def forget_failures(self, username: str, caller: Caller) -> None:
+    def forget_failures(self, owner: User, caller: Caller) -> None:
         """Forget failed logins to this account, after its user set a new password with a link."""
-        self._limits.reset(username, name_key(username), caller)
+        self._limits.forget(name_key(owner.username), owner.email_key, caller)
 
     def record_failure(self, identity: LoginIdentity, caller: Caller) -> None:
         """Add a wrong password to the audit log. Blocking."""
@@ -314,7 +315,7 @@ class PasswordChecker:
     def _tally(self, action: str, identity: LoginIdentity, caller: Caller) -> None:
         # a name without a user is not kept: people type passwords into the wrong field
         name = identity.username if identity.user_id is not None else None
-        self._audit.tally(action, "", name, caller.address, client=caller.limit_key, per=FAILURES_TOGETHER)
+        self._audit.tally(action, "", name, caller.address, client=caller.limit_key, per=COUNTED_TOGETHER)
 
     def _find_totp_secret(self, user: UserRecord, account: Account) -> str | None:
         """Return the secret that was set up on the web, which nothing in the game changes; else the player's."""
@@ -326,17 +327,36 @@ class PasswordChecker:
         self, name: str, password: str, caller: Caller, captcha_solved: bool | None = None
     ) -> LoginIdentity:
         """Check the password alone. The attempt is counted as a failure first; the caller takes that back."""
-        self._limits.hit(name, caller)
+        subject = login_subject(name)
+        self._limits.hit(subject, caller)
         identity = await self._worker.run(self.find_identity, name, caller)
         with self._hashing.reserve():
-            counter = self._limits.start_attempt(
-                identity.key, caller, is_known_client=identity.is_known_client, captcha_solved=captcha_solved
-            )
+            counter, delay = await self._start_attempt(subject, caller, captcha_solved)
             verdict = await self._hashing.verify_in_pool(password, identity.stored, identity.username)
         if not verdict:
             await self._worker.run(self.record_failure, identity, caller)
-            raise errors.BadCredentials
-        return replace(identity, counter=counter, rehashed=verdict.rehashed)
+            raise delay or errors.BadCredentials()
+        if delay is not None and not identity.is_known_client:
+            raise delay
+        return replace(identity, subject=subject, counter=counter, rehashed=verdict.rehashed)
+
+    async def _start_attempt(
+        self, subject: str, caller: Caller, captcha_solved: bool | None
+    ) -> tuple[str | None, RateLimited | None]:
+        """Count the attempt as a failure; return its counter and, during a delay, the refusal of a wrong password.
+
+        A delay applies to nobody whose account knows the client. To which account a client is known would tell whose an
+        address is: the password is verified for every client that any user logged in from, and only a right one makes a
+        difference. Raises `RateLimited`.
+        """
+        try:
+            return self._limits.start_attempt(subject, captcha_solved=captcha_solved), None
+        except RateLimited as delay:
+            if not await self._worker.run(self._known_clients.is_known, caller.limit_key):
+                raise
+            with suppress(RateLimited):
+                return self._limits.start_known_attempt(subject, caller), delay
+            raise
 
 
 def _require_owner(identity: LoginIdentity, session: VerifiedSession) -> LoginIdentity:

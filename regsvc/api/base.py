@@ -5,7 +5,7 @@
     @ROUTES.add("POST", "/api/logout", USER)
     async def log_out(call: ApiHandler) -> MessageReply:
         \"\"\"End this session.\"\"\"
-        await call.run(call.services.logins.log_out, call.require_session(), call.caller.address)
+        await call.run(call.services.logins.log_out, call.require_session(), call.caller)
         return MessageReply(message=call.message("logged_out"))
 
 `prepare` has already refused malformed requests and those without the access that the route requires.

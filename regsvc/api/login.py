@@ -93,7 +93,7 @@ async def log_in_as_admin(call: ApiHandler, request: LoginRequest) -> LoginReply
 @ROUTES.add("POST", "/api/logout", USER)
 async def log_out(call: ApiHandler) -> MessageReply:
     """Log out and end this session."""
-    await call.run(call.services.logins.log_out, call.require_session(), call.caller.address)
+    await call.run(call.services.logins.log_out, call.require_session(), call.caller)
     return MessageReply(message=call.message("logged_out"))
 
 

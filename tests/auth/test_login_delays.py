@@ -1,5 +1,7 @@
 """Delays after failed logins: attackers are slowed down, the owner of the account gets in."""
 
+from datetime import timedelta
+
 import pytest
 
 from regsvc.auth.login_limits import LoginDelays
@@ -44,14 +46,14 @@ def test_a_delay_ends(delays: LoginDelays, clock: ManualClock) -> None:
 def test_a_right_login_clears_it(delays: LoginDelays) -> None:
     for _attempt in range(20):
         delays.record_failure("alice")
-    delays.reset("alice")
+    delays.reset("alice", None)
     assert wait_of(delays, "alice") == 0
     delays.record_failure("alice")
     assert wait_of(delays, "alice") == 0
-    delays.reset("never heard of")
+    delays.reset("never heard of", None)
 
 
-def test_a_known_client_has_a_counter_of_its_own(delays: LoginDelays) -> None:
+def test_each_counter_has_a_delay_of_its_own(delays: LoginDelays) -> None:
     for _attempt in range(6):
         delays.record_failure("olivia", "198.51.100.7")
 
@@ -70,12 +72,34 @@ def test_a_clock_set_back_delays_no_longer_than_ever(delays: LoginDelays, clock:
     assert wait_of(delays, "alice") == 60
 
 
-def test_failures_are_forgotten_after_a_quiet_day(delays: LoginDelays, clock: ManualClock) -> None:
+def test_failures_are_forgotten_after_a_quiet_hour(delays: LoginDelays, clock: ManualClock) -> None:
     for _attempt in range(50):
         delays.record_failure("alice")
-    clock.advance(days=1)
+        delays.record_failure("bob")
+    clock.advance(minutes=59)
     delays.record_failure("bob")
+    assert wait_of(delays, "bob") == 60
+    clock.advance(minutes=1)
+    delays.record_failure("alice")
+    assert (wait_of(delays, "alice"), len(delays)) == (0, 2)
+    clock.advance(hours=1)
+    delays.record_failure("carol")
     assert len(delays) == 1
+
+
+def test_waiting_for_that_gives_no_more_guesses_than_guessing_on(delays: LoginDelays, clock: ManualClock) -> None:
+    """Mallory guesses until the delay is at its longest and waits until all is forgotten, or goes on."""
+
+    def guesses_in_a_day(*, waits: bool) -> int:
+        count, ends_at = 0, clock() + timedelta(days=1)
+        while clock() < ends_at:
+            delays.record_failure("alice", str(waits))
+            count += 1
+            delay = wait_of(delays, "alice", str(waits))
+            clock.advance(seconds=3600 if waits and delay == 60 else delay)
+        return count
+
+    assert guesses_in_a_day(waits=True) < guesses_in_a_day(waits=False) <= 1440 + 12
 
 
 def test_a_hundred_thousand_names_fill_no_memory(clock: ManualClock) -> None:
@@ -132,5 +156,7 @@ def test_a_try_that_was_no_failure_is_taken_back_and_the_others_stay(delays: Log
     delays.record_failure("alice")
     assert wait_of(delays, "alice") == 4
     delays.refund("alice")
-    assert wait_of(delays, "alice") == 2
+    assert wait_of(delays, "alice") == 0, "its two seconds were over"
+    delays.record_failure("alice")
+    assert wait_of(delays, "alice") == 4
     delays.refund("never heard of")

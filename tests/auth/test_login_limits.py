@@ -27,7 +27,7 @@ def fail(limits: LoginLimits, name: str) -> None:
 
 def succeed(limits: LoginLimits, name: str) -> None:
     limits.hit(name, MALLORY)
-    limits.reset(name, name, MALLORY)
+    limits.succeed(name, name, None, MALLORY)
 
 
 def test_a_right_password_clears_what_its_owner_got_wrong(limits: LoginLimits) -> None:

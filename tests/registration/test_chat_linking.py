@@ -89,7 +89,7 @@ def test_a_session_that_ends_while_the_platform_is_asked_links_nothing(
     begun = asyncio.run(chat.begin("Alice", session, CALLER))
 
     def log_out_meanwhile(handler: BaseHTTPRequestHandler) -> None:
-        services.app.worker.run_here(services.app.services.logins.log_out, session, CALLER.address)
+        services.app.worker.run_here(services.app.services.logins.log_out, session, CALLER)
         services.app.worker.close_here()
         send(handler, 200, ChatPerson("1", "alice").profile)
 
