@@ -16,7 +16,7 @@ from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
-from regsvc.core.email_address import EmailAddress, parse_email
+from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
@@ -182,6 +182,7 @@ class PasswordMails:
     links: PasswordLinks
     mail_queue: MailQueue
     mail_limits: MailLimits
+    email_policy: EmailPolicy
     rules: CredentialRules
     captchas: Captchas
     audit: Audit
@@ -217,7 +218,7 @@ class PasswordMails:
         Raises `MailUnavailable`, `InvalidEmail`, `RateLimited` and the captcha's refusals.
         """
         self.mail_queue.require_available()
-        address = parse_email(email)
+        address = self.email_policy.parse_mailable(email)
         with self.captchas.guard("forgot", captcha, caller):
             await self.worker.run(self._forgot, address, caller)
         self.mail_queue.wake()

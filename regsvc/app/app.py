@@ -215,7 +215,7 @@ class App:
         self.deliveries.append(self.mail_delivery)
 
     def _wire_mail_queue(self) -> None:
-        """E-mail: who gets mails, and how many."""
+        """E-mail: who gets mails, at which addresses, and how many."""
         config, verification = self._config, self._config.verification
         is_available = self.mail_backend.is_available
         self.mail_queue = self.services.mail_queue = MailQueue(
@@ -224,6 +224,13 @@ class App:
             is_available=is_available and config.registration.requires_code,
             wake=self._on_change,
             wake_mails=self.mail_delivery.wake,
+        )
+        registration = config.registration
+        self.email_policy = EmailPolicy(
+            registration.email_domains,
+            registration.blocked_email_domains,
+            accepts_aliases=registration.email_aliases,
+            accepts_quoted=config.mail.backend != "http",
         )
         self.mail_limits = self._make_mail_limits("mail", verification.limits_total)
         self.forgot_limits = self._make_mail_limits("forgot", verification.limits_total_forgot)
@@ -352,6 +359,7 @@ class App:
             links=self.links,
             mail_queue=self.mail_queue,
             mail_limits=self.forgot_limits,
+            email_policy=self.email_policy,
             rules=rules,
             captchas=self.captchas,
             audit=self.audit,
@@ -397,12 +405,9 @@ class App:
 
     def _wire_registration(self) -> None:
         """Registration, and the verification of e-mail addresses."""
-        config, database, worker, live = self._config.registration, self._database, self.worker, self.live
-        self.email_policy = policy = EmailPolicy(
-            config.email_domains, config.blocked_email_domains, accepts_aliases=config.email_aliases
-        )
+        database, worker, live = self._database, self.worker, self.live
         self.services.verification = EmailVerification(
-            database, worker, self.codes, self.mail_queue, self.mail_limits, policy, self.captchas, live
+            database, worker, self.codes, self.mail_queue, self.mail_limits, self.email_policy, self.captchas, live
         )
         steps: list[RegistrationCondition] = []
         if self.questionnaires.is_enabled:
@@ -413,7 +418,7 @@ class App:
             worker=worker,
             live=live,
             rules=self.credential_rules,
-            email_policy=policy,
+            email_policy=self.email_policy,
             captchas=self.captchas,
             steps=steps,
             codes=self.codes,

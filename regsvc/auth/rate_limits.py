@@ -218,10 +218,12 @@ class DurableLimits:
                 locked.add_hit(key)
             _store_windows([windows[key] for key in written])
 
-    def remaining_seconds(self, scope: str, subject: str, limits: Sequence[RateLimit]) -> int:
-        """Return the whole seconds until the next hit would be counted; 0: now."""
-        allowed = _allowed_by_window([(scope, subject, limits)])
-        return _longest_wait(_find_windows(sorted(allowed)), allowed, self._now())
+    def remaining_seconds(self, checks: Sequence[LimitCheck], shared: Sequence[SharedLimits] = ()) -> int:
+        """Return the whole seconds until `hit_all` would count the next hit; 0: now."""
+        allowed = _allowed_by_window([*checks, *(limits.network_check for limits in shared)])
+        summed = {key for limits in shared for key in limits.all_slots()}
+        windows, now = _find_windows(sorted({*allowed, *summed})), self._now()
+        return max([_longest_wait(windows, allowed, now), *(limits.wait(windows, now) for limits in shared)])
 
     def purge(self, kept: timedelta = _KEPT) -> int:
         """Delete windows that ended longer ago than `kept`; returns their number."""

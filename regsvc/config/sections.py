@@ -129,6 +129,10 @@ class RegistrationSection:
         ["3 per hour", "10 per day"],
         "Limits of registrations per client address, if they require no code by e-mail; IPv6 is counted by /48.",
     )
+    limits_total: tuple[RateLimit, ...] = key.rate_limits(
+        ["60 per hour", "300 per day"],
+        "Limits of registrations in total, if they require no code by e-mail; one network gets half.",
+    )
     password_regex: str = key.pattern("", 'Regular expression that passwords must match; "" is AuthMe\'s own rule.')
     username_regex: str = key.pattern(
         "", 'Regular expression that names must match; "" is AuthMe\'s own rule, else ^[a-zA-Z0-9_]{3,16}$.'

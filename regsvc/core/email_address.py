@@ -48,6 +48,14 @@ class EmailAddress:
         return self.display.rpartition("@")[0]
 
     @property
+    def is_quoted(self) -> bool:
+        """Whether the local part is in quotes, since it has spaces, commas or the like.
+
+        Mail servers take it as it is; a service that parses a list of addresses could read it as several.
+        """
+        return '"' in self.local_part
+
+    @property
     def envelope(self) -> str:
         """The address for SMTP: the local part untouched, the domain as A-label, which every server understands."""
         return f"{self.local_part}@{self.domain}"
@@ -90,23 +98,36 @@ def _validate(text: str) -> ValidatedEmail:
 class EmailPolicy:
     """The addresses that a host accepts. `domains` empty: any; `blocked` includes subdomains."""
 
-    def __init__(self, domains: Iterable[str], blocked: Iterable[str], *, accepts_aliases: bool) -> None:
-        """`domains` and `blocked` are in lower case and A-labels, as in the config."""
+    def __init__(
+        self, domains: Iterable[str], blocked: Iterable[str], *, accepts_aliases: bool, accepts_quoted: bool = True
+    ) -> None:
+        """`domains` and `blocked` are in lower case and A-labels, as in the config.
+
+        `accepts_quoted` False: mails go to a service that is passed no quotes (`EmailAddress.is_quoted`).
+        """
         self._domains = frozenset(domains)
         self._blocked = tuple(blocked)
         self._accepts_aliases = accepts_aliases
+        self._accepts_quoted = accepts_quoted
 
     def parse(self, email: str) -> EmailAddress:
         """Return an address that the host accepts.
 
         Raises `DomainNotAllowed`, `InvalidEmail("alias")` for `name+tag` where aliases are not accepted, and what
-        `parse_email` raises.
+        `parse_mailable` raises.
         """
-        address = parse_email(email)
+        address = self.parse_mailable(email)
         if self._domains and address.domain not in self._domains:
             raise DomainNotAllowed
         if any(address.domain == domain or address.domain.endswith(f".{domain}") for domain in self._blocked):
             raise DomainNotAllowed
         if not self._accepts_aliases and "+" in address.local_part:
             raise InvalidEmail("alias")
+        return address
+
+    def parse_mailable(self, email: str) -> EmailAddress:
+        """Return an address that can be mailed, whoever has it. Raises `InvalidEmail` and what `parse_email` raises."""
+        address = parse_email(email)
+        if address.is_quoted and not self._accepts_quoted:
+            raise InvalidEmail
         return address

@@ -3,13 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.rate_limits import DurableLimits
+from regsvc.auth.rate_limits import DurableLimits, LimitCheck, SharedLimits, in_total
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
@@ -22,8 +21,6 @@ from regsvc.database.models import APPROVED, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
 from regsvc.users.credential_rules import CredentialRules
-
-_LIMIT_SCOPE: Final = "registration.client"
 
 
 @dataclass(frozen=True)
@@ -138,7 +135,7 @@ class Registration:
     def _check(self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller) -> None:
         """Raise `ReservedUsername`, the refusals of the steps and, last, `InvalidCode` or `RateLimited`.
 
-        Where nothing is proven, clients are limited; refused registrations are not counted.
+        Where nothing is proven, registrations are limited; refused ones are not counted.
         """
         self.rules.check_not_reserved(request.username)
         for step in self.steps:
@@ -146,8 +143,7 @@ class Registration:
         if proven is not None:
             self.codes.check(proven.key, "register", request.code_or_proof, caller)
             return
-        rates = self.live.current.registration.limits_per_client
-        if (seconds := self.limits.remaining_seconds(_LIMIT_SCOPE, caller.network_key, rates)) > 0:
+        if (seconds := self.limits.remaining_seconds(*self._limits_of(caller))) > 0:
             raise RateLimited(seconds)  # so that no password is hashed in vain
 
     def _create(
@@ -173,7 +169,7 @@ class Registration:
             if proven is not None:
                 self.codes.redeem(proven.key, "register", request.code_or_proof, caller)
             else:
-                self.limits.hit(_LIMIT_SCOPE, caller.network_key, registration.limits_per_client)
+                self.limits.hit_all(*self._limits_of(caller))
             self.users.insert(user, colliding, Actor(user.username, caller.address))
             redeemed = [step.redeem(request, user) for step in self.steps]
             if registration.approval or not all(redeemed):
@@ -183,6 +179,12 @@ class Registration:
         if user.status == APPROVED:
             self.users.reconcile(user.username_key)
         return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
+
+    def _limits_of(self, caller: Caller) -> tuple[list[LimitCheck], list[SharedLimits]]:
+        """Return the limits of registrations that prove no address, of this client and in total."""
+        limits = self.live.current.registration
+        of_client = ("registration.client", caller.network_key, limits.limits_per_client)
+        return [of_client], [in_total("registration.total", limits.limits_total, caller.network_key)]
 
     def _create_approved(
         self, username: str, address: EmailAddress | None, password: StoredPassword, by: Actor

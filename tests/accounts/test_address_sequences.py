@@ -95,6 +95,7 @@ def assert_alike(crowd: Crowd, steps: Sequence[Step]) -> None:
 
 
 # R1
+@pytest.mark.one_database("mariadb")
 def test_what_one_spelling_counts_shows_no_other_to_be_the_same_account(crowd: Crowd) -> None:
     written = (*SPELLINGS, *NAMES)
     for first in written[:-2]:
@@ -161,7 +162,7 @@ STEPS = (
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, min_size=3, max_size=15))
 def test_nothing_mallory_does_tells_whose_an_address_is(crowd: Crowd, steps: list[list[Step]]) -> None:
     assert_alike(crowd, [step for some in steps for step in some])

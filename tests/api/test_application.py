@@ -118,7 +118,7 @@ def test_answers_are_shown(make_stack: MakeStack, tmp_path_factory: pytest.TempP
 
 def test_where_no_code_is_required_there_is_no_receipt_and_the_address_can_be_corrected(make_stack: MakeStack) -> None:
     config = {
-        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT},
+        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
         "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT},  # sums are guessed
     }
     stack = make_stack("sqlite", config=config)

@@ -23,7 +23,7 @@ def host(make_stack: MakeStack) -> Stack:
     return make_stack(
         "sqlite",
         config={
-            "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT},
+            "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
             "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT},
         },
     )
@@ -99,7 +99,7 @@ def test_a_proven_address_is_not_corrected(stack: Stack) -> None:
 
 def test_captchas_and_limits_are_those_of_codes(make_stack: MakeStack) -> None:
     config = {
-        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT},
+        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
         "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT, "also_for": ["verify_send"]},
         "verification": {"limits_per_address": ["1 per hour"]},
     }
@@ -115,7 +115,7 @@ def test_captchas_and_limits_are_those_of_codes(make_stack: MakeStack) -> None:
 @pytest.mark.every_database
 def test_of_many_corrections_with_one_token_one_counts(make_stack: MakeStack) -> None:
     config = {
-        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT},
+        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
         "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT},
     }
     host = make_stack("mariadb", config=config)

@@ -13,7 +13,7 @@ from tests.support.stack import NO_LIMIT, OPERATOR, MakeStack, Person, Stack, fi
 
 NEW = "a-new-secret-1"
 UNMAILED = {
-    "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT},
+    "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
     "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT},
 }
 

@@ -1,5 +1,7 @@
 """Login rate limits, and what a correct password resets."""
 
+from contextlib import suppress
+
 import pytest
 
 from regsvc.auth.login_limits import LoginDelays, LoginLimits
@@ -15,8 +17,7 @@ MALLORY = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
 
 
 @pytest.fixture
-def limits() -> LoginLimits:
-    clock = ManualClock()
+def limits(clock: ManualClock) -> LoginLimits:
     config = Config(auth=AuthSection(login_limits=(RateLimit.parse("5 per minute"),)))
     return LoginLimits(MemoryLimits(clock), MemoryLimits(clock), LoginDelays(clock), LiveConfig(config))
 
@@ -45,6 +46,20 @@ def test_an_account_of_ones_own_pays_for_no_guesses_at_others(limits: LoginLimit
     fail(limits, "carol")
     with pytest.raises(RateLimited):
         fail(limits, "dave")
+
+
+def test_right_passwords_are_counted_for_the_hour_and_for_the_day(limits: LoginLimits, clock: ManualClock) -> None:
+    counts = []
+    for _hour in range(24):
+        count = 0
+        with suppress(RateLimited):
+            while True:
+                limits.count_right("alice")
+                count += 1
+        counts.append(count)
+        clock.advance(hours=1)
+    assert counts == [60] * 10 + [0] * 14
+    limits.count_right("alice")
 
 
 def test_logging_in_often_is_no_failure(limits: LoginLimits) -> None:

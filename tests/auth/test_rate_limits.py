@@ -46,8 +46,8 @@ def test_it_tells_how_long_to_wait(durable: DurableLimits, clock: ManualClock) -
 
     assert refused.value.retry_after == 48
     assert refused.value.facts == {"remainingSeconds": 48}
-    assert durable.remaining_seconds("mail", "alice@example.org", PER_ADDRESS) == 48
-    assert durable.remaining_seconds("mail", "bob@example.org", PER_ADDRESS) == 0
+    assert durable.remaining_seconds([("mail", "alice@example.org", PER_ADDRESS)]) == 48
+    assert durable.remaining_seconds([("mail", "bob@example.org", PER_ADDRESS)]) == 0
 
 
 def test_who_waits_as_told_gets_through(durable: DurableLimits, clock: ManualClock) -> None:
@@ -61,7 +61,7 @@ def test_who_waits_as_told_gets_through(durable: DurableLimits, clock: ManualClo
 
     clock.advance(seconds=refused.value.retry_after)
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
-    assert durable.remaining_seconds("mail", "alice@example.org", PER_ADDRESS) == 60
+    assert durable.remaining_seconds([("mail", "alice@example.org", PER_ADDRESS)]) == 60
 
 
 def test_a_refusal_counts_nothing(durable: DurableLimits) -> None:
@@ -89,7 +89,7 @@ def test_no_scope_is_counted_if_one_is_used_up(durable: DurableLimits) -> None:
     hits = stored_hits()
     assert hits["client", "::1", 60] == 3
     assert hits["total", "", 3600] == 3
-    assert durable.remaining_seconds("address", "dave@example.org", PER_ADDRESS) == 0
+    assert durable.remaining_seconds([("address", "dave@example.org", PER_ADDRESS)]) == 0
 
 
 def test_a_refusal_leaves_no_rows_of_other_keys(our_database: Database, durable: DurableLimits) -> None:
@@ -106,7 +106,7 @@ def test_a_refusal_leaves_no_rows_of_other_keys(our_database: Database, durable:
 
 def test_no_limits_count_nothing(durable: DurableLimits) -> None:
     durable.hit("status", "::1", [])
-    assert durable.remaining_seconds("status", "::1", []) == 0
+    assert durable.remaining_seconds([("status", "::1", [])]) == 0
     assert stored_hits() == {}
 
 
@@ -134,7 +134,7 @@ def test_a_clock_set_back_locks_nobody_out_for_years(durable: DurableLimits, clo
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
     clock.advance(days=-1000)
     durable.hit("mail", "alice@example.org", PER_ADDRESS)
-    assert durable.remaining_seconds("mail", "alice@example.org", PER_ADDRESS) == 60
+    assert durable.remaining_seconds([("mail", "alice@example.org", PER_ADDRESS)]) == 60
 
 
 def test_windows_that_are_over_are_purged(durable: DurableLimits, clock: ManualClock) -> None:

@@ -146,6 +146,15 @@ def test_a_host_refuses_a_domain(rules: EmailPolicy, written: str) -> None:
         rules.parse(written)
 
 
+def test_quotes_are_refused_where_mails_go_to_a_service_and_what_needs_none_is_taken() -> None:
+    rules = EmailPolicy((), (), accepts_aliases=True, accepts_quoted=False)
+    for take in (rules.parse, rules.parse_mailable):
+        with pytest.raises(InvalidEmail):
+            take('"a b"@example.org')
+        assert take('"alice"@example.org').envelope == "alice@example.org"
+    assert policy().parse('"a b"@example.org').is_quoted
+
+
 def test_a_host_may_refuse_aliases() -> None:
     with pytest.raises(InvalidEmail) as refused:
         policy(aliases=False).parse("alice+2@example.org")

@@ -27,6 +27,7 @@ def services(make_services: MakeServices) -> ServiceHarness:
     return make_services(
         registration__methods=["captcha"],
         registration__limits_per_client=PLENTY,
+        registration__limits_total=PLENTY,
         captcha__answers_per_client=PLENTY,
         database__busy_timeout="20 seconds",
     )
@@ -98,6 +99,24 @@ def test_an_ipv6_subscriber_is_one_client(services: ServiceHarness) -> None:
             return api.request("POST", "/api/register", body, network).status
 
         assert [register(number) for number in range(3)] == [201, 201, 429]
+
+
+def test_all_networks_together_have_a_limit_and_one_has_half_of_it(services: ServiceHarness) -> None:
+    services.restart(registration__limits_total=["12 per hour"])
+    with LiveApi(services.app.services) as api:
+
+        def register(number: int, client: str) -> int:
+            token = api.request("GET", "/api/captcha/generate").json["token"]
+            proof = {"captchaToken": token, "captchaAnswer": answer_to(services.app, token)}
+            body = {"username": f"Alice{number}", "password": PASSWORD, **proof}
+            return api.request("POST", "/api/register", body, {"X-Forwarded-For": client}).status
+
+        assert [register(number, "203.0.113.50") for number in range(7)] == [201] * 6 + [429]
+        one_each = [register(7 + number, f"198.51.100.{number}") for number in range(7)]
+        assert one_each == [201] * 6 + [429]
+        services.clock.advance(hours=1)
+        assert register(14, "198.51.100.9") == 201
+    assert User.select().count() == 13
 
 
 def test_a_link_lasts_an_hour_and_proves_no_address(services: ServiceHarness) -> None:

@@ -394,7 +394,7 @@ def make_mail_service(config: MailSection) -> MailService:
 def _parts_of(message: EmailMessage, recipient: EmailAddress) -> ApiMail:
     """Return the parts of the mail. Raises `PermanentFailure` for a recipient that could be read as several."""
     address = recipient.envelope
-    if '"' in address:
+    if recipient.is_quoted:
         raise PermanentFailure("an address with quotes cannot be passed to a service safely")
     sender = message["From"].addresses[0]
     plain = message.get_body(("plain",))

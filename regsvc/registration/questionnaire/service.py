@@ -153,7 +153,7 @@ class Questionnaires:
 
     def _check_cool_down(self, submitter: Submitter) -> None:
         """Raise `RateLimited` during the cool-down, and `InvalidCode` for a proof that proves nothing."""
-        wait = self.limits.remaining_seconds("questionnaire.failed", self._subject(submitter), self._cool_down)
+        wait = self.limits.remaining_seconds([("questionnaire.failed", self._subject(submitter), self._cool_down)])
         if wait > 0:
             raise RateLimited(wait)
 
