@@ -24,7 +24,7 @@ _FREE_FAILURES = 5
 _LONGEST_DELAY = timedelta(seconds=60)
 
 _RETENTION = timedelta(hours=1)
-"""After a quiet hour failures are forgotten: whoever waits for that guesses less often than once a minute."""
+"""After a quiet hour failures are forgotten: an attacker who waits for that guesses less often than once a minute."""
 
 SOLVED_CAPTCHA: Final = "a solved captcha"
 """Counter of the attempts that came with a solved captcha, from any client."""
@@ -174,7 +174,7 @@ class LoginLimits:
 
         The client's attempts with other names stay counted: otherwise an attacker with an account could log in every
         now and then and guess other users' passwords without limit. For an address, other clients' failures stay, too:
-        whoever counts would learn that its owner has logged in, and so that it has one.
+        an attacker who counts would learn that its owner has logged in, and so that it has one.
         """
         (name_scope, named, _limits), *others = self._checks(subject, caller)
         hits = self._limits.hits_of(name_scope, named)

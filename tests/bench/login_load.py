@@ -17,7 +17,7 @@ from tests.bench.posts import Client
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CLIENTS = 8
-USERS = 64
+USERS = 1000
 PASSWORD = "the-players-password"
 
 

@@ -99,7 +99,7 @@ FROM regsvc_audit
 WHERE target IN ('Alice', 'alice') AND action IN ('user.logged_in', 'admin.logged_in', 'user.login_failed')
 GROUP BY ip, action
 ORDER BY last_at DESC""",
-        "Web logins only; the game keeps its own. Failed logins are counted per hour, so their times are rounded.",
+        "Web logins only; the game keeps its own. They are counted per hour, so their times are rounded.",
     ),
     ExampleQuery(
         "approvals_by_month",
