@@ -126,7 +126,7 @@ class EmailPolicy:
         return address
 
     def parse_mailable(self, email: str) -> EmailAddress:
-        """Return an address that can be mailed, accepted or not. Raises `InvalidEmail` and what `parse_email` raises."""
+        """Return an address that can be mailed. Raises `InvalidEmail` and what `parse_email` raises."""
         address = parse_email(email)
         if address.is_quoted and not self._accepts_quoted:
             raise InvalidEmail
