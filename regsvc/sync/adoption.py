@@ -13,7 +13,7 @@ from regsvc.database.audit import Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, SyncRecord, User
 from regsvc.sync.actions import Adopt, Conflict
-from regsvc.sync.merge import claim_unverified
+from regsvc.sync.merge import claim_unverified, find_real_email
 from regsvc.sync.records import base_of
 
 _SINGLE_ENTRIES_UP_TO: Final = 20
@@ -74,10 +74,12 @@ def adopt(database: Database, audit: Audit, adoptions: Sequence[Adopt], moment: 
 def _user_columns(
     adoption: Adopt, email: EmailAddress | None, moment: datetime, changed_at: datetime | None
 ) -> dict[str, Any]:
+    # without its key where it is another user's, which must not show
+    noted = email or find_real_email(adoption.player.known_email)
     return {
         "username": adoption.username,
         "username_key": adoption.player.username,
-        "email": email.display if email else None,
+        "email": noted.display if noted else None,
         "email_key": email.key if email else None,
         "status": adoption.status,
         "applied_status": adoption.status,

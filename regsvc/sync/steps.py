@@ -270,10 +270,11 @@ def _confirm_merge(case: Case[actions.Merge]) -> Effects:
         audit.append(("user.password_changed", {"where": "in the game"}))
     if action.takes_realname is not None:
         user["username"] = action.takes_realname
-    if email is not None:
-        user |= {"email": email.display, "email_key": email.key, "is_email_verified": False}
+    noted = find_real_email(action.takes_email) if email is None and not is_handed_over else email
+    if noted is not None:  # without its key where it is another user's, which must not show
+        user |= {"email": noted.display, "email_key": email and email.key, "is_email_verified": False}
         audit.append(("user.email_changed", {"where": "in the game"}))
-    elif action.takes_email is not None and not is_handed_over:
+    if action.takes_email is not None and email is None and not is_handed_over:
         conflicts.append(actions.Conflict("email", "both"))
     audit += [("sync.conflict", {"field": one.field, "kept": one.kept}) for one in conflicts]
     standing: set[str] = {conflict.field for conflict in conflicts if conflict.kept == "both"}

@@ -5,7 +5,7 @@ contains no secrets in any form.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -114,7 +114,7 @@ class UserExport:
             user=_own_user(user),
             chat=self.find_chat(user.id),
             questionnaire=self.find_questionnaire(user.id),
-            player=find_player(user),
+            player=_own_player(find_player(user)),
             truncated=tuple(name for name, found in lists.items() if len(found) >= MAX_RECORDS),
             **lists,
         )
@@ -126,7 +126,8 @@ class UserExport:
         done_by = self.audit.list_entries(1, MAX_RECORDS, operator=user.username, since=since).entries
         if user.username_key in AUTOMATED_ACTORS:  # a player with one of the program's names did not do what it did
             done_by = ()
-        entries = {entry.id: entry for entry in (*done_to, *done_by) if entry.id >= first_id}
+        told = (entry for entry in (*done_to, *done_by) if entry.id >= first_id and not _is_about_email_conflict(entry))
+        entries = {entry.id: entry for entry in told}
         newest = sorted(entries.values(), key=lambda entry: entry.id, reverse=True)
         return [_own_audit(entry, user) for entry in newest[:MAX_RECORDS]]
 
@@ -156,6 +157,19 @@ def _own_user(user: User) -> ExportedUserRecord:
         last_login_at=user.last_login_at,
         totp_enabled_at=user.totp_enabled_at,
     )
+
+
+def _own_player(player: PlayerRecord | None) -> PlayerRecord | None:
+    """Leave out that an address is disputed: its user would learn that another one has it."""
+    if player is None:
+        return None
+    conflicts = tuple(field for field in player.conflicts if field != "email")
+    is_undisputed = player.plugin == "conflict" and not conflicts
+    return replace(player, conflicts=conflicts, plugin="synced" if is_undisputed else player.plugin)
+
+
+def _is_about_email_conflict(entry: AuditRecord) -> bool:
+    return entry.action == "sync.conflict" and (entry.detail or {}).get("field") == "email"
 
 
 def _own_audit(entry: AuditRecord, user: User) -> ExportedAuditRecord:

@@ -168,6 +168,28 @@ def test_nothing_mallory_does_tells_whose_an_address_is(crowd: Crowd, steps: lis
     assert_alike(crowd, [step for some in steps for step in some])
 
 
+@pytest.mark.parametrize("is_new", [True, False], ids=["registers", "changes it"])
+def test_an_address_typed_in_the_game_is_shown_whoever_has_it(crowd: Crowd, is_new: bool) -> None:
+    """Mallory knows of her account what she typed, and not whether another one has that address."""
+    services, seen = crowd.services, []
+    for number, local_part in enumerate(LOCAL_PARTS):
+        name, written = f"Mallory{number}", f"{local_part}@{DOMAIN}"
+        services.authme.register(name, PASSWORD, email=written if is_new else f"own{number}@{DOMAIN}")
+        services.sync()
+        services.decide("approve", name)
+        if not is_new:
+            services.authme.set_email(name, written)
+            services.sync()
+        status, reply, _retry_after = crowd.log_in(name, "198.51.100.1")
+        assert (status, reply["email"]) == (200, written)
+        headers = {"Authorization": f"Bearer {reply['token']}"}
+        export = crowd.api.request("GET", "/api/user/export", headers=headers).json
+        actions = [entry["action"] for entry in export["audits"]]
+        player = {field: export["player"][field] for field in ("plugin", "conflicts")}
+        seen.append((export["user"]["isEmailVerified"], player, actions))
+    assert seen[0] == seen[1] == seen[2]
+
+
 @pytest.mark.parametrize("client", [HOME, "198.51.100.3"], ids=["at home", "elsewhere"])
 @pytest.mark.parametrize("with_captcha", [False, True], ids=["", "with a captcha"])
 def test_nobody_sees_that_alice_logs_in_with_her_address(crowd: Crowd, client: str, with_captcha: bool) -> None:
