@@ -4,12 +4,17 @@ SQLite stores any value in any column: texts that are not UTF-8, blobs, numbers 
 them, and so do we: bytes that are not UTF-8 become U+FFFD, as in AuthMe. Comparisons use the value as it was read.
 """
 
+from collections.abc import Callable
+from operator import methodcaller
 from typing import Any, Final
 
 from peewee import SqliteDatabase
 
 UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 """Replaces bytes that are not UTF-8."""
+
+as_text: Final[Callable[[bytes], str]] = methodcaller("decode", "utf-8", "replace")
+"""Decodes UTF-8, with U+FFFD for invalid bytes."""
 
 _LARGEST: Final = (1 << 63) - 1  # of a BIGINT
 
@@ -35,11 +40,6 @@ def is_exactly(column: str, is_number: bool, value: str | int | None) -> str:
     if isinstance(value, str) and UNREADABLE in value:
         return f"as_text(CAST({column} AS BLOB)) IS ?"
     return f"CAST({column} AS TEXT) IS ?"
-
-
-def as_text(raw: bytes) -> str:
-    """Decode UTF-8, with U+FFFD for invalid bytes."""
-    return raw.decode("utf-8", "replace")
 
 
 def is_storable(value: object) -> bool:

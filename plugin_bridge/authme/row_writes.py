@@ -62,20 +62,20 @@ class PlannedWrite:
         return replace(self, new={name: value for name, value in self.new.items() if name != "email"}, seen=seen)
 
 
-def loses_email(write: RowWrite, columns: Mapping[str, str]) -> bool:
-    """Return whether the write has an e-mail that the table has no column for."""
-    return isinstance(write, RowUpdate) and write.changes.get("email") is not None and "email" not in columns
-
-
 def plan_write(write: RowWrite, table: str, columns: Mapping[str, str]) -> PlannedWrite | None:
     """Reduce a write to the fields in `columns`; None for an update that changes nothing.
 
     Raises `PlayerRefused` for a salt that would be lost: no password verifies against the hash alone.
     """
     if isinstance(write, NewPlayer):
-        new = _values_of(write)
-        _require_salt_column(new["salt"], table, columns)
-        return PlannedWrite(write.username, {name: value for name, value in new.items() if name in columns}, {})
+        _require_salt_column(write.salt, table, columns)
+        new: dict[str, Value] = {"username": write.username, **vars(write)}
+        for name in new.keys() - columns.keys():
+            del new[name]
+        for name in ("email", "uuid"):
+            if new.get(name, "") is None:
+                del new[name]
+        return PlannedWrite(write.username, new, {})
     row = write.seen
     if not isinstance(write, RowUpdate):
         return PlannedWrite(row.username, {}, _compared(row, ("hash",), columns))
@@ -96,22 +96,6 @@ def _compared(row: PlayerRow, written: Iterable[str], columns: Mapping[str, str]
     if row.id is not None and "id" in columns:
         seen["id"] = row.id
     return seen | {name: getattr(row, name) for name in written}
-
-
-def _values_of(new: NewPlayer) -> dict[str, Value]:
-    values: dict[str, Value] = {
-        "username": new.username,
-        "realname": new.realname,
-        "hash": new.hash,
-        "salt": new.salt,
-        "regdate": new.regdate,
-        "regip": new.regip,
-    }
-    if new.email is not None:
-        values["email"] = new.email
-    if new.uuid is not None:
-        values["uuid"] = new.uuid
-    return values
 
 
 def _require_salt_column(salt: Value, table: str, columns: Mapping[str, str]) -> None:

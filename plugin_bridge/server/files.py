@@ -136,13 +136,9 @@ class PropertiesFile:
         self._path = path
         self._lock = threading.Lock()
         self._loaded: object = _UNKNOWN  # the stamp of `current`
-        self._current: ServerProperties | None = None
-        self.refresh()
-
-    @property
-    def current(self) -> ServerProperties | None:
+        self.current: ServerProperties | None = None
         """The values found by the last `refresh`; None: there is no path, or the file is missing or unreadable."""
-        return self._current
+        self.refresh()
 
     def refresh(self) -> ServerProperties | None:
         """Read the file again if it has changed, and return its values as `current` does. Blocking."""
@@ -152,12 +148,12 @@ class PropertiesFile:
             try:
                 stamp = find_stamp(self._path)
                 if stamp != self._loaded:
-                    self._current = None if stamp is None else read_server_properties(self._path)
+                    self.current = None if stamp is None else read_server_properties(self._path)
                     self._loaded = stamp
             except (OSError, ServerFileError) as problem:
                 log.debug("server.properties counts as missing: %s", problem)
-                self._current, self._loaded = None, _UNKNOWN  # the next refresh tries again
-            return self._current
+                self.current, self._loaded = None, _UNKNOWN  # the next refresh tries again
+            return self.current
 
 
 def _reason_of(problem: Exception) -> str:

@@ -97,7 +97,7 @@ def select_rows(
     else:  # SQLite locks the whole file
         cursor = database.execute_sql(f"{sql}({', '.join('?' * len(keys))})", tuple(keys))
     rows: list[tuple[Any, ...]] = list(cursor.fetchall())
-    converted = {number for number, field in enumerate(fields) if not isinstance(field, _AS_STORED)}
+    converted = [number for number, field in enumerate(fields) if not isinstance(field, _AS_STORED)]
     if not rows or not converted:
         return rows
     values: list[Sequence[Any]] = list(zip(*rows, strict=True))

@@ -133,9 +133,10 @@ class RconQueue:
 
         Servers with RCON off do not count. Missing kicks are enqueued; the delivery of the last one inserts the row.
         """
-        keys = {_key_of(KICK_FIRST, username, server): server for server in self._servers()}
-        if not keys:
+        servers = self._servers()
+        if not servers:
             return True
+        keys = {_key_of(KICK_FIRST, username, server): server for server in servers}
         kicks = (
             OutboxEntry.select(OutboxEntry.recipient_key, OutboxEntry.done_at)
             .where(

@@ -231,7 +231,9 @@ class Page:
         """Promise what the cases entail, and finish those that need no write outside this transaction."""
         moment, pending, held = self._context.now(), [], []
         for case in cases:
-            if self._still_collides(case):
+            known = case.account.sync_record
+            has_collided = isinstance(case.action, actions.Provision) and known is not None and known.conflict == "name"
+            if has_collided and self._context.players.find_colliding(case.key) is not None:
                 self._refuse_collision(case)
                 continue
             case.effects |= step.promise(case)
@@ -312,13 +314,6 @@ class Page:
         """Write what was intended and went with no action."""
         unsaved, self._unsaved = list(self._unsaved.values()), {}
         self._context.write(unsaved)
-
-    def _still_collides(self, case: Case[Any]) -> bool:
-        """Return whether AuthMe's table still has the equal name that it had at the last attempt."""
-        known = case.account.sync_record
-        if not isinstance(case.action, actions.Provision) or known is None or known.conflict != "name":
-            return False
-        return self._context.players.find_colliding(case.key) is not None
 
     def _due(self, accounts: Sequence[Account]) -> list[Case[Any]]:
         """Decide on the accounts, and return those with an action that may be applied now."""

@@ -16,6 +16,7 @@ from plugin_bridge.authme.players import PlayerRefused, PlayerRow, Players, Play
 from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import AuthMeRules, LiveConfig
 from regsvc.config.sections import Config
+from regsvc.core.errors import AuthMeUnavailable
 from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, SyncRecord
@@ -25,7 +26,7 @@ from regsvc.sync.effects import NOTHING, Effects, intent_effects
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Page, ReconcileResult, Scope
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
-from regsvc.sync.rules import decide, find_new_hash, is_registered_anew, password_for_row, row_intent
+from regsvc.sync.rules import decide, find_new_hash, password_for_row, row_intent
 from regsvc.sync.steps import kept_group
 from regsvc.sync.sync_context import SyncContext
 
@@ -42,13 +43,10 @@ class Reconciler:
         self._context = context
         self._live = live
         self._operators = operators
+        self.is_enabled = context.players.is_enabled
+        """Whether there is an AuthMe to sync with."""
         self._derived: tuple[AuthMeRules, Policy] | None = None
         self.loader = AccountLoader(context.database, context.players, operators, context.now)
-
-    @property
-    def is_enabled(self) -> bool:
-        """Return whether there is an AuthMe to sync with."""
-        return self._context.players.is_enabled
 
     @property
     def is_one_transaction(self) -> bool:
@@ -111,7 +109,8 @@ class Reconciler:
         """
         scope = Scope(may_adopt=may_adopt, is_guarded=is_guarded)
         account = self.load(key)
-        return self.reconcile_many([account], scope).get(key) or ReconcileResult(account)
+        page = Page(self._context, self.loader, self.policy, scope)
+        return page.reconcile([account]).get(key) or ReconcileResult(account)
 
     def reconcile_many(self, accounts: Collection[Account], scope: Scope = _EVERYTHING) -> dict[str, ReconcileResult]:
         """Reconcile accounts loaded without locks, and return the results as `Page.reconcile` does."""
@@ -123,15 +122,15 @@ class Reconciler:
         `intended` is written in any case. Raises `PlayersUnavailable`.
         """
         try:
-            if not account.is_player_known or not self.is_one_transaction:
-                self.record([(account, intended)])
-                return None
-            with self._context.database.atomic():
-                page = Page(self._context, self.loader, self.policy, _EVERYTHING)
-                return page.reconcile_locked(account, intended)
+            if account.is_player_known and self.is_one_transaction:
+                with self._context.database.atomic():
+                    page = Page(self._context, self.loader, self.policy, _EVERYTHING)
+                    return page.reconcile_locked(account, intended)
         except PlayersUnavailable:
-            self.record([(account, intended)])
+            self._context.write([(account, intended)])
             raise
+        self._context.write([(account, intended)])
+        return None
 
     def record(self, cases: Sequence[tuple[Account, Effects]]) -> None:
         """Write what is intended for accounts that the caller's transaction has locked, without carrying it out."""
@@ -226,11 +225,11 @@ class Reconciler:
     def request_new_row(self, account: Account) -> Effects:
         """Return the intent to give a user the row that was registered anew, with the password in it.
 
-        It is carried out only on a row that still has this password. Raises `PlayersUnavailable` if it is not known.
+        It is carried out only on a row that still has this password. Raises `AuthMeUnavailable` if it is not known.
         """
         new = find_new_hash(account)
         if new is None:
-            raise PlayersUnavailable("The new row cannot be read.")
+            raise AuthMeUnavailable
         return intent_effects(OPEN, new)
 
     def has_password_for_row(self, account: Account) -> bool:
@@ -242,10 +241,6 @@ class Reconciler:
         """Return whether the user's row is gone, and none was requested yet."""
         known = account.sync_record
         return known is not None and known.plugin_state == "absent" and known.intent not in (PROVISION, OPEN)
-
-    def is_registered_anew(self, account: Account) -> bool:
-        """Return whether an approval has to say which password counts (`plan.is_registered_anew`)."""
-        return self.policy.is_bridge_on and is_registered_anew(account)
 
     def request_reclaim(self, account: Account) -> Effects:
         """Return the intent to reclaim a returned row for a user who has just proven to know the password set by us."""

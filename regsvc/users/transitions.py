@@ -183,21 +183,19 @@ class Transitions:
         self._webhook = webhook
         self._now = now
 
-    def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> User:
-        """Approve, reject, ban or unban. Returns `user`; raises `WrongStatus`."""
+    def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> None:
+        """Approve, reject, ban or unban. Raises `WrongStatus`."""
         target = TRANSITIONS[name].target
         assert target is not None, "delete() deletes"
         self._apply([_decide(user, name, target, details)], by)
-        return user
 
-    def approve_again(self, user: User, by: Actor, details: DecisionDetails) -> User:
+    def approve_again(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Confirm the approval of a user whose row in AuthMe's table was removed or registered by another player."""
         if user.status != APPROVED:
             raise WrongStatus(user.status)
         self._apply([_Decision(user, "approve", APPROVED, APPROVED, details)], by)
-        return user
 
-    def change_ban(self, user: User, by: Actor, details: DecisionDetails) -> User:
+    def change_ban(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Change the reason or end of a ban. Raises `WrongStatus` when neither differs."""
         reason = details.reason or user.reason
         expires_at = user.ban_expires_at if details.keeps_expiry else details.expires_at
@@ -205,7 +203,6 @@ class Transitions:
             raise WrongStatus(user.status)
         changed = DecisionDetails(reason, expires_at, details.is_silent)
         self._apply([_Decision(user, "ban", BANNED, BANNED, changed)], by)
-        return user
 
     def apply_sql_edits(self, users: Sequence[User], by: Actor = SQL) -> None:
         """Apply the transitions that statuses set with SQL stand for; reset a status that stands for none."""
@@ -287,13 +284,14 @@ class Transitions:
         """Write reviews and audit records, and announce the transitions."""
         if not decisions:
             return
-        mailed = []
+        mailed, records = [], []
         for decision in decisions:
+            records.append(decision.audit_record())
             is_told = not decision.details.is_silent or decision.details.sends_link
-            if is_told and self._mail_queue.can_reach(decision.user):
+            if is_told and self._mail_queue.is_available:
                 mailed.append(decision)
         review_ids = _write_reviews(decisions, mailed, by, moment)
-        self._audit.record_all(by.name, [decision.audit_record() for decision in decisions], by.ip)
+        self._audit.record_all(by.name, records, by.ip)
         with self._webhook.outbox.batched(), self._mail_queue.outbox.batched():
             for decision in decisions:
                 self._webhook.enqueue(
@@ -366,10 +364,9 @@ def _write_reviews(
     decisions: Sequence[_Decision], mailed: Sequence[_Decision], by: Actor, moment: datetime
 ) -> dict[int, int]:
     """Write the reviews and return, by user id, at least the ids of those that are mailed."""
-    reviews = [decision.review(by, moment) for decision in decisions]
-    if len(reviews) == 1:
-        return {reviews[0]["user_id"]: Review.insert(**reviews[0]).execute()}
-    insert_rows(Review._meta.database, Review, reviews)
+    if len(decisions) == 1:
+        return {decisions[0].user.id: Review.insert(decisions[0].review(by, moment)).execute()}
+    insert_rows(Review._meta.database, Review, [decision.review(by, moment) for decision in decisions])
     return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
 
 

@@ -20,7 +20,7 @@ from regsvc.api.route import Route
 from regsvc.api.routes import ROUTES
 from regsvc.api.server import make_server
 from regsvc.api.services import Services
-from regsvc.api.tornado_application import make_application
+from regsvc.api.tornado_application import ApiApplication
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
@@ -178,7 +178,7 @@ class LiveApi:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = make_server(make_application(self._services, self._routes, self._pages), self._services.config)
+        server = make_server(ApiApplication(self._services, self._routes, self._pages), self._services.config)
         sockets = bind_sockets(0, "127.0.0.1")
         self.port: int = sockets[0].getsockname()[1]
         server.add_sockets(sockets)

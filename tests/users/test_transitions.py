@@ -212,13 +212,18 @@ def test_the_user_returned_is_as_stored(our_database: Database, make_user: MakeU
     """Olivia approves Bob, approves him again, bans him until an odd time, makes it permanent, and lifts the ban."""
     transitions, bob = make_transitions(clock), make_user("Bob")
     until = LATER.replace(microsecond=123_999)
-    assert_as_stored([transitions.change(bob, "approve", OLIVIA, DecisionDetails())])
-    assert_as_stored([transitions.approve_again(bob, OLIVIA, DecisionDetails())])
-    assert_as_stored([transitions.change(bob, "ban", OLIVIA, DecisionDetails("griefing", until))])
+    transitions.change(bob, "approve", OLIVIA, DecisionDetails())
+    assert_as_stored([bob])
+    transitions.approve_again(bob, OLIVIA, DecisionDetails())
+    assert_as_stored([bob])
+    transitions.change(bob, "ban", OLIVIA, DecisionDetails("griefing", until))
+    assert_as_stored([bob])
     assert bob.ban_expires_at == until.replace(microsecond=123_000)
-    assert_as_stored([transitions.change_ban(bob, OLIVIA, DecisionDetails())])
+    transitions.change_ban(bob, OLIVIA, DecisionDetails())
+    assert_as_stored([bob])
     assert (bob.reason, bob.ban_expires_at, bob.banned_from) == ("griefing", None, APPROVED)
-    assert_as_stored([transitions.change(bob, "unban", OLIVIA, DecisionDetails())])
+    transitions.change(bob, "unban", OLIVIA, DecisionDetails())
+    assert_as_stored([bob])
     transitions.delete(bob, OLIVIA, DecisionDetails())
     assert [row["transition"] for row in rows_of(Review)] == ["approve", "approve", "ban", "ban", "unban", "delete"]
 

@@ -65,10 +65,6 @@ class MailQueue:
         self.wake = wake
         self.wake_mails = wake_mails
 
-    def can_reach(self, user: User) -> bool:
-        """Return whether mails to this user are written: players are mailed, and the user has an address."""
-        return self.is_available and user.email is not None and user.email_key is not None
-
     def require_available(self) -> None:
         """Raise `MailUnavailable` where players are mailed nothing."""
         if not self.is_available:

@@ -162,7 +162,10 @@ class MailRenderer:
         message = EmailMessage(policy=_POLICY)
         message["Subject"] = subject
         message["From"] = self._from
-        message["To"] = Address(username=_unquote(to.local_part), domain=to.domain)
+        local_part = to.local_part
+        if local_part.startswith('"'):  # the header puts quotes and backslashes back
+            local_part = re.sub(r"\\(.)", r"\1", local_part[1:-1])
+        message["To"] = Address(username=local_part, domain=to.domain)
         message["Date"] = moment
         message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
@@ -303,13 +306,6 @@ def _sender_address(sender: str, server_name: str) -> Address:
     name, address = parseaddr(sender)
     display_name = " ".join((name or server_name).split())
     return Address(display_name, addr_spec=address or sender)
-
-
-def _unquote(local_part: str) -> str:
-    """Return the local part without its quotes and backslashes; the header puts them back."""
-    if not local_part.startswith('"'):
-        return local_part
-    return re.sub(r"\\(.)", r"\1", local_part[1:-1])
 
 
 def _get_user(mail: OutboxMessage) -> User:

@@ -270,8 +270,11 @@ def _show(line: str) -> str:
 
 def _drop_lines(text: str, values: Values) -> str:
     """Return the text without the lines that use a name whose value is None."""
-    missing = {name for name, value in values.items() if value is None}
-    return "\n".join(line for line in text.splitlines() if missing.isdisjoint(_names_in(line)))
+    kept = []
+    for line in text.splitlines():
+        if None not in map(values.__getitem__, _names_in(line)):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _fill(text: str, values: Values) -> str:
