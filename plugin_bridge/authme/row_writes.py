@@ -106,27 +106,20 @@ def _require_salt_column(salt: Value, table: str, columns: Mapping[str, str]) ->
 def write_alone(execute: Callable[[PlannedWrite], bool], write: PlannedWrite) -> WriteResult:
     """Execute one write; if the table refuses the e-mail, write the other fields without it."""
     try:
-        return WriteResult(_is_done(execute, write))
-    except PlayerRefused as refused:
-        without = write.without_email()
-        if without is None:
-            return WriteResult(is_written=False, refused=refused)
-    if not without.new:  # the e-mail was all
-        return WriteResult(is_written=True, is_email_refused=True)
-    try:
-        is_written = _is_done(execute, without)
-    except PlayerRefused as refused:
-        return WriteResult(is_written=False, refused=refused)
-    return WriteResult(is_written, is_email_refused=is_written)
-
-
-def _is_done(execute: Callable[[PlannedWrite], bool], write: PlannedWrite) -> bool:
-    try:
-        return execute(write)
+        return WriteResult(execute(write))
     except PlayerExists:
         if write.is_insert:
-            return False
-        raise PlayerRefused(_ROW_REJECTED) from None
+            return WriteResult(is_written=False)
+        refused = PlayerRefused(_ROW_REJECTED)
+    except PlayerRefused as error:
+        refused = error
+    without = write.without_email()
+    if without is None:
+        return WriteResult(is_written=False, refused=refused)
+    if not without.new:  # the e-mail was all
+        return WriteResult(is_written=True, is_email_refused=True)
+    result = write_alone(execute, without)
+    return replace(result, is_email_refused=result.is_written)
 
 
 def refusal(error: DatabaseError) -> PlayerRefused | PlayerExists | None:

@@ -166,7 +166,7 @@ class AccountAccess:
         """Return the warnings of a transition or of "password" that are known before, from the account as it is."""
         if not self._reconciler.is_enabled or decision in _LEAVES_ROWS_ALONE:
             return set()
-        warnings = {AUTHME_CACHE_ON} if self._live.is_cached else set()
+        warnings = {AUTHME_CACHE_ON} if self._live.authme.is_cached or self._live.is_cached_elsewhere else set()
         is_marked_online = account.player is not None and account.player.is_logged == 1
         if decision in _ENDS_PLAY and is_marked_online and not self._console.is_on_everywhere:
             warnings.add(STILL_ONLINE_RCON_OFF)

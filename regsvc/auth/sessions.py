@@ -224,7 +224,7 @@ class Sessions:
         if not bearer or len(bearer) > _MAX_TOKEN_LENGTH or not bearer.isascii():
             raise Unauthorized
         try:
-            key = self._signing.find(jwt.get_unverified_header(bearer).get("kid", ""))
+            key = self._signing.by_kid.get(jwt.get_unverified_header(bearer).get("kid", ""))
             if key is None:
                 raise Unauthorized
             return jwt.decode(

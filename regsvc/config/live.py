@@ -54,16 +54,12 @@ class LiveConfig:
         """The config in force now."""
         self.authme = _derive(config, authme)
         """AuthMe's rules in force now."""
-        self._is_cached_elsewhere = False
-
-    @property
-    def is_cached(self) -> bool:
-        """Return whether the AuthMe of any game server caches rows."""
-        return self.authme.is_cached or self._is_cached_elsewhere
+        self.is_cached_elsewhere = False
+        """Whether the AuthMe of another game server caches rows."""
 
     def apply_other_authmes(self, authmes: Iterable[object]) -> None:
         """Take notice of AuthMe's configs on the other game servers; those that cannot be read count for nothing."""
-        self._is_cached_elsewhere = any(isinstance(other, AuthMeConfig) and other.caching for other in authmes)
+        self.is_cached_elsewhere = any(isinstance(other, AuthMeConfig) and other.caching for other in authmes)
 
     def apply(self, config: Config) -> None:
         """Replace the config with one that differs only in reloadable keys (`regsvc.runtime.reload.RELOADABLE`)."""

@@ -29,8 +29,7 @@ def insert_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
     if not rows:
         return
     columns = _columns_of(model, rows)
-    names = ", ".join(field.column_name for field in columns)
-    into = f"INSERT INTO {model._meta.table_name} ({names}) VALUES "  # noqa: S608
+    into = f"INSERT INTO {model._meta.table_name} ({', '.join(columns)}) VALUES "  # noqa: S608
     if not isinstance(database, MySQLDatabase):
         marks = ", ".join("?" * len(columns))
         execute_many(database, f"{into}({marks})", list(zip(*columns.values(), strict=True)))
@@ -47,20 +46,19 @@ def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
     if not rows:
         return
     columns = _columns_of(model, rows)
-    (key, keys), *changes = columns.items()
-    assert key.primary_key, "the primary key comes first"
+    key, *changed = columns
+    keys, *changes = columns.values()
+    assert model._meta.columns[key].primary_key, "the primary key comes first"
     table = model._meta.table_name
     if not isinstance(database, MySQLDatabase):
-        assigned = ", ".join(f"{field.column_name} = ?" for field, _values in changes)
-        new = list(zip(*(values for _field, values in changes), keys, strict=True))
-        execute_many(database, f"UPDATE {table} SET {assigned} WHERE {key.column_name} = ?", new)  # noqa: S608
+        assigned = ", ".join(map("{} = ?".format, changed))
+        new = list(zip(*changes, keys, strict=True))
+        execute_many(database, f"UPDATE {table} SET {assigned} WHERE {key} = ?", new)  # noqa: S608
         return
     collation = " COLLATE utf8mb4_bin" if isinstance(keys[0], str) else ""
     literals = [_literals(database, values) for values in columns.values()]
     names = [f"c{number}" for number in range(len(columns))]
-    assigned = ", ".join(
-        f"t.{field.column_name} = new.{name}" for (field, _values), name in zip(changes, names[1:], strict=True)
-    )
+    assigned = ", ".join(map("t.{} = new.{}".format, changed, names[1:]))
     for start in range(0, len(keys), _ROWS_PER_STATEMENT):
         rows_of_page = list(zip(*(column[start : start + _ROWS_PER_STATEMENT] for column in literals), strict=True))
         key_value, *others = rows_of_page[0]
@@ -69,7 +67,7 @@ def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
         _execute(
             database,
             f"UPDATE (SELECT {union}) new "  # noqa: S608
-            f"STRAIGHT_JOIN {table} t ON t.{key.column_name} = new.c0 SET {assigned}",
+            f"STRAIGHT_JOIN {table} t ON t.{key} = new.c0 SET {assigned}",
         )
 
 
@@ -110,15 +108,15 @@ def _column(field: Field) -> str:
     return f"{field.model._meta.table_name}.{field.column_name}"
 
 
-def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[Field, list[Any]]:
-    """Return the values of each field that the rows name, as drivers accept them."""
+def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the values of the fields that the rows name, as drivers accept them, by column."""
     columns = {}
     for name in rows[0]:
         field = model._meta.fields[name]
         values = [row[name] for row in rows]
         if not _PLAIN_TYPES.issuperset(map(type, values)):
             values = [value if type(value) in _PLAIN_TYPES else field.db_value(value) for value in values]
-        columns[field] = values
+        columns[field.column_name] = values
     return columns
 
 

@@ -60,11 +60,11 @@ class AccountLoader:
     def find_changed(self, accounts: Sequence[Account]) -> set[str]:
         """Lock our rows of these accounts, and return the names whose rows are not as in the accounts."""
         users, sync_records = self._find([account.key for account in accounts], is_locking=True)
-        return {
-            account.key
-            for account in accounts
-            if (account.user, account.sync_record) != (users.get(account.key), sync_records.get(account.key))
-        }
+        changed = set()
+        for account in accounts:
+            if (account.user, account.sync_record) != (users.get(account.key), sync_records.get(account.key)):
+                changed.add(account.key)
+        return changed
 
     def _find(
         self, keys: Collection[str], *, is_locking: bool = False

@@ -12,7 +12,7 @@ from email.utils import parseaddr
 from typing import Any, Final
 from urllib.parse import urljoin
 
-from regsvc.auth.derived_secrets import ApplicationTokens, application_address
+from regsvc.auth.derived_secrets import APPLICATION_PATH, ApplicationTokens
 from regsvc.auth.password_links import LIFETIMES, LinkPurpose, PasswordLinks, link_address
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.host_style import accent_of
@@ -211,7 +211,7 @@ class MailRenderer:
         if user.email_key != mail.recipient_key:
             raise Drop("the user has another address now")
         token = self._application_tokens.token_of(user)
-        link = application_address(self._base_url, token)
+        link = f"{self._base_url}{APPLICATION_PATH}#token={token}"
         return _Content({"username": user.username, "link": link}, (token,))
 
     def _approved(self, mail: OutboxMessage) -> _Content:

@@ -241,14 +241,13 @@ def html_of_text(text: str) -> str:
     *_, button = [None, *_BUTTON_LINE.finditer(text)]
     if button is not None:
         text = f"{text[: button.start()]}\n\n{button[0]}\n\n{text[button.end() :]}"
-    paragraphs = _PARAGRAPH_BREAK.split(text.strip("\n"))
-    return "\n".join(
-        _BUTTON.format(html.escape(button["label"]))
-        if button is not None and paragraph == button[0]
-        else _html(paragraph)
-        for paragraph in paragraphs
-        if paragraph.strip()
-    )
+    shown = []
+    for paragraph in _PARAGRAPH_BREAK.split(text.strip("\n")):
+        if button is not None and paragraph == button[0]:
+            shown.append(_BUTTON.format(html.escape(button["label"])))
+        elif paragraph.strip():
+            shown.append(_html(paragraph))
+    return "\n".join(shown)
 
 
 def _html(paragraph: str) -> str:
