@@ -42,13 +42,10 @@ def is_exactly(column: str, is_number: bool, value: str | int | None) -> str:
     return f"CAST({column} AS TEXT) IS ?"
 
 
-def is_storable(value: object) -> bool:
-    """Return whether the value is a number that a BIGINT can store, or None."""
-    return value is None or (type(value) is int and -_LARGEST <= value <= _LARGEST)
-
-
 def as_number(raw: object) -> int | None:
     """Return a column's value as a number; None if it is not one, or too large to be stored."""
+    if raw is None:
+        return None
     try:
         number = int(as_text(raw) if isinstance(raw, bytes) else raw)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):

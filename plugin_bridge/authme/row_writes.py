@@ -7,7 +7,7 @@ from typing import Any, Final
 from peewee import DatabaseError, DataError, IntegrityError, InternalError, OperationalError
 
 from plugin_bridge.authme.config import ColumnNames
-from plugin_bridge.authme.lenient_sqlite import as_number, as_text, is_storable
+from plugin_bridge.authme.lenient_sqlite import as_number, as_text
 from plugin_bridge.authme.players import (
     LOCK_PREFIX,
     NewPlayer,
@@ -229,14 +229,14 @@ def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) ->
             hash_ if type(hash_) is str else text_of(hash_) or "",
             salt if salt is None or type(salt) is str else text_of(salt),
             email if email is None or type(email) is str else text_of(email),
-            regdate if is_storable(regdate) else as_number(regdate),
-            last_login if is_storable(last_login) else as_number(last_login),
-            has_session if is_storable(has_session) else as_number(has_session),
+            as_number(regdate),
+            as_number(last_login),
+            as_number(has_session),
             premium_uuid if premium_uuid is None or type(premium_uuid) is str else text_of(premium_uuid),
             totp if totp is None or type(totp) is str else text_of(totp),
-            is_logged if is_storable(is_logged) else as_number(is_logged),
-            group if is_storable(group) else as_number(group),
-            number if is_storable(number) else as_number(number),
+            as_number(is_logged),
+            as_number(group),
+            as_number(number),
             lock_group,
         )
         for (

@@ -49,11 +49,6 @@ class Reconciler:
         self.loader = AccountLoader(context.database, context.players, operators, context.now)
 
     @property
-    def is_one_transaction(self) -> bool:
-        """Return whether AuthMe's row can be written in the same transaction as ours."""
-        return self._context.players.shares_transactions
-
-    @property
     def operators(self) -> frozenset[str]:
         """The lower-case names of the current operators."""
         return frozenset(self._operators())
@@ -81,7 +76,7 @@ class Reconciler:
         """
         read = partial(self._find_rows, key)
         try:
-            if self.is_one_transaction:
+            if self._context.players.shares_transactions:
                 return read
         except PlayersUnavailable:
             return lambda: None
@@ -122,7 +117,7 @@ class Reconciler:
         `intended` is written in any case. Raises `PlayersUnavailable`.
         """
         try:
-            if account.is_player_known and self.is_one_transaction:
+            if account.is_player_known and self._context.players.shares_transactions:
                 with self._context.database.atomic():
                     page = Page(self._context, self.loader, self.policy, _EVERYTHING)
                     return page.reconcile_locked(account, intended)
@@ -141,7 +136,7 @@ class Reconciler:
 
         Raises `PlayersUnavailable` also when our own database is busy: the committed work must not be repeated.
         """
-        if self.is_one_transaction:
+        if self._context.players.shares_transactions:
             return None
         try:
             return self.reconcile(key)
@@ -272,7 +267,7 @@ class Reconciler:
 
     def record_tombstone(self, account: Account) -> Account:
         """Record which row goes with the user about to be deleted. Returns the account without the user."""
-        if not self.is_one_transaction and account.is_player_known:
+        if not self._context.players.shares_transactions and account.is_player_known:
             rows = self._find_rows(account.key)  # the row may have changed while we waited for our own lock
             account = replace(account, player=rows.get(account.key)) if rows is not None else account
         new = tombstone(account) if self.is_enabled else None

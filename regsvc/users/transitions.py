@@ -156,16 +156,6 @@ class _Decision:
         return f"user.{TRANSITIONS[self.name].event}", self.user.username, detail
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """New columns that users of one status share, so that one statement writes them."""
-
-    status: str
-    applied_status: str
-    columns: tuple[tuple[str, Any], ...]
-    is_ban: bool
-
-
 class Transitions:
     """Transitions, applied to our users.
 
@@ -262,21 +252,21 @@ class Transitions:
     def _apply(self, decisions: Sequence[_Decision], by: Actor) -> None:
         """Write the changes if all users are still as loaded, with all their effects."""
         moment = to_milliseconds(self._now())
-        groups: dict[_Change, list[User]] = defaultdict(list)
+        # users of one status who get the same columns are written with one statement
+        groups: dict[tuple[str, str, bool, tuple[tuple[str, Any], ...]], list[User]] = defaultdict(list)
         for decision in decisions:
             user = decision.user
             columns = decision.columns(by, moment)
             # what differs only, so that users with reasons and ends of their own, set with SQL, are one group
             differing = tuple((n, v) for n, v in columns.items() if n == "reviewed_at" or getattr(user, n) != v)
-            groups[_Change(user.status, user.applied_status, differing, decision.name == "ban")].append(user)
-        for change, group in groups.items():
-            columns = dict(change.columns)
-            _update(group, columns | {"token_generation": User.token_generation + 1} if change.is_ban else columns)
-        for change, group in groups.items():
+            groups[user.status, user.applied_status, decision.name == "ban", differing].append(user)
+        for (_status, _applied, is_ban, differing), group in groups.items():
+            ended = {"token_generation": User.token_generation + 1} if is_ban else {}
+            _update(group, dict(differing) | ended)
+        for (_status, _applied, is_ban, differing), group in groups.items():
             for user in group:
-                if change.is_ban:
-                    user.token_generation += 1
-                for name, value in change.columns:
+                user.token_generation += is_ban
+                for name, value in differing:
                     setattr(user, name, value)
         self._record(decisions, by, moment)
 
