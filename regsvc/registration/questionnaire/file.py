@@ -109,7 +109,8 @@ class FileTable:
         """Add a problem: what is wrong with a key and what to do. The value is shown if it is a scalar."""
         value = self._values.get(key)
         is_short = isinstance(value, str | int | float | bool)
-        shown = f" = {_shorten(to_toml(value))}" if is_short else ""
+        text = to_toml(value) if is_short else ""
+        shown = f" = {text if len(text) <= _LONGEST_SHOWN else f'{text[:_LONGEST_SHOWN]}…'}" if is_short else ""
         end = "" if reason[-1] in ".?" else "."
         self.problems.append(f"{self.where}: {key}{shown}: {reason}{end}")
 
@@ -133,10 +134,6 @@ class FileTable:
         except ValueError as error:
             self.complain(f"{key}.{written}", str(error))
         return tag
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 _MAX_FILE: Final = 1024 * 1024
