@@ -129,7 +129,7 @@ class PasswordChanges:
             self.sessions.revoke_all(user.id, changes, kept=kept_session)
             user.token_generation += 1
             self.links.revoke_all(user.id)
-            self.audit.record("user.password_changed", by.name, user.username, ip=by.ip)
+            self.audit.record("user.password_changed", by, user.username)
             warnings = self.access.find_warnings("password", locked.account)
             locked.take_user()
             locked.intended = self.reconciler.request_password_write(locked.account)
@@ -189,7 +189,7 @@ class PasswordMails:
         with self.database.atomic():
             user = _get_user(owner.id)
             link = self.links.issue_for_handover(user.id)
-            self.audit.record("user.password_link_created", by.actor.name, user.username, ip=by.actor.ip)
+            self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
         return HandedOverLink(user.username, user.status, link.expires_at, address)
 

@@ -119,4 +119,4 @@ class SessionEnding:
         with self.database.atomic():
             if not self.sessions.revoke_of(user_id, session_id):
                 raise errors.SessionNotFound
-            self.audit.record("user.session_ended", by.name, username, ip=by.ip)
+            self.audit.record("user.session_ended", by, username)

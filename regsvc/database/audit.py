@@ -119,47 +119,43 @@ class Audit:
     def record(
         self,
         action: str,
-        operator: str,
+        by: Actor,
         target: str | None = None,
         detail: Mapping[str, Any] | None = None,
-        ip: str | None = None,
     ) -> None:
         """Add a record. `detail` is stored as JSON; raises AssertionError if a key in it names a secret."""
         _require_known(action)
         AuditEntry.insert(
             action=action,
-            operator=operator,
+            operator=by.name,
             target=target,
             detail=None if detail is None else _to_json(detail),
-            ip=ip,
+            ip=by.ip,
             created_at=self._now(),
         ).execute()
 
     def record_each(
         self,
         action: str,
-        operator: str,
+        by: Actor,
         targets: Sequence[str],
         detail: Mapping[str, Any] | None = None,
-        ip: str | None = None,
     ) -> None:
         """Add one record for each target, with the same details, in one statement."""
-        self.record_all(operator, [(action, target, detail) for target in targets], ip)
+        self.record_all(by, [(action, target, detail) for target in targets])
 
-    def record_all(
-        self, operator: str, records: Sequence[tuple[str, str, Mapping[str, Any] | None]], ip: str | None = None
-    ) -> None:
-        """Add records of the same operator, each an action, a target and its details, in one statement."""
+    def record_all(self, by: Actor, records: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> None:
+        """Add records of the same actor, each an action, a target and its details, in one statement."""
         moment, rows = self._now(), []
         for action, target, detail in records:
             _require_known(action)
             rows.append(
                 {
                     "action": action,
-                    "operator": operator,
+                    "operator": by.name,
                     "target": target,
                     "detail": None if detail is None else _to_json(detail),
-                    "ip": ip,
+                    "ip": by.ip,
                     "created_at": moment,
                 }
             )
@@ -198,25 +194,24 @@ class Audit:
     def tally(
         self,
         action: str,
-        operator: str,
+        by: Actor,
         target: str | None = None,
-        ip: str | None = None,
         *,
         client: str | None = None,
         per: timedelta,
     ) -> None:
         """Add a record the first time in each period `per`, and increment its `occurrences` every further time.
 
-        `client` identifies one client (for IPv6 its /64) where that is wider than `ip`.
+        `client` identifies one client (for IPv6 its /64) where that is wider than the actor's `ip`.
         """
         _require_known(action)
         now = self._now()
         period = epoch_ms(now) // round(per.total_seconds() * 1000)
         same = (
             action,
-            operator.lower(),
+            by.name.lower(),
             (target or "").lower(),
-            client or ip or "",
+            client or by.ip or "",
             per.total_seconds(),
             period,
         )
@@ -224,9 +219,9 @@ class Audit:
             AuditEntry,
             {
                 AuditEntry.action: action,
-                AuditEntry.operator: operator,
+                AuditEntry.operator: by.name,
                 AuditEntry.target: target,
-                AuditEntry.ip: ip,
+                AuditEntry.ip: by.ip,
                 AuditEntry.tally: sha256(json.dumps(same).encode()).hexdigest(),
                 AuditEntry.created_at: now,
             },

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from plugin_bridge.authme.players import NameCollides, NewPlayer, PlayerRefused, PlayerRow, RowDelete, RowUpdate
 from regsvc.database import failpoints
+from regsvc.database.audit import SQL
 from regsvc.database.models import APPROVED, BANNED, SyncRecord, User
 from regsvc.sync import actions
 from regsvc.sync.account_loader import AccountLoader, pages_of
@@ -85,7 +86,7 @@ def _revert_renames(context: SyncContext, cases: Cases[actions.RevertRename]) ->
         spellings = (user.username, known.base_realname if known is not None else None)
         username = next((name for name in spellings if name and name.lower() == key), key)
         User.update(username=username, username_key=key).where(User.id == user.id).execute()
-        context.audit.record("sync.edit_refused", "sql", username, {"username": user.username})
+        context.audit.record("sync.edit_refused", SQL, username, {"username": user.username})
     return []
 
 

@@ -11,7 +11,7 @@ from peewee import Database, Model
 from plugin_bridge.authme.players import PlayerRow, Players, RowWrite, WriteResult
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
-from regsvc.database.audit import Audit
+from regsvc.database.audit import SYNC, Audit
 from regsvc.database.bulk import insert_rows, update_rows
 from regsvc.database.models import Session, SyncRecord, User
 from regsvc.notifications.rcon import RconQueue
@@ -74,7 +74,7 @@ class SyncContext:
         self._update(User, users)
         if logged_out:
             Session.delete().where(Session.user.in_(logged_out)).execute()
-        self.audit.record_all("sync", notes)
+        self.audit.record_all(SYNC, notes)
         if kicks:
             self.console.on_row_changes(kicks)
         return changed

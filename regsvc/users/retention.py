@@ -9,7 +9,7 @@ from peewee import Database
 
 from regsvc.config.sections import RetentionSection
 from regsvc.core.clock import Clock
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import (
     REJECTED,
     AuditEntry,
@@ -99,7 +99,7 @@ class Retention:
         """Add an audit entry with the counts of the run, unless nothing was due."""
         if run.counts:
             with self._database.atomic():
-                self._audit.record("data.purged", by, detail=dict(run.counts))
+                self._audit.record("data.purged", Actor(by), detail=dict(run.counts))
 
     def _tasks(self) -> list[_Task]:
         moment = self._now()

@@ -219,12 +219,12 @@ class Transitions:
 
     def announce_registration(self, user: User, by: Actor) -> None:
         """Record and announce a new user."""
-        self._audit.record("user.registered", by.name, user.username, ip=by.ip)
+        self._audit.record("user.registered", by, user.username)
         self._webhook.enqueue("registered", user.username, user.status)
 
     def record_deletions(self, keys: Sequence[str]) -> None:
         """Record and announce the deletion of users with SQL."""
-        self._audit.record_each("user.deleted", SQL.name, keys)
+        self._audit.record_each("user.deleted", SQL, keys)
         with self._webhook.outbox.batched():
             for key in keys:
                 self._webhook.enqueue("deleted", key, DELETED)
@@ -247,7 +247,7 @@ class Transitions:
             _update(group, {"status": applied_status})
         for user in users:
             user.status = user.applied_status
-        self._audit.record_all(by.name, records)
+        self._audit.record_all(by, records)
 
     def _apply(self, decisions: Sequence[_Decision], by: Actor) -> None:
         """Write the changes if all users are still as loaded, with all their effects."""
@@ -281,7 +281,7 @@ class Transitions:
             if is_told and self._mail_queue.is_available:
                 mailed.append(decision)
         review_ids = _write_reviews(decisions, mailed, by, moment)
-        self._audit.record_all(by.name, records, by.ip)
+        self._audit.record_all(by, records)
         with self._webhook.outbox.batched(), self._mail_queue.outbox.batched():
             for decision in decisions:
                 self._webhook.enqueue(

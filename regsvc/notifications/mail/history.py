@@ -154,7 +154,7 @@ class MailResender:
                 raise MailNotResendable("waiting")  # another admin was faster
             user = None if entry.user_id is None else User.get_or_none(User.id == entry.user_id)
             detail = {"mail": entry.id, "template": entry.template, "stateBefore": before}
-            self._audit.record("mail.resent", by.name, None if user is None else user.username, detail, by.ip)
+            self._audit.record("mail.resent", by, None if user is None else user.username, detail)
         return entry.recipient
 
     def _require_resendable(self, entry: OutboxEntry) -> None:
