@@ -38,7 +38,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
-from regsvc.notifications.outbox import Outbox, OutboxMessage, Recipient, RetryPolicy
+from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +238,7 @@ _NEXT_PLACE: Final = timedelta(seconds=5)
 """How long an attempt at a server that hangs takes at most."""
 
 
-def insert_row_after_kick(message: OutboxMessage, reconcile: Callable[[str], object]) -> None:
+def insert_row_after_kick(message: OutboxEntry, reconcile: Callable[[str], object]) -> None:
     """Insert the player's row once a `kick_first` has ended on each server, whatever its outcome: none waits for ever.
 
     `reconcile` reconciles the account with this lower-case name, as the sync would.
@@ -278,7 +278,7 @@ class RconTransport(Transport):
         self._server_name = server_name
         self._now = now
 
-    async def send(self, message: OutboxMessage) -> None:
+    async def send(self, message: OutboxEntry) -> None:
         payload = json.loads(message.payload or "{}")
         server = payload.get("server", "")
         age = self._now() - message.created_at
@@ -311,7 +311,7 @@ class RconTransport(Transport):
             log.info("%s can be used again", _noun_of(server))
         console.is_unreachable = False
 
-    def _compose(self, message: OutboxMessage, payload: Mapping[str, Any]) -> str:
+    def _compose(self, message: OutboxEntry, payload: Mapping[str, Any]) -> str:
         """Return the console command. Raises `UnsafeName`."""
         if message.template == "pardon":
             return pardon(message.recipient)
@@ -321,7 +321,7 @@ class RconTransport(Transport):
         return ban(message.recipient, reason) if message.template == "ban" else kick(message.recipient, reason)
 
 
-async def _execute(address: RconAddress, message: OutboxMessage, command: str) -> None:
+async def _execute(address: RconAddress, message: OutboxEntry, command: str) -> None:
     """Send the command. Raises `RconError`."""
     async with open_rcon(address) as connection:
         # for a player who is offline many plugins kick one whose name begins alike: kick only who may be online
@@ -331,7 +331,7 @@ async def _execute(address: RconAddress, message: OutboxMessage, command: str) -
 
 
 def _failure(
-    message: OutboxMessage, reason: str, retry_after: timedelta | None = None
+    message: OutboxEntry, reason: str, retry_after: timedelta | None = None
 ) -> PermanentFailure | TemporaryFailure:
     if message.template == KICK_FIRST and message.attempts >= _MAX_KICK_ATTEMPTS:
         return PermanentFailure(f"the row is inserted without a kick: {reason}")

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, Summary
@@ -96,15 +96,15 @@ class Metrics:
             registry=self._registry,
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._refusals = self._counter("companion_http_refusals", "Requests refused, by code.", "code")
-        self._connections = self._gauge("companion_http_connections", "Open connections.")
-        self._refused_connections = self._counter(
+        self.refusals = self._counter("companion_http_refusals", "Requests refused, by code.", "code")
+        self.connections = self._gauge("companion_http_connections", "Open connections.")
+        self.refused_connections = self._counter(
             "companion_http_connections_refused",
             "Connections refused, by the limit that was reached.",
             "limit",
             ("all", "client"),
         )
-        self._cut_connections = self._counter(
+        self.cut_connections = self._counter(
             "companion_http_connections_cut",
             "Connections closed to make room (idle), or because the client did not read its answer (unread).",
             "reason",
@@ -186,22 +186,6 @@ class Metrics:
         requests, durations = counters
         requests.inc()
         durations.observe(seconds)
-
-    def count_refusal(self, code: str) -> None:
-        """Count a refused request by its code."""
-        self._refusals.labels(code).inc()
-
-    def set_connections(self, count: int) -> None:
-        """Set the number of open connections."""
-        self._connections.set(count)
-
-    def count_refused_connection(self, limit: Literal["all", "client"]) -> None:
-        """Count a connection refused at the limit for all, or for one client."""
-        self._refused_connections.labels(limit).inc()
-
-    def count_cut_connection(self, reason: Literal["idle", "unread"]) -> None:
-        """Count a connection closed because others needed room, or because its client did not read."""
-        self._cut_connections.labels(reason).inc()
 
     def count_delivery(self, kind: str, outcome: Outcome) -> None:
         """Count a message of the outbox of this kind with a final outcome. Safe from any thread."""

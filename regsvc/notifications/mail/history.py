@@ -15,7 +15,7 @@ from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
-from regsvc.notifications.outbox import Outbox, message_from_row
+from regsvc.notifications.outbox import Outbox
 
 MailState = Literal["waiting", "sent", "failed", "dropped"]
 
@@ -163,7 +163,7 @@ class MailResender:
             raise MailNotResendable("pointless")
         with self._database.atomic() as savepoint:
             try:
-                self._renderer.render(message_from_row(entry))
+                self._renderer.render(entry)
             except Drop:
                 raise MailNotResendable("pointless") from None
             savepoint.rollback()
