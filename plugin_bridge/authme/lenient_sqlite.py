@@ -42,11 +42,6 @@ def as_text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def is_storable(value: object) -> bool:
-    """Return whether the value is a number that a BIGINT can store, or None."""
-    return value is None or (type(value) is int and -_LARGEST <= value <= _LARGEST)
-
-
 def as_number(raw: object) -> int | None:
     """Return a column's value as a number; None if it is not one, or too large to be stored."""
     try:

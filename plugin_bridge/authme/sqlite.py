@@ -188,17 +188,11 @@ class SqlitePlayers(AuthMePlayers):
         self._database.connect(reuse_if_open=True)
         self._local.file = file
 
-    def _execute(self, layout: TableLayout, write: PlannedWrite) -> bool:
-        return self._writer(layout).execute(write)
-
     def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
-        writer = self._writer(layout)
+        writer = SqliteWriter(cast(sqlite3.Connection, self._database.connection()), layout)
         if len(writes) == 1:
             return [write_alone(writer.execute, writes[0])]
         return writer.write_together(writes)
-
-    def _writer(self, layout: TableLayout) -> SqliteWriter:
-        return SqliteWriter(cast(sqlite3.Connection, self._database.connection()), layout)
 
     def _collides(self, layout: TableLayout) -> str:
         return f"LOWER({layout.columns['username']}) = ?"

@@ -7,7 +7,7 @@ handled here and in `players`. Statements are written out: the query builder tak
 
 import sqlite3
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from plugin_bridge.authme.players import (
     PlayerRow,
     Players,
     PlayersUnavailable,
-    RowUpdate,
     RowWrite,
     WriteResult,
 )
@@ -116,11 +115,6 @@ class AuthMePlayers(Players):
         with self._open_table() as layout:
             return not self._query(f"SELECT 1 FROM {layout.table} LIMIT 1")  # noqa: S608
 
-    def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
-        with self._open_table() as layout:
-            planned = plan_write(RowUpdate(seen, changes), self._table, layout.columns)
-            return planned is None or self._execute(layout, planned)
-
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
         results: dict[int, WriteResult] = {}
         planned: dict[int, PlannedWrite] = {}
@@ -194,10 +188,6 @@ class AuthMePlayers(Players):
     @abstractmethod
     def _connect(self) -> None:
         """Make sure that the calling thread has a connection."""
-
-    @abstractmethod
-    def _execute(self, layout: TableLayout, write: PlannedWrite) -> bool:
-        """Execute one write. Returns whether a row was written; raises `PlayerRefused` or `PlayerExists`."""
 
     @abstractmethod
     def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:

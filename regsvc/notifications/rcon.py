@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar, Final, Literal
 
 from plugin_bridge.authme.players import PlayersUnavailable
@@ -32,7 +33,7 @@ from plugin_bridge.server.rcon import (
     open_rcon,
     pardon,
 )
-from regsvc.config.sections import GameServer, OnBan
+from regsvc.config.host_sections import GameServer, OnBan
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock
 from regsvc.core.i18n.translations import Translations
@@ -105,15 +106,15 @@ class RconQueue:
             self._kick((user.username, user.id, "banned", user.reason) for user in users)
         elif self._on_ban == "ban":
             with self._outbox.batched():
-                for user in users:
-                    self._put_everywhere("ban", user.username, user.id, "banned", user.reason)
+                for user, server in product(users, self._servers()):
+                    self._put("ban", user.username, user.id, "banned", user.reason, server=server)
 
     def on_unbans(self, user_ids: Mapping[str, int | None]) -> None:
         """Take the players of these names off the game's ban list, if `game.on_ban` puts players there."""
         if self._on_ban == "ban":
             with self._outbox.batched():
-                for username, user_id in user_ids.items():
-                    self._put_everywhere("pardon", username, user_id, "banned")
+                for (username, user_id), server in product(user_ids.items(), self._servers()):
+                    self._put("pardon", username, user_id, "banned", server=server)
 
     def on_deletions(self, user_ids: Mapping[str, int | None], banned: Collection[str]) -> None:
         """Kick the players of these names; take the banned off the game's list: the names' next users are not."""
@@ -175,12 +176,6 @@ class RconQueue:
             for key, (kick, server) in wanted.items():
                 if key not in enqueued:
                     self._put("kick", *kick, server=server)
-
-    def _put_everywhere(
-        self, command: Command, username: str, user_id: int | None, cause: Cause, reason: str | None = None
-    ) -> None:
-        for server in self._servers():
-            self._put(command, username, user_id, cause, reason, server=server)
 
     def _put(
         self,

@@ -9,7 +9,7 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal, NoReturn
 
-from regsvc.config.sections import WebhookSection
+from regsvc.config.host_sections import WebhookSection
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
 from regsvc.core.i18n.translations import Translations

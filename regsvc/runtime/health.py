@@ -89,27 +89,12 @@ class Health:
         self._outbox = outbox
         self._sync = sync
         self._now = now
-        self._pending_restart = pending_restart
-        self._installation = installation
+        self.pending_restart = pending_restart
+        self.installation = installation
         self._is_bridge_on = is_bridge_on
         self._timeout = timeout
         self._backlog = CachedCall(self._query_backlog, _MAX_AGE, "health")
         self._waiting = CachedCall(lambda: worker.run(_count_waiting), _WORK_MAX_AGE, "waiting work")
-
-    @property
-    def restart_needed(self) -> tuple[str, ...]:
-        """Keys of config files that have changed and take effect at the next start."""
-        return self._pending_restart.keys
-
-    @property
-    def installation(self) -> str | None:
-        """Fingerprint of the installation; None before its first start."""
-        return self._installation.fingerprint
-
-    @property
-    def is_state_lost(self) -> bool:
-        """Whether the state directory or the database was removed under the process."""
-        return self._installation.is_lost
 
     async def status(self) -> HealthStatus:
         """Return the current status. Problems are part of the status and never raised."""
@@ -125,7 +110,7 @@ class Health:
             has_held_back_changes=report is not None and report.held_back is not None,
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if oldest_at is None else max(self._now() - oldest_at, timedelta(0)),
-            restart_needed=self.restart_needed,
+            restart_needed=self.pending_restart.keys,
             seconds_since_sync=self._sync.seconds_since_run,
         )
 

@@ -23,7 +23,7 @@ from regsvc.database.engine import Worker
 from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
-from regsvc.sync.report import SyncReport
+from regsvc.sync.report import COUNTS, SyncReport
 
 _INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process
 _SAMPLES: Final = 12
@@ -63,7 +63,6 @@ CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
 _BUCKETS: Final = (0.005, 0.02, 0.1, 0.25, 1, 2.5, 10)  # seconds
 _UNKNOWN: Final = math.nan
-_SYNC_CHANGES: Final = ("adopted", "provisioned", "updated", "locked", "restored", "removed")
 
 # `_created` series would double the scrape, and say no more than `process_start_time_seconds`.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -136,7 +135,7 @@ class Metrics:
         self._sync_scanned = self._gauge("companion_sync_scanned", "Players examined by the last run.")
         self._sync_conflicts = self._gauge("companion_sync_conflicts", "Conflicts found by the last run.")
         self._sync_changes = self._counter(
-            "companion_sync_changes", "Changed names, by kind of change.", "kind", _SYNC_CHANGES
+            "companion_sync_changes", "Changed names, by kind of change.", "kind", COUNTS[1:]
         )
         self._sync_errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=self._registry)
 
@@ -203,7 +202,7 @@ class Metrics:
             self._sync_succeeded_at.set(report.started_at.timestamp() + seconds)
         self._sync_scanned.set(report.scanned)
         self._sync_conflicts.set(len(report.conflicts))
-        for kind in _SYNC_CHANGES:
+        for kind in COUNTS[1:]:
             self._sync_changes.labels(kind).inc(getattr(report, kind))
         self._sync_errors.inc(len(report.errors))
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from plugin_bridge.server.versions import find_version
-from regsvc.config.sections import UpdatesSection
+from regsvc.config.host_sections import UpdatesSection
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock
 from regsvc.core.http_client import HttpClient, NoResponse

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from peewee import Database
 
-from regsvc.config.sections import WebhookSection
+from regsvc.config.host_sections import WebhookSection
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import DeliveryWorker, Transport
