@@ -170,6 +170,14 @@ def find_stamp(path: Path) -> _Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+def stamp_of(path: Path | None) -> object:
+    """Return the file's stamp as `find_stamp` does, and what is wrong where it cannot be looked at."""
+    try:
+        return None if path is None else find_stamp(path)
+    except OSError as problem:
+        return problem.errno
+
+
 def read_bounded(path: Path) -> bytes:
     """Return the content. Raises OSError, and ValueError if it is larger than `MAX_FILE_BYTES`."""
     require_regular_file(path)

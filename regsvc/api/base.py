@@ -310,7 +310,7 @@ class ApiHandler(BaseHandler):
 
     def write_refusal(self, refusal: Refusal, **facts: object) -> None:
         """Write the refusal's status, headers and body, with further facts, without finishing the request."""
-        self.services.metrics.count_refusal(refusal.code)
+        self.services.metrics.refusals.labels(refusal.code).inc()
         route = self._route
         if route is not None and route.write_refusal is not None and route.write_refusal(self, refusal):
             return

@@ -95,7 +95,7 @@ class Connections:
             group = self._groups.setdefault(key, Group())
             group.members[connection] = None
             group.waiting[connection] = self._clock()
-        self._metrics.set_connections(len(self._open))
+        self._metrics.connections.set(len(self._open))
 
     def remove(self, stream: IOStream) -> None:
         """Stop counting a connection; it may have been removed before."""
@@ -103,7 +103,7 @@ class Connections:
         if connection is not None:
             self._buffered_bytes -= connection.buffered_bytes
             self._leave(connection, {*connection.keys, *connection.request_keys})
-            self._metrics.set_connections(len(self._open))
+            self._metrics.connections.set(len(self._open))
 
     def await_request(self, stream: IOStream) -> None:
         """Note that a connection waits for its next request, because the last one is answered."""
@@ -209,7 +209,7 @@ class Connections:
         return first is not None
 
     def _close(self, connection: Connection, reason: Literal["idle", "unread"]) -> None:
-        self._metrics.count_cut_connection(reason)
+        self._metrics.cut_connections.labels(reason).inc()
         self.remove(connection.stream)
         connection.stream.close()
 
@@ -222,7 +222,7 @@ class Connections:
                 del self._groups[key]
 
     def _refuse(self, limit: Literal["all", "client"], reason: str) -> None:
-        self._metrics.count_refused_connection(limit)
+        self._metrics.refused_connections.labels(limit).inc()
         now = self._clock()
         if self._warned_at is None or now - self._warned_at >= _WARNING_INTERVAL:
             self._warned_at = now

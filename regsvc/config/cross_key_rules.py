@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from regsvc.config.host_sections import MailSection
 from regsvc.config.host_style import THEMES, brace_warnings, picture_warnings, style_warnings, unusable_style_reason
 from regsvc.config.layers import GAME_SERVERS
-from regsvc.config.sections import ChatSection, Config, MailSection
+from regsvc.config.sections import ChatSection, Config
 from regsvc.config.value_checks import (
     exposed_reason,
     is_placeholder,

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from plugin_bridge.regular_files import require_regular_file
+from regsvc.config.host_sections import GameServer
 from regsvc.config.key_types import Key, keys_of
-from regsvc.config.sections import Config, ConfigError, Download, GameServer
+from regsvc.config.sections import Config, ConfigError, Download
 
 _POSITION: Final = re.compile(r"\(at line (\d+), column \d+\)")
 _HEADER: Final = re.compile(r"\s*\[+\s*([^\]#]*?)\s*\]*\s*(?:#.*)?")

@@ -24,7 +24,6 @@ from regsvc.config.host_sections import (
     LogSection,
     MailSection,
     MetricsSection,
-    OnBan,
     RetentionSection,
     ServerSection,
     SyncSection,
@@ -34,23 +33,6 @@ from regsvc.config.host_sections import (
 from regsvc.core.addresses import is_unspecified
 from regsvc.core.exceptions import StartupError
 from regsvc.core.units import RateLimit
-
-__all__ = [  # of regsvc.config.host_sections
-    "AuthMeSection",
-    "DatabaseSection",
-    "GameSection",
-    "GameServer",
-    "HttpSection",
-    "LogSection",
-    "MailSection",
-    "MetricsSection",
-    "OnBan",
-    "RetentionSection",
-    "ServerSection",
-    "SyncSection",
-    "UpdatesSection",
-    "WebhookSection",
-]
 
 RegistrationMethod = Literal["email", "captcha"]
 PasswordRule = Literal["optional", "required", "off"]

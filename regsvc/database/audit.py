@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.text import name_key
-from regsvc.database.bulk import find_page, insert_or_update, insert_rows, select_rows
+from regsvc.database.bulk import Page, find_page, insert_or_update, insert_rows, select_rows
 from regsvc.database.models import AuditEntry, Review, User
 
 
@@ -99,15 +99,6 @@ class PastEntry:
     target: str | None
     detail: Mapping[str, Any]
     happened_at: datetime
-
-
-@dataclass(frozen=True)
-class AuditPage:
-    """Records, newest first. `total` is None where more than `bulk.MAX_COUNT` match."""
-
-    entries: tuple[AuditRecord, ...]
-    total: int | None
-    has_next: bool
 
 
 class Audit:
@@ -239,17 +230,14 @@ class Audit:
         target: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> AuditPage:
+    ) -> Page[AuditRecord]:
         """Return one page (the first is 1) of entries with this action or one of these, newest first.
 
         Past the end it is empty.
         Names match without regard to case, both times are inclusive. The caller has validated the filters.
         """
         conditions = _conditions(action, operator, target, since, until)
-        found = find_page(AuditEntry, conditions, page, size)
-        rows = {row.id: row for row in AuditEntry.select().where(AuditEntry.id.in_(found.ids))} if found.ids else {}
-        entries = tuple(_entry(rows[entry_id]) for entry_id in found.ids if entry_id in rows)
-        return AuditPage(entries, found.total, found.has_next)
+        return find_page(AuditEntry, conditions, page, size, AuditEntry.select(), _entry)
 
 
 def _require_known(action: str) -> None:

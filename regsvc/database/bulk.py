@@ -1,8 +1,8 @@
 """Bulk statements on thousands of rows, bypassing the query builder, which is slower than the database here."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from peewee import CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField, fn
 from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
@@ -10,6 +10,8 @@ from pymysql.constants import SERVER_STATUS
 from pymysql.converters import escape_string
 
 from regsvc.database.models import BaseModel
+
+T = TypeVar("T")
 
 _ROWS_PER_STATEMENT: Final = 500
 _PLAIN_TYPES: Final = frozenset({str, int, bool, float, bytes, type(None)})
@@ -183,25 +185,29 @@ _MAX_OFFSET: Final = 2**53
 
 
 @dataclass(frozen=True)
-class IdPage:
-    """Ids of one page, newest first. `total` is None where more than `MAX_COUNT` rows match."""
+class Page(Generic[T]):
+    """Entries of one page, newest first. `total` is None where more than `MAX_COUNT` rows match."""
 
-    ids: tuple[int, ...]
+    entries: tuple[T, ...]
     total: int | None
     has_next: bool
 
 
-def find_page(model: Any, conditions: Sequence[Any], page: int, size: int) -> IdPage:
-    """Return the ids of one page (the first is 1) of the rows that meet all conditions; no ids past the end."""
-    offset = (page - 1) * size
-    found = _ids(model, conditions, offset, size + 1) if offset <= _MAX_OFFSET else []
-    return IdPage(tuple(found[:size]), _count(model, conditions), has_next=len(found) > size)
+def find_page(
+    model: Any, conditions: Sequence[Any], page: int, size: int, rows: Any, entry_of: Callable[[Any], T]
+) -> Page[T]:
+    """Return one page (the first is 1) of the rows that meet all conditions; empty past the end.
 
-
-def _ids(model: Any, conditions: Sequence[Any], offset: int, size: int) -> list[int]:
-    """Select only ids: skipping rows is cheap in an index and expensive in the table."""
-    query = model.select(model.id).order_by(model.id.desc()).limit(size).offset(offset)
-    return [row.id for row in (query.where(*conditions) if conditions else query)]
+    `rows` is the query that reads the rows of a page, each of which `entry_of` converts.
+    """
+    offset, found = (page - 1) * size, list[int]()
+    if offset <= _MAX_OFFSET:  # ids alone: skipping rows is cheap in an index and expensive in the table
+        query = model.select(model.id).order_by(model.id.desc()).limit(size + 1).offset(offset)
+        found = [row.id for row in (query.where(*conditions) if conditions else query)]
+    ids = found[:size]
+    by_id = {row.id: row for row in rows.where(model.id.in_(ids))} if ids else {}
+    entries = tuple(entry_of(by_id[entry_id]) for entry_id in ids if entry_id in by_id)
+    return Page(entries, _count(model, conditions), has_next=len(found) > size)
 
 
 def _count(model: Any, conditions: Sequence[Any]) -> int | None:

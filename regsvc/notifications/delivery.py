@@ -13,7 +13,8 @@ from regsvc.core.backoff import Backoff
 from regsvc.core.errors import Busy, DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
-from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.database.models import OutboxEntry
+from regsvc.notifications.outbox import Outbox
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Transport(ABC):
     noun: ClassVar[str]
 
     @abstractmethod
-    async def send(self, message: OutboxMessage) -> None:
+    async def send(self, message: OutboxEntry) -> None:
         """Send the message; returns once the other side has accepted it.
 
         Raises `Drop`, `PermanentFailure`, `TemporaryFailure` or `TransportUnavailable`.
@@ -137,7 +138,7 @@ class DeliveryWorker:
             self._in_flight.add(task)
             task.add_done_callback(self._on_done)
 
-    async def _claim(self, limit: int) -> list[OutboxMessage]:
+    async def _claim(self, limit: int) -> list[OutboxEntry]:
         try:
             claimed = await self._worker.run(self._outbox.claim_due, limit)
         except _TRY_AGAIN:
@@ -155,7 +156,7 @@ class DeliveryWorker:
         self._in_flight.discard(task)
         self._wakeup.set()
 
-    async def _deliver(self, message: OutboxMessage) -> None:
+    async def _deliver(self, message: OutboxEntry) -> None:
         """Make one attempt, whatever happens.
 
         If its result cannot be recorded before the claim ends, the message is due again.
@@ -175,7 +176,7 @@ class DeliveryWorker:
             )
             await self._worker.run(self._outbox.record_failure, message, f"internal error: {type(error).__name__}")
 
-    async def _attempt(self, message: OutboxMessage) -> None:
+    async def _attempt(self, message: OutboxEntry) -> None:
         deadline = asyncio.get_running_loop().time() + _CLAIM_SHARE * self._outbox.claim_period.total_seconds()
         run, outbox = partial(self._record, deadline), self._outbox
         try:

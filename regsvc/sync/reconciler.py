@@ -27,7 +27,7 @@ from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Page, ReconcileResult, Scope
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
 from regsvc.sync.rules import decide, find_new_hash, password_for_row, row_intent
-from regsvc.sync.steps import kept_group
+from regsvc.sync.steps import unlock
 from regsvc.sync.sync_context import SyncContext
 
 log = logging.getLogger(__name__)
@@ -310,10 +310,7 @@ def unlock_all(players: Players) -> tuple[int, list[str]]:
             if hash_ is None:
                 unrecoverable.append(row.username)
                 continue
-            changes: dict[str, str | int | None] = {"hash": hash_, "has_session": 0, **kept_group(known, row)}
-            if known is not None and known.kept_premium_uuid:
-                changes["premium_uuid"] = known.kept_premium_uuid
-            if not players.update(row, changes):
+            if not players.update(row, unlock(row, StoredPassword(hash_, row.salt, None), known).changes):
                 continue  # it has changed since it was read, and no longer holds our lock
             unlocked += 1
             if known is not None:

@@ -35,7 +35,7 @@ _KINDS: Final[dict[type, tuple[str | None, str]]] = {
 
 
 @dataclass
-class RunState:
+class SyncRun:
     """A run in progress; a plan only reports what it would do."""
 
     report: SyncReport

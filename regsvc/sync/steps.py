@@ -21,6 +21,7 @@ from plugin_bridge.authme.players import (
     java_address,
     lock_text,
 )
+from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED, SyncRecord
 from regsvc.notifications.rcon import Cause
@@ -184,14 +185,18 @@ def _lock_kick(reason: str | None) -> Cause:
 def _unlock_row(
     context: SyncContext, case: Case[actions.RestorePassword] | Case[actions.RemoveLock] | Case[actions.TakeRow]
 ) -> RowUpdate:
-    password, known = case.action.password, case.account.sync_record
+    return unlock(case.action.player, case.action.password, case.account.sync_record)
+
+
+def unlock(player: PlayerRow, password: StoredPassword, known: SyncValues | SyncRecord | None) -> RowUpdate:
+    """Return the write that gives a locked row this password, and back what the lock took from it."""
     changes: dict[str, str | int | None] = {"hash": password.hash, "salt": password.salt, "has_session": 0}
     if known is not None and known.kept_premium_uuid:
         changes["premium_uuid"] = known.kept_premium_uuid
-    return RowUpdate(case.action.player, changes | kept_group(known, case.action.player))
+    return RowUpdate(player, changes | _kept_group(known, player))
 
 
-def kept_group(known: SyncValues | SyncRecord | None, player: PlayerRow) -> dict[str, str | int | None]:
+def _kept_group(known: SyncValues | SyncRecord | None, player: PlayerRow) -> dict[str, str | int | None]:
     """Return the group that the player of a locked row had before; nothing where the lock changed none.
 
     Where nothing is known of the lock at all, that is 0, as which AuthMe reads NULL.
@@ -220,7 +225,7 @@ def _reclaim_row(context: SyncContext, case: Case[actions.ReclaimRow]) -> RowUpd
         "has_session": 0,
         "premium_uuid": None,
         "totp": None,
-        **kept_group(case.account.sync_record, case.action.player),
+        **_kept_group(case.account.sync_record, case.action.player),
     }
     if user.owned_email is not None:
         changes["email"] = user.owned_email

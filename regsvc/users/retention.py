@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from peewee import Database
 
-from regsvc.config.sections import RetentionSection
+from regsvc.config.host_sections import RetentionSection
 from regsvc.core.clock import Clock
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import (

@@ -13,7 +13,8 @@ from peewee import Database
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import CodeOrProof, Purpose, VerificationCodes
-from regsvc.config.sections import Config, GameSection, HttpSection, ServerSection
+from regsvc.config.host_sections import GameSection, HttpSection, ServerSection
+from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import InvalidCode

@@ -9,7 +9,7 @@ import pytest
 from peewee import Database
 
 from plugin_bridge.server.rcon import RconAddress
-from regsvc.config.sections import OnBan
+from regsvc.config.host_sections import OnBan
 from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, AuditEntry, OutboxEntry, Review, User

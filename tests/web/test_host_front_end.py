@@ -16,7 +16,8 @@ from tornado.netutil import bind_sockets
 
 from regsvc.api.server import make_server
 from regsvc.api.tornado_application import ApiApplication
-from regsvc.config.sections import Config, HttpSection
+from regsvc.config.host_sections import HttpSection
+from regsvc.config.sections import Config
 from regsvc.web import host_front_end
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import PAGES

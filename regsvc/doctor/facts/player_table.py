@@ -263,14 +263,13 @@ def _max_value(kind: str) -> int | None:
     return None if bits is None else (1 << (bits if "unsigned" in kind else bits - 1)) - 1
 
 
-def distinguishes(database: ReadOnlyDatabase, column: PlayerColumn, one: str, other: str) -> bool:
-    """Return whether the column treats these texts as different; True if the database does not answer."""
-    if column.charset is None or column.collation is None:
-        return True
-    if not _WORD.fullmatch(column.charset) or not _WORD.fullmatch(column.collation):
-        return True
-    converted = f"CONVERT(? USING {column.charset})"
+def ignores_accents(database: ReadOnlyDatabase, column: PlayerColumn) -> bool:
+    """Return whether the column treats é and e as equal; False if the database does not answer."""
+    charset, collation = column.charset or "", column.collation or ""
+    if not _WORD.fullmatch(charset) or not _WORD.fullmatch(collation):
+        return False
+    converted = f"CONVERT(? USING {charset})"
     try:
-        return not database.value(f"SELECT {converted} COLLATE {column.collation} = {converted} AS same", one, other)
+        return bool(database.value(f"SELECT {converted} COLLATE {collation} = {converted} AS same", "é", "e"))
     except DatabaseUnreadable:
-        return True
+        return False

@@ -20,7 +20,7 @@ from typing import Final, Literal
 import aiosmtplib
 
 from plugin_bridge.authme.config import MailAccount
-from regsvc.config.sections import MailSection
+from regsvc.config.host_sections import MailSection
 from regsvc.core.email_address import EmailAddress
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.http_backend import HttpBackend, make_mail_service

@@ -10,12 +10,12 @@ from regsvc.core.email_address import parse_email
 from regsvc.core.errors import MailNotFound, MailNotResendable, Refusal
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.bulk import find_page
+from regsvc.database.bulk import Page, find_page
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
-from regsvc.notifications.outbox import Outbox, message_from_row
+from regsvc.notifications.outbox import Outbox
 
 MailState = Literal["waiting", "sent", "failed", "dropped"]
 
@@ -40,16 +40,7 @@ class MailEntry:
     last_error: str | None
 
 
-@dataclass(frozen=True)
-class MailPage:
-    """Mails, newest first. `total` is None where more than `bulk.MAX_COUNT` match."""
-
-    entries: tuple[MailEntry, ...]
-    total: int | None
-    has_next: bool
-
-
-def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> MailPage:
+def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> Page[MailEntry]:
     """Return a page (the first is 1), newest first; empty past the end. Filters that are None match everything.
     Blocking.
 
@@ -60,10 +51,10 @@ def list_mails(page: int, size: int, *, to: str | None = None, state: MailState 
         conditions.append(_is_to_address(to) if "@" in to else _is_about(name_key(to)))
     if state is not None:
         conditions.append(OutboxEntry.outcome.is_null() if state == WAITING else OutboxEntry.outcome == state)
-    found = find_page(OutboxEntry, conditions, page, size)
-    rows = {row.id: row for row in _full_rows().where(OutboxEntry.id.in_(found.ids))} if found.ids else {}
-    entries = tuple(mail_entry(rows[mail_id], rows[mail_id].username) for mail_id in found.ids if mail_id in rows)
-    return MailPage(entries, found.total, found.has_next)
+    rows = OutboxEntry.select(OutboxEntry, User.username).join(
+        User, JOIN.LEFT_OUTER, on=(User.id == OutboxEntry.user_id)
+    )
+    return find_page(OutboxEntry, conditions, page, size, rows.objects(), lambda row: mail_entry(row, row.username))
 
 
 def state_of(entry: OutboxEntry) -> str:
@@ -86,14 +77,6 @@ def _is_about(username_key: str) -> Any:
     ids = {*(user.id for user in users), *(review.user_id for review in former)}
     addresses = [user.email_key for user in users if user.email_key is not None]
     return OutboxEntry.user_id.in_(sorted(ids)) | OutboxEntry.recipient_key.in_(addresses)
-
-
-def _full_rows() -> Any:
-    return (
-        OutboxEntry.select(OutboxEntry, User.username)
-        .join(User, JOIN.LEFT_OUTER, on=(User.id == OutboxEntry.user_id))
-        .objects()
-    )
 
 
 def mail_entry(row: Any, username: str | None) -> MailEntry:
@@ -163,7 +146,7 @@ class MailResender:
             raise MailNotResendable("pointless")
         with self._database.atomic() as savepoint:
             try:
-                self._renderer.render(message_from_row(entry))
+                self._renderer.render(entry)
             except Drop:
                 raise MailNotResendable("pointless") from None
             savepoint.rollback()

@@ -13,7 +13,8 @@ import pytest
 
 from regsvc.api.route import Access
 from regsvc.api.tornado_application import ApiApplication
-from regsvc.config.sections import Config, ServerSection
+from regsvc.config.host_sections import ServerSection
+from regsvc.config.sections import Config
 from tests.support.certificate import Certificate
 from tests.support.live_api import LiveApi, make_services
 from tests.support.probe_routes import (
