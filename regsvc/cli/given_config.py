@@ -53,11 +53,11 @@ def work_as_owner(config: Config, *, creates_state: bool) -> None:
 def require_installation(state_dir: Path) -> None:
     """Raise `ConfigError` unless an installation has started with this state directory and we may read it."""
     if not is_installation(state_dir):
-        raise ConfigError([f"there is no installation in {state_dir}; server.state_dir says where"])
+        raise ConfigError(f"there is no installation in {state_dir}; server.state_dir says where")
     if not os.access(state_dir, os.R_OK | os.X_OK):
         owner = _owner_of(state_dir)
         other = "" if owner is None else f" {user_name(owner.st_uid)}, who owns it, or as"
-        raise ConfigError([f"{state_dir} cannot be read by {user_name(os.geteuid())}: run this command as{other} root"])
+        raise ConfigError(f"{state_dir} cannot be read by {user_name(os.geteuid())}: run this command as{other} root")
 
 
 def actor_name() -> str:
@@ -127,7 +127,7 @@ def _require_readable_program(name: str) -> None:
     for file in (Path(__file__), Path(os.__file__)):
         if not os.access(file, os.R_OK):
             raise ConfigError(
-                [f"the companion is installed where {name} cannot read it ({file}): install it below /opt, for example"]
+                f"the companion is installed where {name} cannot read it ({file}): install it below /opt, for example"
             )
 
 

@@ -154,13 +154,13 @@ def file_layer(path: Path) -> Layer:
         # Some editors on Windows write a byte order mark, which TOML does not allow.
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ConfigError([f"{path}: it cannot be read ({error.strerror}); check its name and permissions."]) from error
+        raise ConfigError(f"{path}: it cannot be read ({error.strerror}); check its name and permissions.") from error
     except UnicodeDecodeError as error:
-        raise ConfigError([f"{path}: it is not UTF-8 text; save it as UTF-8."]) from error
+        raise ConfigError(f"{path}: it is not UTF-8 text; save it as UTF-8.") from error
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError([f"{path}: {explain_mistake(text, error, _may_show)}"]) from error
+        raise ConfigError(f"{path}: {explain_mistake(text, error, _may_show)}") from error
     tables: dict[str, Mapping[str, object]] = {}
     problems: list[str] = []
     for name, table in _flat_tables(document):
