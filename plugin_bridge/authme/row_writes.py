@@ -62,11 +62,6 @@ class PlannedWrite:
         return replace(self, new={name: value for name, value in self.new.items() if name != "email"}, seen=seen)
 
 
-def loses_email(write: RowWrite, columns: Mapping[str, str]) -> bool:
-    """Return whether the write has an e-mail that the table has no column for."""
-    return isinstance(write, RowUpdate) and write.changes.get("email") is not None and "email" not in columns
-
-
 def plan_write(write: RowWrite, table: str, columns: Mapping[str, str]) -> PlannedWrite | None:
     """Reduce a write to the fields in `columns`; None for an update that changes nothing.
 

@@ -19,6 +19,7 @@ from plugin_bridge.authme.players import (
     PlayerRow,
     Players,
     PlayersUnavailable,
+    RowUpdate,
     RowWrite,
     WriteResult,
 )
@@ -28,7 +29,6 @@ from plugin_bridge.authme.row_writes import (
     Value,
     column_of,
     find_layout,
-    loses_email,
     plan_write,
     player_rows,
     text_of,
@@ -42,6 +42,8 @@ class AuthMePlayers(Players):
 
     _mark: str
     """Placeholder of a parameter."""
+    _collides: str
+    """Condition for rows that would prevent a new one of a name, with the column of names in braces."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class AuthMePlayers(Players):
 
     def find_colliding(self, key: str) -> PlayerRow | None:
         with self._open_table() as layout:
-            sql = f"{layout.select} WHERE {self._collides(layout)} LIMIT 1"
+            sql = f"{layout.select} WHERE {self._collides.format(layout.columns['username'])} LIMIT 1"
             rows = player_rows(self._query(sql, (key,)), layout.lock_group)
         return rows[0] if rows else None
 
@@ -132,7 +134,8 @@ class AuthMePlayers(Players):
             if planned:
                 results |= zip(planned, self._execute_many(layout, list(planned.values())), strict=True)
             for number, write in enumerate(writes):
-                if results[number].is_written and loses_email(write, layout.columns):
+                has_email = isinstance(write, RowUpdate) and write.changes.get("email") is not None
+                if results[number].is_written and has_email and "email" not in layout.columns:
                     results[number] = WriteResult(is_written=True, is_email_refused=True)
         return [results[number] for number in range(len(writes))]
 
@@ -192,10 +195,6 @@ class AuthMePlayers(Players):
     @abstractmethod
     def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
         """Execute these writes, each with its own result."""
-
-    @abstractmethod
-    def _collides(self, layout: TableLayout) -> str:
-        """Return the condition, with one parameter, for rows that would prevent a new one of this name."""
 
     @abstractmethod
     def _explain(self, error: Exception) -> str | None:

@@ -43,7 +43,9 @@ def work_as_owner(config: Config, *, creates_state: bool) -> None:
     state_dir = config.server.state_dir
     owner = _owner_of(state_dir)
     if owner is None and creates_state:
-        owner = _owner_of(_game_folder(config))
+        authme = config.authme_config_path
+        is_there = authme is not None and authme.parent.is_dir()
+        owner = _owner_of(authme.parent if authme is not None and is_there else config.game.directory)
         if owner is not None and owner.st_uid != _ROOT:
             _create_for(owner, state_dir)
     if owner is not None and owner.st_uid != _ROOT:
@@ -109,11 +111,6 @@ def _become(user_id: int, group_id: int) -> None:
         os.setgroups([group_id])
     os.setresgid(group_id, group_id, group_id)
     os.setresuid(user_id, user_id, user_id)
-
-
-def _game_folder(config: Config) -> Path | None:
-    authme = config.authme_config_path
-    return authme.parent if authme is not None and authme.parent.is_dir() else config.game.directory
 
 
 def _owner_of(folder: Path | None) -> os.stat_result | None:

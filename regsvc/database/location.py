@@ -162,7 +162,12 @@ def _configured_location(config: Config, shared: AuthMeConfig | None, authme: Au
     if shared is None:
         database = open_database(config.database.url, config.database.busy_timeout)
         if authme is not None and isinstance(database, SqliteDatabase):
-            _require_own_file(Path(database.database), authme.sqlite_file)
+            authmes = authme.sqlite_file
+            if Path(database.database).resolve() == authmes.resolve():
+                raise ConfigError(
+                    f"[database] url names {authmes}, which is AuthMe's own file: name another file, or set it to "
+                    '"auto".'
+                )
         return DatabaseLocation(location_name(config.database.url), database, _separate_players(config, authme))
     same_server = parts.scheme in ("mysql", "mariadb") and (
         _canonical(parts.hostname or "") == _canonical(shared.host) and (parts.port or 3306) == shared.port
@@ -175,13 +180,6 @@ def _configured_location(config: Config, shared: AuthMeConfig | None, authme: Au
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, shared.database, shared.lock_group)
     return DatabaseLocation(location_name(config.database.url), database, players)
-
-
-def _require_own_file(ours: Path, authmes: Path) -> None:
-    if ours.resolve() == authmes.resolve():
-        raise ConfigError(
-            f'[database] url names {authmes}, which is AuthMe\'s own file: name another file, or set it to "auto".'
-        )
 
 
 def _separate_players(config: Config, authme: AuthMeConfig | None) -> Players:
