@@ -210,6 +210,7 @@ class MySqlPlayers(AuthMePlayers):
     """AuthMe's table on MySQL or MariaDB, over our own connection: with InnoDB one transaction covers both sides."""
 
     _mark = "%s"
+    _collides = "{} = %s"
 
     @property
     def shares_transactions(self) -> bool:  # type: ignore[override]
@@ -371,9 +372,6 @@ class MySqlPlayers(AuthMePlayers):
             else result
             for write, result in zip(writes, results, strict=True)
         ]
-
-    def _collides(self, layout: TableLayout) -> str:
-        return f"{layout.columns['username']} = %s"
 
     def _explain(self, error: Exception) -> str | None:
         code = error.args[0] if error.args else None

@@ -119,6 +119,7 @@ class SqlitePlayers(AuthMePlayers):
     """AuthMe's table in its own SQLite file, over a connection of its own."""
 
     _mark = "?"
+    _collides = "LOWER({}) = ?"
 
     def __init__(self, path: Path, table: str, columns: ColumnNames, busy_timeout: timedelta) -> None:
         uri = f"file:{quote(str(path.absolute()))}?mode=rw"
@@ -193,9 +194,6 @@ class SqlitePlayers(AuthMePlayers):
         if len(writes) == 1:
             return [write_alone(writer.execute, writes[0])]
         return writer.write_together(writes)
-
-    def _collides(self, layout: TableLayout) -> str:
-        return f"LOWER({layout.columns['username']}) = ?"
 
     def _explain(self, error: Exception) -> str | None:
         message = str(error)

@@ -42,6 +42,8 @@ class AuthMePlayers(Players):
 
     _mark: str
     """Placeholder of a parameter."""
+    _collides: str
+    """Condition for rows that would prevent a new one of a name, with the column of names in braces."""
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class AuthMePlayers(Players):
 
     def find_colliding(self, key: str) -> PlayerRow | None:
         with self._open_table() as layout:
-            sql = f"{layout.select} WHERE {self._collides(layout)} LIMIT 1"
+            sql = f"{layout.select} WHERE {self._collides.format(layout.columns['username'])} LIMIT 1"
             rows = player_rows(self._query(sql, (key,)), layout.lock_group)
         return rows[0] if rows else None
 
@@ -185,10 +187,6 @@ class AuthMePlayers(Players):
     @abstractmethod
     def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
         """Execute these writes, each with its own result."""
-
-    @abstractmethod
-    def _collides(self, layout: TableLayout) -> str:
-        """Return the condition, with one parameter, for rows that would prevent a new one of this name."""
 
     @abstractmethod
     def _explain(self, error: Exception) -> str | None:

@@ -60,7 +60,7 @@ class EmailChanges:
             identity = await self.checker.check_owner(session, current_password, caller)
         await self.worker.run(self.codes.check, address.key, "change_email", given, caller)
         changed = await self.worker.run(self._change, identity, address, given, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return changed
 
     def _change(

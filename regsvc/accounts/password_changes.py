@@ -201,7 +201,7 @@ class PasswordMails:
         """
         self.mail_queue.require_available()
         result = await self.worker.run(self._mail_link, username, by)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return result
 
     async def forgot(self, email: str, caller: Caller, captcha: CaptchaProof = NO_PROOF) -> None:
@@ -213,7 +213,7 @@ class PasswordMails:
         address = parse_email(email)
         with self.captchas.guard("forgot", captcha, caller):
             await self.worker.run(self._forgot, address, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
 
     def _mail_link(self, username: str, by: Principal) -> DecisionResult:
         owner = self.access.get_user(username, "password", by)

@@ -114,7 +114,7 @@ class SecondFactorSetup:
         identity = await self.checker.check_owner(session, password, caller)
         _require_off(identity)
         codes, secret = await self.worker.run(self._switch_on, identity, session, code, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         try:
             is_in_game = await self.worker.run(self.give, identity.key, secret)
         except errors.Refusal:  # the database is away now; the codes are shown this once
@@ -142,7 +142,7 @@ class SecondFactorSetup:
         _require_on(identity)
         await self.worker.run(self.use_code, identity, caller)  # not repeated with what follows
         is_in_game = await self.worker.run(self._switch_off, identity, session, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return is_in_game
 
     def find_origin(self, username: str) -> Literal["web", "game"] | None:

@@ -48,7 +48,7 @@ class SelfDeletion:
         """
         identity = await self.checker.check_owner_with_totp(session, password, totp, caller)
         decided = await self.worker.run(self._delete, identity, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return decided
 
     def _delete(self, identity: LoginIdentity, caller: Caller) -> DecisionResult:

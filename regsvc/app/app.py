@@ -202,7 +202,6 @@ class App:
             load_mail_templates(config.mail.templates),
             self.codes,
             self.links,
-            self.outbox,
             now,
             sender=self.mail_backend.sender,
             config=lambda: live.current,
@@ -225,7 +224,7 @@ class App:
             self.outbox,
             config.server.language,
             is_available=is_available and config.registration.requires_code,
-            wake=self._on_change,
+            wake_all=self._on_change,
             wake_mails=self.mail_delivery.wake,
         )
         self.mail_limits = self._make_mail_limits("mail", verification.limits_total)
@@ -445,7 +444,7 @@ class App:
             mail_limits=self.mail_limits,
             live=self.live,
             audit=self.audit,
-            wake=self.mail_queue.wake,
+            wake=self.mail_queue.wake_all,
         )
 
     def _wire_own_account(self) -> None:
@@ -535,7 +534,7 @@ class App:
 
     def _on_sync_finished(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         self.events.publish_run(report)
 
     def _on_change(self) -> None:

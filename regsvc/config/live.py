@@ -96,4 +96,4 @@ def _make_hasher(authme: AuthMeConfig | None) -> PasswordHasher | None:
     try:
         return make_password_hasher(authme.hashing)
     except UnusableAlgorithm as error:
-        raise ConfigError([f"{authme.source}: {error}" if authme.source else str(error)]) from error
+        raise ConfigError(f"{authme.source}: {error}" if authme.source else str(error)) from error

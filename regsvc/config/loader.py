@@ -124,7 +124,7 @@ class _ConfigBuilder:
         )
         self._check_rules(config)
         if self._problems:
-            raise ConfigError(self._problems)
+            raise ConfigError(*self._problems)
         return config
 
     def _add_section(

@@ -231,10 +231,6 @@ class Outbox:
         is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.done_at == entry.done_at)
         return bool(OutboxEntry.update(changes).where(is_as_read, OutboxEntry.next_attempt_at.is_null()).execute())
 
-    def remember_link(self, message_id: int, link_id: int) -> None:
-        """Store the link that this mail contains, so that a retry sends the same one."""
-        _update(message_id, link_id=link_id)
-
     def backlog(self) -> Backlog:
         """Return the unfinished entries, including those not due yet. Cheap: finished entries are not read."""
         query = OutboxEntry.select(fn.COUNT(OutboxEntry.id), fn.MIN(OutboxEntry.created_at)).where(

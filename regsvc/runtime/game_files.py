@@ -20,12 +20,6 @@ log = logging.getLogger(__name__)
 
 POLL_INTERVAL: Final = timedelta(seconds=2)
 
-_PROPERTY_NAMES: Final = {
-    "rcon_enabled": "enable-rcon",
-    "rcon_ip": "rcon.ip",
-    "rcon_port": "rcon.port",
-    "rcon_password": "rcon.password",
-}
 _NEVER_READ: Final = object()
 
 
@@ -132,9 +126,7 @@ class GameFileWatcher:
             )
         elif read is not None and known is not None:
             changed = [
-                _PROPERTY_NAMES.get(part.name, part.name.replace("_", "-"))
-                for part in fields(read)
-                if getattr(read, part.name) != getattr(known, part.name)
+                part.metadata["key"] for part in fields(read) if getattr(read, part.name) != getattr(known, part.name)
             ]
             if changed:
                 log.info("%s has changed; now in effect: %s", name, ", ".join(changed))

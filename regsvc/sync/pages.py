@@ -51,10 +51,6 @@ def _apply_sql_edits(context: SyncContext, cases: Cases[actions.ApplySqlEdit]) -
     return cases
 
 
-def _end_bans(context: SyncContext, cases: Cases[actions.EndBan]) -> Cases[actions.EndBan]:
-    return _change_users(context.transitions.end_bans, cases)
-
-
 def _reject(context: SyncContext, cases: Cases[actions.RejectNameConflict]) -> Cases[actions.RejectNameConflict]:
     _change_users(context.transitions.reject_name_conflicts, cases)
     for case in cases:  # the player registered first: we have no intent for the row, and it stays as it is
@@ -99,7 +95,7 @@ def _revert_renames(context: SyncContext, cases: Cases[actions.RevertRename]) ->
 OWN_STEPS: Final[dict[type, OwnStep]] = {
     actions.Adopt: _adopt,
     actions.ApplySqlEdit: _apply_sql_edits,
-    actions.EndBan: _end_bans,
+    actions.EndBan: lambda context, cases: _change_users(context.transitions.end_bans, cases),
     actions.RejectNameConflict: _reject,
     actions.MarkDeleted: _mark_deleted,
     actions.RevertRename: _revert_renames,

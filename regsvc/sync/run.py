@@ -203,10 +203,10 @@ class SyncRunner:
         return self._reconcile_rows(run, names, self._players.find_many(names))
 
     def _reconcile_rows(self, run: SyncRun, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
-        keys = [name for name in names if is_findable(name)]
-        for name in set(names).difference(keys):  # AuthMe itself does not find them reliably
-            run.add_conflict(name, actions.Conflict("name", "both"))
-        accounts = self._reconciler.loader.load(keys, rows)
+        for name in names:
+            if not is_findable(name):  # AuthMe itself does not find it reliably
+                run.add_conflict(name, actions.Conflict("name", "both"))
+        accounts = self._reconciler.loader.load(list(filter(is_findable, names)), rows)
         return self._plan(run, accounts) if run.is_plan else self._reconcile(run, accounts, Scope(is_guarded=True))
 
     def _reconcile_without_players(self, run: SyncRun) -> None:
@@ -228,7 +228,7 @@ class SyncRunner:
             if action is None:
                 in_sync.add(account.key)
             elif isinstance(action, actions.GUARDED):
-                run.postpone(account.key, action)
+                run.waiting[account.key] = type(action)
                 if isinstance(action, actions.MarkMissing) and returns(account, policy):
                     run.returning.add(account.key)
             else:
@@ -237,7 +237,7 @@ class SyncRunner:
             if isinstance(action, actions.Adopt):
                 lock = lock_after_adoption(action, account.is_operator, policy)
                 if lock is not None:
-                    run.postpone(account.key, lock)
+                    run.waiting[account.key] = type(lock)
                 wanted |= {account.key: email} if (email := action.player.known_email) is not None else {}
             elif isinstance(action, actions.Merge):
                 for conflict in action.conflicts:

@@ -143,17 +143,9 @@ def _without_passwordless_login(player: PlayerRow) -> dict[str, str | int | None
     return changes | ({"group": player.lock_group} if player.lock_group is not None else {})
 
 
-def _promise_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
-    return Effects(_kept_login(case.account.sync_record, case.action.player))
-
-
 def _end_passwordless_login(context: SyncContext, case: Case[actions.EndPasswordlessLogin]) -> RowUpdate | None:
     player = case.action.player
     return RowUpdate(player, _without_passwordless_login(player)) if player.admits_without_password else None
-
-
-def _confirm_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
-    return _kicked_login(case.action.player) | Effects(kick=_lock_kick(case.user.status))
 
 
 def _confirm_lock(case: Case[actions.Lock]) -> Effects:
@@ -316,10 +308,6 @@ def _confirm_state(case: Case[actions.UpdateState]) -> Effects:
     return effects
 
 
-def _delete_row(context: SyncContext, case: Case[actions.Remove]) -> RowDelete:
-    return RowDelete(case.action.player)
-
-
 def collision_effects(account: Account) -> Effects:
     """Return the effects of a name that AuthMe's table considers equal to another one that it has. Audited once."""
     return Effects({"conflict": "name", **NO_INTENT}) | state_effects(account, "conflict")
@@ -329,7 +317,11 @@ STEPS: Final[dict[type, Step]] = {
     actions.Provision: Step(_confirm_insert, _promise_row, _insert_row, _may_insert),
     actions.RecordSynced: Step(_confirm_synced),
     actions.Lock: Step(_confirm_lock, _promise_lock, _lock_row),
-    actions.EndPasswordlessLogin: Step(_confirm_end_of_login, _promise_end_of_login, _end_passwordless_login),
+    actions.EndPasswordlessLogin: Step(
+        lambda case: _kicked_login(case.action.player) | Effects(kick=_lock_kick(case.user.status)),
+        lambda case: Effects(_kept_login(case.account.sync_record, case.action.player)),
+        _end_passwordless_login,
+    ),
     actions.RestorePassword: Step(_confirm_restored, write=_unlock_row),
     actions.ReclaimRow: Step(_confirm_reclaimed, write=_reclaim_row),
     actions.TakeRow: Step(_confirm_taken, write=_unlock_row),
@@ -339,6 +331,8 @@ STEPS: Final[dict[type, Step]] = {
     actions.MarkMissing: Step(_confirm_missing),
     actions.MarkUnverifiedMissing: Step(_confirm_missing),
     actions.UpdateState: Step(_confirm_state),
-    actions.Remove: Step(lambda case: Effects({"plugin_state": "absent"}), write=_delete_row),
+    actions.Remove: Step(
+        lambda case: Effects({"plugin_state": "absent"}), write=lambda context, case: RowDelete(case.action.player)
+    ),
 }
 """The other actions, which change our side alone and a list of accounts at once, are in `pages.OWN_STEPS`."""

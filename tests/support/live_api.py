@@ -108,7 +108,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         limits=unused,
         limits_per_client=(),
     )
-    services.mail_queue = MailQueue(unused, "en", is_available=True, wake=unused, wake_mails=unused)
+    services.mail_queue = MailQueue(unused, "en", is_available=True, wake_all=unused, wake_mails=unused)
     services.metrics = Metrics()
     services.updates = Updates({}, timedelta(hours=6), clock.now)
     services.plugin_version = CachedCall(partial(asyncio.to_thread, lambda: None), timedelta(seconds=10), "plugin")

@@ -79,12 +79,13 @@ class MailHarness:
         self.outbox = Outbox(
             clock, "mail", mail_retry_policy(max_attempts=3), on_sent=lambda message: start_code(message, self.codes)
         )
-        self.mail_queue = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None, wake_mails=lambda: None)
+        self.mail_queue = MailQueue(
+            self.outbox, "en", is_available=True, wake_all=lambda: None, wake_mails=lambda: None
+        )
         self.renderer = MailRenderer(
             load_mail_templates(templates),
             self.codes,
             self.links,
-            self.outbox,
             clock,
             sender=sender,
             config=lambda: Config(

@@ -34,7 +34,7 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
     """Transitions that mail; with `on_ban` they also post to a webhook and send commands to the game."""
     retries = RetryPolicy(timedelta(minutes=1), timedelta(minutes=1))
     mail_queue = MailQueue(
-        Outbox(clock, "mail", retries), "en", is_available=True, wake=lambda: None, wake_mails=lambda: None
+        Outbox(clock, "mail", retries), "en", is_available=True, wake_all=lambda: None, wake_mails=lambda: None
     )
     address = None if on_ban is None else RconAddress("127.0.0.1", 25575, "secret")
     webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock, is_on=on_ban is not None)

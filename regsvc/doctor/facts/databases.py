@@ -168,7 +168,8 @@ def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[
             return _with_operators(database, OurDatabase(own_tables.inspect_own_tables(database)), operators)
     with closing(ReadOnlyMySql(location.database)) as server:
         own_tables.require_no_migration(server)
-        difference, login = own_tables.clock_difference(server, now()), _current_login(server)
+        difference = own_tables.clock_difference(server, now())
+        user, _at, host = str(server.value("SELECT CURRENT_USER() AS login")).rpartition("@")
         nodes = _list_cluster_nodes(server, location.database)
         try:
             side = _with_operators(server, _inspect_schema(server), operators)
@@ -176,7 +177,7 @@ def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[
             if error.code != _READ_ONLY_SERVER:
                 raise
             side = OurDatabase(None, is_read_only=True)
-        return replace(side, clock_difference=difference, login=login, cluster_nodes=nodes)
+        return replace(side, clock_difference=difference, login=f"'{user}'@'{host}'", cluster_nodes=nodes)
 
 
 def _list_cluster_nodes(server: ReadOnlyMySql, database: MySQLDatabase) -> tuple[ClusterNode, ...]:
@@ -295,12 +296,6 @@ def _list_missing_row_rights(database: ReadOnlyDatabase, table: str, columns: It
         "DELETE": f"EXPLAIN DELETE FROM {table} WHERE 1 = 0",
     }
     return [right for right, statement in statements.items() if not _is_allowed(database, statement)]
-
-
-def _current_login(database: ReadOnlyDatabase) -> str:
-    """Return our account as a GRANT names it: `'authme'@'%'`. Raises `DatabaseUnreadable`."""
-    user, _at, host = str(database.value("SELECT CURRENT_USER() AS login")).rpartition("@")
-    return f"'{user}'@'{host}'"
 
 
 def _may(database: ReadOnlyDatabase, statement: str) -> bool:

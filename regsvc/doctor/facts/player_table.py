@@ -180,7 +180,9 @@ def inspect_table(database: ReadOnlyDatabase, schema: str | None, table: str) ->
     if database.is_sqlite:
         columns, details = _sqlite_columns(database, table), None
     else:
-        columns, details = _mysql_columns(database, schema, table), _mysql_table(database, schema, table)
+        columns = _mysql_columns(database, schema, table)
+        found = "SELECT engine AS engine, auto_increment AS next_id FROM information_schema.tables"
+        details = database.row(f"{found} {_OF_TABLE}", schema, table)
     if not columns:
         return None
     engine, next_id = (details["engine"], details["next_id"]) if details is not None else (None, None)
@@ -227,12 +229,6 @@ def _sqlite_columns(database: ReadOnlyDatabase, table: str) -> list[PlayerColumn
         )
         for row in database.rows(f"PRAGMA table_info(`{table}`)")
     ]
-
-
-def _mysql_table(database: ReadOnlyDatabase, schema: str | None, table: str) -> Row | None:
-    return database.row(
-        f"SELECT engine AS engine, auto_increment AS next_id FROM information_schema.tables {_OF_TABLE}", schema, table
-    )
 
 
 def _mysql_columns(database: ReadOnlyDatabase, schema: str | None, table: str) -> list[PlayerColumn]:

@@ -142,16 +142,13 @@ class MailResender:
 
     def _require_resendable(self, entry: OutboxEntry) -> None:
         """Render the mail as a delivery would, then roll back."""
-        if entry.template in _DECISIONS and not _is_latest_decision(entry):
-            raise MailNotResendable("pointless")
+        if entry.template in _DECISIONS:
+            last = Review.select(Review.id).where(Review.user_id == entry.user_id).order_by(Review.id.desc()).first()
+            if last is None or last.id != entry.row_id:
+                raise MailNotResendable("pointless")
         with self._database.atomic() as savepoint:
             try:
                 self._renderer.render(entry)
             except Drop:
                 raise MailNotResendable("pointless") from None
             savepoint.rollback()
-
-
-def _is_latest_decision(entry: OutboxEntry) -> bool:
-    last = Review.select(Review.id).where(Review.user_id == entry.user_id).order_by(Review.id.desc()).first()
-    return last is not None and last.id == entry.row_id

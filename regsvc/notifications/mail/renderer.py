@@ -24,7 +24,6 @@ from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import PENDING, Link, OutboxEntry, Review, User
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.templates import MailTemplates, Values
-from regsvc.notifications.outbox import Outbox
 
 _PAGES: Final[Mapping[str, str]] = {
     "already_registered": "/account",
@@ -95,7 +94,6 @@ class MailRenderer:
         templates: MailTemplates,
         codes: VerificationCodes,
         links: PasswordLinks,
-        outbox: Outbox,
         now: Clock,
         *,
         sender: str,
@@ -113,7 +111,6 @@ class MailRenderer:
         self._templates = templates
         self._codes = codes
         self._links = links
-        self._outbox = outbox
         self._now = now
         self._config = config
         self._translations = translations
@@ -141,7 +138,7 @@ class MailRenderer:
             "totp_enabled": self._about_user,
             "totp_disabled": self._about_user,
             "totp_reset": self._about_user,
-            "account_deleted": self._account_deleted,
+            "account_deleted": lambda mail: _Content({"username": _get_review(mail).username}),
         }
 
     def render(self, mail: OutboxEntry) -> RenderedMail:
@@ -244,9 +241,6 @@ class MailRenderer:
         user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
         return _Content({"username": None if user is None else user.username})
 
-    def _account_deleted(self, mail: OutboxEntry) -> _Content:
-        return _Content({"username": _get_review(mail).username})
-
     def _password_link(self, mail: OutboxEntry) -> _Content:
         username = _get_user(mail).username
         link, token = self._link(mail, "reset")
@@ -279,7 +273,8 @@ class MailRenderer:
             if user.email_key != mail.recipient_key:
                 raise Drop("the user has another address now")
             link = self._links.issue(user.id, purpose, mail.recipient_key)
-            self._outbox.remember_link(mail.id, link.id)
+            mail.link_id = link.id  # so that a retry sends the same one
+            mail.save(only=[OutboxEntry.link_id])
         token = self._links.token_of(link)
         return link_address(self._base_url, token), token
 

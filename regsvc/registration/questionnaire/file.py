@@ -172,21 +172,21 @@ def load_questionnaire(file: Path, pass_score: int) -> Questionnaire:
             f"questionnaire.pass_score is {pass_score}; give right answers more points or lower it."
         )
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(*problems)
     return questionnaire
 
 
 def _read(file: Path) -> dict[str, object]:
     if reason := unreadable_reason(file):
-        raise ConfigError([f"[questionnaire] file: {reason}."])
+        raise ConfigError(f"[questionnaire] file: {reason}.")
     if file.stat().st_size > _MAX_FILE:
-        raise ConfigError([f"{file}: the file is too large; a questionnaire may have up to 1 MiB."])
+        raise ConfigError(f"{file}: the file is too large; a questionnaire may have up to 1 MiB.")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise ConfigError([f"{file}: the file is not UTF-8 text; save it as UTF-8."]) from None
+        raise ConfigError(f"{file}: the file is not UTF-8 text; save it as UTF-8.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError([f"{file}: the file is not valid TOML: {error}; fix that line."]) from None
+        raise ConfigError(f"{file}: the file is not valid TOML: {error}; fix that line.") from None
 
 
 def _list_repeated_ids(questions: tuple[Question, ...], file: Path) -> list[str]:
