@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class CachedCall(Generic[V]):
-    """A call that is made again once its last result is older than `max_age`; whoever asks meanwhile shares it.
+    """A call that is made again once its last result is older than `max_age`; callers share the one under way.
 
     One that fails is not kept. `name` is its task's. For the event loop alone.
     """

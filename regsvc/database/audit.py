@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.text import name_key
-from regsvc.database.bulk import Page, find_page, insert_or_update, insert_rows, select_rows
+from regsvc.database.bulk import EntryPage, find_page, insert_or_update, insert_rows, select_rows
 from regsvc.database.models import AuditEntry, Review, User
 
 
@@ -230,7 +230,7 @@ class Audit:
         target: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> Page[AuditRecord]:
+    ) -> EntryPage[AuditRecord]:
         """Return one page (the first is 1) of entries with this action or one of these, newest first.
 
         Past the end it is empty.

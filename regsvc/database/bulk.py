@@ -185,7 +185,7 @@ _MAX_OFFSET: Final = 2**53
 
 
 @dataclass(frozen=True)
-class Page(Generic[T]):
+class EntryPage(Generic[T]):
     """Entries of one page, newest first. `total` is None where more than `MAX_COUNT` rows match."""
 
     entries: tuple[T, ...]
@@ -195,7 +195,7 @@ class Page(Generic[T]):
 
 def find_page(
     model: Any, conditions: Sequence[Any], page: int, size: int, rows: Any, entry_of: Callable[[Any], T]
-) -> Page[T]:
+) -> EntryPage[T]:
     """Return one page (the first is 1) of the rows that meet all conditions; empty past the end.
 
     `rows` is the query that reads the rows of a page, each of which `entry_of` converts.
@@ -207,7 +207,7 @@ def find_page(
     ids = found[:size]
     by_id = {row.id: row for row in rows.where(model.id.in_(ids))} if ids else {}
     entries = tuple(entry_of(by_id[entry_id]) for entry_id in ids if entry_id in by_id)
-    return Page(entries, _count(model, conditions), has_next=len(found) > size)
+    return EntryPage(entries, _count(model, conditions), has_next=len(found) > size)
 
 
 def _count(model: Any, conditions: Sequence[Any]) -> int | None:

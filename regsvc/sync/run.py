@@ -59,19 +59,12 @@ class SyncRunner:
     """Runner of the sync over all accounts, each time with a `SyncRun`. Blocking: it has a thread of its own."""
 
     def __init__(
-        self,
-        database: Database,
-        players: Players,
-        reconciler: Reconciler,
-        audit: Audit,
-        max_changes: ChangeLimit,
-        now: Clock,
+        self, database: Database, players: Players, reconciler: Reconciler, audit: Audit, limit: ChangeLimit, now: Clock
     ) -> None:
         self._database = database
         self._players = players
         self._reconciler = reconciler
-        self._audit = audit
-        self._max_changes = max_changes
+        self._max_changes = limit
         self._now = now
         self._run_log = RunLog(database, audit)
         self._comparison = TableComparison(database, players)

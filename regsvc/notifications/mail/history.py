@@ -10,7 +10,7 @@ from regsvc.core.email_address import parse_email
 from regsvc.core.errors import MailNotFound, MailNotResendable, Refusal
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.bulk import Page, find_page
+from regsvc.database.bulk import EntryPage, find_page
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import MailQueue
@@ -40,7 +40,7 @@ class MailEntry:
     last_error: str | None
 
 
-def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> Page[MailEntry]:
+def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> EntryPage[MailEntry]:
     """Return a page (the first is 1), newest first; empty past the end. Filters that are None match everything.
     Blocking.
 
