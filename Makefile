@@ -65,7 +65,7 @@ format: $(STAMP) $(JS_STAMP)  ## formats everything with ruff and biome
 	$(PY) -m ruff format .
 	npm --prefix tests/js run --silent format
 
-sample: $(STAMP)  ## writes the files that are generated: conf/companion.toml, docs/schema.md, docs/doctor.md, tests/js/api.d.ts
+sample: $(STAMP)  ## writes what is generated: conf/companion.toml, tests/js/api.d.ts, the tables of docs/schema.md and docs/doctor.md
 	$(PY) -m regsvc.cli.docs.sample_config
 	$(PY) -m regsvc.cli.docs.schema
 	$(PY) -m regsvc.cli.docs.doctor

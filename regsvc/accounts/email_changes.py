@@ -11,7 +11,7 @@ from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.email_address import EmailAddress, EmailPolicy
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import User
 from regsvc.notifications.mail.queue import MailQueue
@@ -60,7 +60,7 @@ class EmailChanges:
             identity = await self.checker.check_owner(session, current_password, caller)
         await self.worker.run(self.codes.check, address.key, "change_email", given, caller)
         changed = await self.worker.run(self._change, identity, address, given, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return changed
 
     def _change(
@@ -91,7 +91,7 @@ class EmailChanges:
         require_account_owner(user, identity)
         claim(address.key, self.audit, claimant_id=user.id)
         self.links.revoke_all(user.id)
-        self.audit.record("user.email_changed", user.username, user.username, ip=caller.address)
+        self.audit.record("user.email_changed", Actor(user.username, caller.address), user.username)
         if user.email_key != address.key:
             self.mail_queue.send(user, "email_changed")
         user.email, user.email_key, user.is_email_verified = address.display, address.key, True

@@ -18,7 +18,7 @@ from regsvc.core import errors
 from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.errors import Refusal
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, User
 from regsvc.sync.reconciler import Reconciler
@@ -94,7 +94,7 @@ class Logins:
         """End one session. Blocking: for a worker thread."""
         with self._database.atomic():
             self._sessions.revoke(session.jti)
-            self._audit.record("user.logged_out", session.username, session.username, ip=ip)
+            self._audit.record("user.logged_out", Actor(session.username, ip), session.username)
 
     def _complete(self, identity: LoginIdentity, audience: Audience | None, caller: Caller) -> LoggedIn | Refusal:
         """Log in after a right password. A refusal is returned, so that the audit entries about it are committed."""
@@ -183,8 +183,7 @@ class Logins:
             return errors.Banned(user.reason, expires_at)
         self._audit.tally(
             "admin.denied",
-            user.username,
-            ip=caller.address,
+            Actor(user.username, caller.address),
             client=caller.limit_key,
             per=FAILURES_TOGETHER,
         )
@@ -223,7 +222,7 @@ class Logins:
         if not past_logins.is_recorded:
             self._known_clients.record(user.id, caller.limit_key)
         action = "admin.logged_in" if audience == "admin" else "user.logged_in"
-        self._audit.record(action, user.username, user.username, ip=caller.address)
+        self._audit.record(action, Actor(user.username, caller.address), user.username)
         return LoggedIn(issued.token, issued.expires_at, user.username, user.email, user.status, may_administer)
 
     def _may_log_in(self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None) -> bool:

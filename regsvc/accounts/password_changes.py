@@ -121,29 +121,22 @@ class PasswordChanges:
             if user.id != user_id or is_ended:
                 raise refusal
             first(user)
-            warnings = self._set(locked, stored, by, kept_session)
-            return DecisionResult(username, user.status, warnings)
+            user.password_hash, user.password_salt = stored.hash, stored.salt
+            user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
+            changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
+            changed.append(User.is_email_verified)
+            changes = {field: getattr(user, field.name) for field in changed}
+            self.sessions.revoke_all(user.id, changes, kept=kept_session)
+            user.token_generation += 1
+            self.links.revoke_all(user.id)
+            self.audit.record("user.password_changed", by, user.username)
+            warnings = self.access.find_warnings("password", locked.account)
+            locked.take_user()
+            locked.intended = self.reconciler.request_password_write(locked.account)
+            return DecisionResult(username, user.status, tuple(warnings))
 
         result, warnings = self.access.change(name_key(username), work, reconciles_first=True, if_missing=refusal)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
-
-    def _set(
-        self, locked: AccountForUpdate, stored: StoredPassword, by: Actor, kept_session: str | None
-    ) -> tuple[str, ...]:
-        user = locked.user
-        user.password_hash, user.password_salt = stored.hash, stored.salt
-        user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
-        changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
-        changed.append(User.is_email_verified)
-        changes = {field: getattr(user, field.name) for field in changed}
-        self.sessions.revoke_all(user.id, changes, kept=kept_session)
-        user.token_generation += 1
-        self.links.revoke_all(user.id)
-        self.audit.record("user.password_changed", by.name, user.username, ip=by.ip)
-        warnings = self.access.find_warnings("password", locked.account)
-        locked.take_user()
-        locked.intended = self.reconciler.request_password_write(locked.account)
-        return tuple(warnings)
 
     def _get_link_owner(self, token: str) -> User:
         link = self.links.find(token)
@@ -196,7 +189,7 @@ class PasswordMails:
         with self.database.atomic():
             user = _get_user(owner.id)
             link = self.links.issue_for_handover(user.id)
-            self.audit.record("user.password_link_created", by.actor.name, user.username, ip=by.actor.ip)
+            self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
         return HandedOverLink(user.username, user.status, link.expires_at, address)
 
@@ -208,7 +201,7 @@ class PasswordMails:
         """
         self.mail_queue.require_available()
         result = await self.worker.run(self._mail_link, username, by)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return result
 
     async def forgot(self, email: str, caller: Caller, captcha: CaptchaProof = NO_PROOF) -> None:
@@ -220,7 +213,7 @@ class PasswordMails:
         address = parse_email(email)
         with self.captchas.guard("forgot", captcha, caller):
             await self.worker.run(self._forgot, address, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
 
     def _mail_link(self, username: str, by: Principal) -> DecisionResult:
         owner = self.access.get_user(username, "password", by)
@@ -236,16 +229,11 @@ class PasswordMails:
             user = find_holder(address.key)
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
-            is_known = user is not None and not self._is_unproven_operator(user)
+            # an address in AuthMe's table proves nothing, and an operator's account is worth stealing
+            is_known = user is not None and (user.is_email_verified or not self.rules.is_operator(user.username))
             may_mail = self.mail_limits.may_mail(address.mailbox, caller, is_known=is_known)
             user_id = user.id if user and may_mail else None
             self.mail_queue.send_to(to, caller.language, "reset_password", user_id=user_id)
-
-    def _is_unproven_operator(self, user: User) -> bool:
-        """Whether an operator's address is unverified: an address in AuthMe's table proves nothing, and an operator's
-        account is worth stealing.
-        """
-        return not user.is_email_verified and self.rules.is_operator(user.username)
 
 
 def _get_user(user_id: int) -> User:

@@ -439,7 +439,7 @@ async def apply(
     else:
         decided = await decide(request.targets[0])
         reply = DecisionReply(**_outcome(call, decided, message_key))
-    call.services.mail_queue.wake()
+    call.services.mail_queue.wake_all()
     return reply
 
 

@@ -1,6 +1,7 @@
 """The application: all services of one process, wired feature by feature."""
 
 import asyncio
+from datetime import timedelta
 from functools import partial
 
 from plugin_bridge.authme.rules import compile_pattern
@@ -31,13 +32,15 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
+from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.lease import instance_id
 from regsvc.database.location import read_other_authmes
-from regsvc.doctor.checkup import CachedCheckup
+from regsvc.database.models import OutboxEntry
+from regsvc.doctor.checkup import cached_checkup
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, RunningDaemon
 from regsvc.notifications.delivery import DeliveryWorker
@@ -47,7 +50,7 @@ from regsvc.notifications.mail.queue import AdminDigest, Budget, MailLimits, Mai
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailTransport, mail_retry_policy, start_code
-from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome
+from regsvc.notifications.outbox import Outbox, Outcome
 from regsvc.notifications.rcon import (
     KIND,
     RCON_RETRY_POLICY,
@@ -76,11 +79,11 @@ from regsvc.runtime.health import Health
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
-from regsvc.runtime.updates import PluginVersionCache, make_updates
+from regsvc.runtime.updates import make_updates
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.report import SyncReport
-from regsvc.sync.run import Sync
+from regsvc.sync.run import SyncRunner
 from regsvc.sync.service import SyncService
 from regsvc.sync.sync_context import SyncContext
 from regsvc.users.chat_links import ChatLinks
@@ -199,7 +202,6 @@ class App:
             load_mail_templates(config.mail.templates),
             self.codes,
             self.links,
-            self.outbox,
             now,
             sender=self.mail_backend.sender,
             config=lambda: live.current,
@@ -222,7 +224,7 @@ class App:
             self.outbox,
             config.server.language,
             is_available=is_available and config.registration.requires_code,
-            wake=self._on_change,
+            wake_all=self._on_change,
             wake_mails=self.mail_delivery.wake,
         )
         self.mail_limits = self._make_mail_limits("mail", verification.limits_total)
@@ -248,7 +250,7 @@ class App:
         """Commands to the game servers' remote consoles."""
         config, servers, files = self._config, self._config.game_servers, self.context.properties_files
 
-        def on_finished(message: OutboxMessage, outcome: Outcome) -> None:
+        def on_finished(message: OutboxEntry, outcome: Outcome) -> None:
             self.metrics.count_delivery(KIND, outcome)
             insert_row_after_kick(message, partial(self.reconciler.reconcile, may_adopt=False))
 
@@ -282,7 +284,7 @@ class App:
         self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
-            Sync(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
+            SyncRunner(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
             SyncLease(self._database, instance_id(config.server.state_dir, config.server.instance)),
         )
         self.sync.on_finished = self._on_sync_finished
@@ -442,7 +444,7 @@ class App:
             mail_limits=self.mail_limits,
             live=self.live,
             audit=self.audit,
-            wake=self.mail_queue.wake,
+            wake=self.mail_queue.wake_all,
         )
 
     def _wire_own_account(self) -> None:
@@ -496,7 +498,9 @@ class App:
         services.game_status = main = statuses.pop("")
         services.network = {game.name or config.server.name: main, **statuses} if statuses else {}
         plugins = game.directory / "plugins" if game.directory else None
-        services.plugin = PluginVersionCache(PluginJar(plugins).find_version)
+        services.plugin_version = CachedCall(
+            partial(asyncio.to_thread, PluginJar(plugins).find_version), timedelta(seconds=10), "installed-plugin"
+        )
         services.updates = make_updates(config.updates, self._now)
 
     def _wire_admin(self) -> None:
@@ -511,7 +515,7 @@ class App:
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
         )
-        services.doctor = CachedCheckup(self._gather_facts, now)
+        services.doctor = cached_checkup(self._gather_facts, now)
 
     def _gather_facts(self) -> Facts:
         """Return what the doctor starts from. On the event loop."""
@@ -530,7 +534,7 @@ class App:
 
     def _on_sync_finished(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         self.events.publish_run(report)
 
     def _on_change(self) -> None:

@@ -19,7 +19,7 @@ from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import upsert_query
 from regsvc.database.engine import catch_up
 from regsvc.database.models import KnownClient
@@ -171,8 +171,7 @@ class Sessions:
         assert not models.AuditEntry._meta.database.in_transaction(), "the audit entry would be rolled back"
         self._audit.tally(
             "admin.denied",
-            operator=session.username,
-            ip=caller.address,
+            Actor(session.username, caller.address),
             client=caller.limit_key,
             per=_DENIAL_TALLY_PERIOD,
         )
@@ -224,7 +223,7 @@ class Sessions:
         if not bearer or len(bearer) > _MAX_TOKEN_LENGTH or not bearer.isascii():
             raise Unauthorized
         try:
-            key = self._signing.find(jwt.get_unverified_header(bearer).get("kid", ""))
+            key = self._signing.by_kid.get(jwt.get_unverified_header(bearer).get("kid", ""))
             if key is None:
                 raise Unauthorized
             return jwt.decode(

@@ -197,7 +197,7 @@ def _read_applied(config: Config, location: DatabaseLocation) -> dict[int, datet
     is_there = location.file is None or location.file.exists()
     if not (is_there and is_installation(config.server.state_dir)):
         raise ConfigError(
-            [f"There is no installation in {config.server.state_dir.absolute()}; server.state_dir says where."]
+            f"There is no installation in {config.server.state_dir.absolute()}; server.state_dir says where."
         )
     location.database.connect(reuse_if_open=True)
     rows = location.database.execute_sql("SELECT number, applied_at FROM regsvc_migration").fetchall()

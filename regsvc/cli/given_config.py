@@ -43,7 +43,9 @@ def work_as_owner(config: Config, *, creates_state: bool) -> None:
     state_dir = config.server.state_dir
     owner = _owner_of(state_dir)
     if owner is None and creates_state:
-        owner = _owner_of(_game_folder(config))
+        authme = config.authme_config_path
+        is_there = authme is not None and authme.parent.is_dir()
+        owner = _owner_of(authme.parent if authme is not None and is_there else config.game.directory)
         if owner is not None and owner.st_uid != _ROOT:
             _create_for(owner, state_dir)
     if owner is not None and owner.st_uid != _ROOT:
@@ -53,11 +55,11 @@ def work_as_owner(config: Config, *, creates_state: bool) -> None:
 def require_installation(state_dir: Path) -> None:
     """Raise `ConfigError` unless an installation has started with this state directory and we may read it."""
     if not is_installation(state_dir):
-        raise ConfigError([f"there is no installation in {state_dir}; server.state_dir says where"])
+        raise ConfigError(f"there is no installation in {state_dir}; server.state_dir says where")
     if not os.access(state_dir, os.R_OK | os.X_OK):
         owner = _owner_of(state_dir)
         other = "" if owner is None else f" {user_name(owner.st_uid)}, who owns it, or as"
-        raise ConfigError([f"{state_dir} cannot be read by {user_name(os.geteuid())}: run this command as{other} root"])
+        raise ConfigError(f"{state_dir} cannot be read by {user_name(os.geteuid())}: run this command as{other} root")
 
 
 def actor_name() -> str:
@@ -111,11 +113,6 @@ def _become(user_id: int, group_id: int) -> None:
     os.setresuid(user_id, user_id, user_id)
 
 
-def _game_folder(config: Config) -> Path | None:
-    authme = config.authme_config_path
-    return authme.parent if authme is not None and authme.parent.is_dir() else config.game.directory
-
-
 def _owner_of(folder: Path | None) -> os.stat_result | None:
     try:
         return None if folder is None else folder.stat()
@@ -127,7 +124,7 @@ def _require_readable_program(name: str) -> None:
     for file in (Path(__file__), Path(os.__file__)):
         if not os.access(file, os.R_OK):
             raise ConfigError(
-                [f"the companion is installed where {name} cannot read it ({file}): install it below /opt, for example"]
+                f"the companion is installed where {name} cannot read it ({file}): install it below /opt, for example"
             )
 
 

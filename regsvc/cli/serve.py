@@ -21,7 +21,7 @@ from tornado.netutil import bind_sockets
 
 from regsvc.api.health import PROBES
 from regsvc.api.server import make_server
-from regsvc.api.tornado_application import make_application
+from regsvc.api.tornado_application import ApiApplication
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
 from regsvc.cli.command_line import EX_CONFIG
@@ -96,7 +96,7 @@ class Daemon:
         self._app = app
         pages = [*PROBES, *PAGES, *DOCS, *CHAT_PAGE]
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
-        self._application = make_application(app.services, pages=pages)
+        self._application = ApiApplication(app.services, pages=pages)
         context, pending_restart = app.context, app.pending_restart
         self._reloader = Reloader(context.config, read_config, self._apply_config, pending_restart)
         self._game_files = GameFileWatcher(

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from regsvc.config.cross_key_rules import config_warnings, find_violations
+from regsvc.config.host_sections import GameServer
 from regsvc.config.host_style import read_style
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
@@ -28,7 +29,7 @@ from regsvc.config.layers import (
     section_class,
 )
 from regsvc.config.places import default_state_dir, find_credential_source, may_exist
-from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download, GameServer
+from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download
 from regsvc.config.value_checks import exposed_reason, unreadable_reason, with_absolute_path
 
 _FILE_SUFFIX = "_file"
@@ -123,7 +124,7 @@ class _ConfigBuilder:
         )
         self._check_rules(config)
         if self._problems:
-            raise ConfigError(self._problems)
+            raise ConfigError(*self._problems)
         return config
 
     def _add_section(

@@ -276,11 +276,6 @@ def _waited_for_lock(error: BaseException) -> bool:
     return is_locked or _code(error) == _LOCK_WAIT_TIMEOUT
 
 
-def _misses_parent(error: BaseException) -> bool:
-    """Return whether a row was inserted for one that another transaction deleted after the call had read it."""
-    return isinstance(error, IntegrityError) and _code(error) == _PARENT_IS_GONE
-
-
 def _code(error: BaseException) -> Any:
     """Return MySQL's code of the error; of SQLite's errors it is their text."""
     return error.args[0] if error.args else 0
@@ -407,7 +402,8 @@ class Worker:
                 return MAX_RACE_RETRIES
             if _waited_for_lock(cause):
                 return _MAX_LOCK_RETRIES
-        return _MAX_PARENT_RETRIES if _misses_parent(error) else 0
+        misses_parent = isinstance(error, IntegrityError) and _code(error) == _PARENT_IS_GONE
+        return _MAX_PARENT_RETRIES if misses_parent else 0
 
     def close(self) -> None:
         """Let running and waiting calls finish, then close every thread's connections."""

@@ -1,16 +1,15 @@
-"""The plugin's version, and background checks for new ones: requests get the last result and wait for no feed."""
+"""Background checks for new versions: requests get the last result and wait for no feed."""
 
-import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from plugin_bridge.server.versions import find_version
-from regsvc.config.sections import UpdatesSection
+from regsvc.config.host_sections import UpdatesSection
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock
 from regsvc.core.http_client import HttpClient, NoResponse
@@ -132,34 +131,6 @@ class Updates:
             backoff_delay(self._failures, FIRST_RETRY_DELAY, self._every) if is_failing else self._every
         )
         return failures
-
-
-MAX_AGE: Final = timedelta(seconds=10)
-
-
-class PluginVersionCache:
-    """Cache of the version found in the plugin's jar. Use on the event loop only."""
-
-    def __init__(self, find_version: Callable[[], str | None], max_age: timedelta = MAX_AGE) -> None:
-        """`find_version` reads files and may block; its result is reused for `max_age`."""
-        self._find_version = find_version
-        self._max_age = max_age.total_seconds()
-        self._version: str | None = None
-        self._lookup: asyncio.Task[None] | None = None
-        self._expires_at = 0.0  # on the loop's clock
-
-    async def get(self) -> str | None:
-        """Return the version, None if it is unknown. Only the very first call waits for the disk."""
-        is_first = self._lookup is None
-        if self._lookup is None or (self._lookup.done() and asyncio.get_running_loop().time() >= self._expires_at):
-            self._lookup = asyncio.create_task(self._look_up(), name="installed-plugin")
-        if is_first or not self._expires_at:
-            await asyncio.shield(self._lookup)
-        return self._version
-
-    async def _look_up(self) -> None:
-        self._version = await asyncio.to_thread(self._find_version)
-        self._expires_at = asyncio.get_running_loop().time() + self._max_age
 
 
 def make_updates(config: UpdatesSection, now: Clock) -> Updates:

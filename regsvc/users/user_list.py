@@ -208,7 +208,8 @@ class UserList:
         return tuple(self._entry(row, rejections.get(row.id)) for row in rows)
 
     def _entry(self, row: Any, rejections: Rejections | None) -> UserListItem:
-        account = _chat_account(row)
+        has_chat = row.chat_id is not None
+        account = ChatAccount(row.chat_platform, row.chat_id, row.chat_username) if has_chat else None
         return UserListItem(
             username=row.username,
             email=row.email,
@@ -326,10 +327,6 @@ def _full_rows(*columns: Any, ids: Any = None) -> Any:
         return rows
     selected = ids.alias("selected")
     return rows.switch(User).join(selected, on=(selected.c.id == User.id))
-
-
-def _chat_account(row: Any) -> ChatAccount | None:
-    return None if row.chat_id is None else ChatAccount(row.chat_platform, row.chat_id, row.chat_username)
 
 
 def _join_player(users: Any) -> Any:

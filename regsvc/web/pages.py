@@ -117,6 +117,8 @@ class LayoutHandler(ReadOnlyHandler):
         policy = content_security_policy(image_sources(config), has_worker=worker is not None)
         self.set_header("Content-Security-Policy", policy)
         is_public = page.is_in_menu or page is _HOME
+        announcement = config.server.announcement
+        is_dismissed = self.get_cookie(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
         html = load_template(page.template).generate(
             language=language,
             host=config.server,
@@ -125,8 +127,8 @@ class LayoutHandler(ReadOnlyHandler):
             icon=icon_of(config),
             preview=preview_of(config, page.path),
             is_indexed=config.server.index and is_public,
-            announcement=self._announcement() if is_public else (),
-            announcement_id=announcement_id(config.server.announcement),
+            announcement=split_links(announcement) if is_public and not is_dismissed else (),
+            announcement_id=announcement_id(announcement),
             # a proxy may serve us under a path prefix, so links are relative, also those of a path in a folder
             root="../" * min(self.request.path.count("/") - 1, _LONGEST_WAY_UP),
             page=page,
@@ -141,12 +143,6 @@ class LayoutHandler(ReadOnlyHandler):
             **{"script": None, **values},
         )
         self.send_page(html, language)
-
-    def _announcement(self) -> list[TextPart]:
-        """Return the announcement; empty if the visitor has dismissed it."""
-        announcement = self.services.config.server.announcement
-        is_dismissed = self.get_cookie(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
-        return [] if is_dismissed else split_links(announcement)
 
     def _text(self, key: str) -> str:
         return self.services.translations.text(key, self.language)

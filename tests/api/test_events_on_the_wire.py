@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from regsvc.config.sections import Config, HttpSection
+from regsvc.config.host_sections import HttpSection
+from regsvc.config.sections import Config
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import newest_id, read_tail
 from regsvc.sync.report import SyncReport

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from regsvc.config.sections import BedrockSection, Config, GameSection, ServerSection
+from regsvc.config.host_sections import GameSection, ServerSection
+from regsvc.config.sections import BedrockSection, Config
 from regsvc.core.text import draw_qr_code
 from tests.support.live_api import LiveApi, make_services
 

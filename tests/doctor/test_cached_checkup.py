@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.core import clock
-from regsvc.doctor.checkup import CachedCheckup, Checkup, examine
+from regsvc.doctor.checkup import Checkup, cached_checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, RunningDaemon
 from tests.support.authme.authme_database import SqliteFile
@@ -48,7 +48,7 @@ def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: DoctorCase
     look = SlowLook()
 
     async def story() -> list[tuple[Checkup, datetime]]:
-        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look)
+        doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=look)
         asking = [asyncio.create_task(doctor.get(force=bool(number % 2))) for number in range(6)]
         asking[0].cancel()  # a cancelled caller does not cancel it for the others
         await asyncio.sleep(0)
@@ -70,7 +70,7 @@ def test_an_old_one_is_not_good_enough(doctor_case: DoctorCase) -> None:
     look.may_end.set()
 
     async def story() -> None:
-        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look, max_age=timedelta(0))
+        doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=look, max_age=timedelta(0))
         await doctor.get()
         await doctor.get()
 
@@ -88,7 +88,7 @@ def test_one_that_fails_is_forgotten(doctor_case: DoctorCase) -> None:
         return outcome
 
     async def story() -> None:
-        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=stumble)
+        doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=stumble)
         await doctor.get()
         with pytest.raises(ZeroDivisionError):
             await doctor.get(force=True)

@@ -15,7 +15,6 @@ from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications import delivery
 from regsvc.notifications.mail.backends import NoMailBackend, SmtpAccount, SmtpBackend
-from regsvc.notifications.outbox import OutboxMessage
 from tests.support.mail_parts import ALICE, BOB, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.smtp import MailServer
@@ -168,7 +167,7 @@ def test_a_database_that_is_away_for_a_moment_delays_a_mail_by_no_claim_and_repe
     part: object = mail_harness.renderer if step == "render" else mail_harness.outbox
     does_step, outages = getattr(part, step), iter([DatabaseUnavailable()] * 3)
 
-    def be_away_at_first(message: OutboxMessage) -> object:
+    def be_away_at_first(message: OutboxEntry) -> object:
         for outage in outages:
             raise outage
         return does_step(message)
@@ -197,7 +196,7 @@ def test_a_stop_during_an_outage_repeats_no_mail(
     monkeypatch.setattr(delivery, "_DATABASE_POLL_INTERVAL", pause)
     record_sent, is_away, is_back = mail_harness.outbox.record_sent, Event(), Event()
 
-    def be_away_at_first(message: OutboxMessage) -> None:
+    def be_away_at_first(message: OutboxEntry) -> None:
         is_away.set()
         if not is_back.is_set():
             raise DatabaseUnavailable

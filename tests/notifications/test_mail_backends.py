@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.authme.config import MailAccount
-from regsvc.config.sections import MailSection
+from regsvc.config.host_sections import MailSection
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.notifications.delivery import TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.backends import (

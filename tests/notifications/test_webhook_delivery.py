@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from peewee import Database
 
-from regsvc.config.sections import WebhookSection
+from regsvc.config.host_sections import WebhookSection
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import DeliveryWorker, Transport
-from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.notifications.outbox import Outbox
 from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, WebhookTransport
 from tests.support.certificate import Certificate
 from tests.support.manual_clock import ManualClock
@@ -39,20 +39,20 @@ class CountingOutbox(Outbox):
 
     recorded = 0
 
-    def record_sent(self, message: OutboxMessage) -> None:
+    def record_sent(self, message: OutboxEntry) -> None:
         super().record_sent(message)
         self.recorded += 1
 
-    def record_failure(self, message: OutboxMessage, error: str, **how: Any) -> timedelta | None:
+    def record_failure(self, message: OutboxEntry, error: str, **how: Any) -> timedelta | None:
         wait = super().record_failure(message, error, **how)
         self.recorded += 1
         return wait
 
-    def release(self, message: OutboxMessage, reason: str) -> None:
+    def release(self, message: OutboxEntry, reason: str) -> None:
         super().release(message, reason)
         self.recorded += 1
 
-    def drop(self, message: OutboxMessage, reason: str) -> None:
+    def drop(self, message: OutboxEntry, reason: str) -> None:
         super().drop(message, reason)
         self.recorded += 1
 

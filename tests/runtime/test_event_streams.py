@@ -11,7 +11,7 @@ from peewee import Database
 
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import DatabaseUnavailable, TooManyStreams
-from regsvc.database.audit import Audit
+from regsvc.database.audit import SYNC, Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.runtime import event_streams
 from regsvc.runtime.event_streams import MAX_REPLAYED, MAX_STREAMS
@@ -152,7 +152,7 @@ def test_an_entry_that_commits_late_is_heard_late(make_event_harness: MakeEventH
 
     def dawdle() -> None:
         with our_database.connection_context(), our_database.atomic():
-            event_harness.audit.record("user.approved", "sql", "Late")
+            event_harness.audit.record("user.approved", Actor("sql"), "Late")
             has_taken_id.set()
             assert may_commit.wait(TIMEOUT)
 
@@ -215,7 +215,7 @@ def test_a_run_with_effects_is_told_once(make_event_harness: MakeEventHarness, c
         async with event_harness.streams.listen(session_of(), None) as stream:
             listener = await start_listening(event_harness, stream)
             report = SyncReport(clock(), scanned=3, adopted=1)
-            await event_harness.worker.run(event_harness.audit.record, "sync.run", "sync", None, report.counts())
+            await event_harness.worker.run(event_harness.audit.record, "sync.run", SYNC, None, report.counts())
             event_harness.streams.publish_run(report)
             await event_harness.record_change()
             assert await listener.expect_events(2) == [("sync_finished", None), ("user_approved", "Alice")]

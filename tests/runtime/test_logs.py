@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.config.sections import LogSection
+from regsvc.config.host_sections import LogSection
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import OutageLog
 from regsvc.runtime.jobs import Job, JobRunner

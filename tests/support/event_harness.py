@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from regsvc.core.caller import VerifiedSession
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AuditEntry
 from regsvc.runtime.event_streams import EventStream, EventStreams
@@ -39,7 +39,7 @@ class EventHarness:
         self, action: str = "user.approved", target: str = "Alice", *, is_announced: bool = True
     ) -> None:
         """Record a change; `is_announced`: wake the streams as handlers do, else act like another process."""
-        await self.worker.run(self.audit.record, action, "Olivia", target)
+        await self.worker.run(self.audit.record, action, Actor("Olivia"), target)
         if is_announced:
             self.streams.wake()
 

@@ -13,7 +13,8 @@ from regsvc.api.login import LoginRequest
 from regsvc.api.messages import Reply as ReplyType
 from regsvc.api.messages import Request
 from regsvc.api.route import Access, Routes
-from regsvc.config.sections import Config, HttpSection
+from regsvc.config.host_sections import HttpSection
+from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from tests.support.live_api import LiveApi, Reply, make_services

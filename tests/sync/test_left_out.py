@@ -225,7 +225,7 @@ def test_what_a_run_leaves_out_needs_nothing(services: ServiceHarness) -> None:
             edit(services, name, what, choice)
         services.clock.advance(minutes=random.Random(len(edits)).randint(0, 3))
         with faulty(services, *fault) as may_go_on:
-            services.app.sync._sync.run(allow_mass_changes=is_allowed, may_go_on=may_go_on)
+            services.app.sync._runner.run(allow_mass_changes=is_allowed, may_go_on=may_go_on)
         with looked_at(services) as names, compared_with_the_database(services):
             services.sync(allow_mass_changes=is_allowed)
         everyone = {*NAMES, *(row.username_key for table in (User, SyncRecord) for row in table.select())}

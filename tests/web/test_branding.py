@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from regsvc.config.sections import Config, RegistrationSection, ServerSection
+from regsvc.config.host_sections import ServerSection
+from regsvc.config.sections import Config, RegistrationSection
 from regsvc.web.pages import ANNOUNCEMENT_COOKIE, OWN_PAGES, PAGES, split_links
 from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_services

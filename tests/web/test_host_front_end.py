@@ -15,8 +15,9 @@ import pytest
 from tornado.netutil import bind_sockets
 
 from regsvc.api.server import make_server
-from regsvc.api.tornado_application import make_application
-from regsvc.config.sections import Config, HttpSection
+from regsvc.api.tornado_application import ApiApplication
+from regsvc.config.host_sections import HttpSection
+from regsvc.config.sections import Config
 from regsvc.web import host_front_end
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import PAGES
@@ -47,7 +48,7 @@ class LiveFrontEnd(LiveApi):
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        application = make_application(self._services, pages=[*PAGES, *self._rules])
+        application = ApiApplication(self._services, pages=[*PAGES, *self._rules])
         server = make_server(application, self._services.config)
         sockets = bind_sockets(0, "127.0.0.1")
         self.port = sockets[0].getsockname()[1]

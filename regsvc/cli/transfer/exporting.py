@@ -15,7 +15,7 @@ from peewee import Database
 from regsvc.cli.transfer.tables import CHUNK_ROWS, DatabaseRows, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import PRESENT, UNVERIFIED, AuditEntry, Review, SyncRecord, User
 
 STANDARD_OUTPUT: Final = "-"
@@ -114,7 +114,7 @@ class Exporter:
         if self._with_hashes and what == "audit":
             raise TransferProblem("--with-hashes works with users only, not with --what audit.")
         kinds = ("users", "audit") if what == "all" else (what,)
-        audit.record("data.exported", by, detail={"what": what, "withHashes": self._with_hashes})
+        audit.record("data.exported", Actor(by), detail={"what": what, "withHashes": self._with_hashes})
         with DatabaseRows(self._database).snapshot():
             if self._format == "json":
                 return self._write_json(kinds, output)

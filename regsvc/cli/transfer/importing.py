@@ -316,7 +316,7 @@ class Importer:
     def _fill_email(self, known: User, user: CheckedUser) -> None:
         """Give a user without an address that of the record."""
         User.update(self._address(known, user)).where(User.id == known.id, User.email_key.is_null()).execute()
-        self._audit.record("user.email_changed", self._by, known.username, {"why": "imported"})
+        self._audit.record("user.email_changed", Actor(self._by), known.username, {"why": "imported"})
 
     def _is_chat_account_free(self, account: ChatAccount) -> bool:
         """Return whether no other user has this chat account."""
@@ -375,7 +375,7 @@ class Importer:
 
     def _record(self, users: Collection[CheckedUser]) -> None:
         self._audit.record_all(
-            self._by, [("user.imported", user.row.username, {"status": user.row.status}) for user in users]
+            Actor(self._by), [("user.imported", user.row.username, {"status": user.row.status}) for user in users]
         )
 
     def _attach(self, known: dict[str, User], users: Sequence[CheckedUser]) -> None:

@@ -17,7 +17,9 @@ from regsvc.api import connections as module
 from regsvc.api.connections import Connections
 from regsvc.api.server import MAX_HEADER_BYTES as MAX_READ_HEADER_BYTES
 from regsvc.api.tornado_application import MAX_HEADER_BYTES
-from regsvc.config.sections import Config, HttpSection, ServerSection
+from regsvc.config.host_sections import HttpSection, ServerSection
+from regsvc.config.live import LiveConfig
+from regsvc.config.sections import Config
 from regsvc.runtime.metrics import Metrics
 from tests.support.live_api import LiveApi, make_services
 from tests.support.probe_routes import LOGIN, ROUTES, assert_refused, begun, serve
@@ -264,7 +266,7 @@ class Rules:
     connections: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.connections = Connections(lambda: Config(http=self.http), Metrics(), lambda: self.now)
+        self.connections = Connections(LiveConfig(Config(http=self.http)), Metrics(), lambda: self.now)
 
     def open(self, peer: str, *, is_busy: bool = True) -> Stream | None:
         """Open a connection; None if it was refused."""
