@@ -1,7 +1,5 @@
 """GET /api/server/status: the game server's status. No request waits for it, and it is queried rarely."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

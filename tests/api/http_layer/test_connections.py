@@ -1,7 +1,5 @@
 """Limits on connections: of one client, of all, of buffered bodies; and clients that do not read their answers."""
 
-from __future__ import annotations
-
 import json
 import logging
 import resource

@@ -1,7 +1,5 @@
 """Behaviour of every route: requests, bodies, message framing and access."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
