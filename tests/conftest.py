@@ -16,10 +16,14 @@ daemon          a function that creates a `companion serve`: `daemon({"http": {.
 A module whose tests are about HTTP alone says `pytestmark = pytest.mark.one_database("sqlite")` (or "mariadb"); one of
 its tests that is about SQL after all is marked `every_database`. `COMPANION_TEST_ALL_DATABASES=1` runs all on both.
 
+A test may be `async def`: it has an event loop of its own, on which its fixtures were not made.
+
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
 """
 
+import asyncio
 import gc
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -44,6 +48,8 @@ pytest_plugins = ["tests.support.fixtures"]
 FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
 ALL_DATABASES = "COMPANION_TEST_ALL_DATABASES"
 NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
+
+SECONDS_FOR_ASYNC_TESTS = 60.0
 
 MakeDaemon = Callable[..., Daemon]
 
@@ -186,6 +192,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is `async def` on an event loop of its own; TimeoutError if it has no end."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), SECONDS_FOR_ASYNC_TESTS))
+    return True
 
 
 def is_on_another_database(item: pytest.Item) -> bool:

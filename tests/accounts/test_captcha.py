@@ -327,7 +327,7 @@ def test_what_names_no_challenge_does_not_count_as_an_answer(clock: ManualClock,
     harness.pool.close()
 
 
-def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, config: CaptchaSection) -> None:
+async def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, config: CaptchaSection) -> None:
     brush = threading.Event()
 
     def draw_slowly(text: str) -> bytes:
@@ -335,18 +335,14 @@ def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, confi
         return render(text)
 
     harness = CaptchaHarness(clock, config, draw_slowly)
-
-    async def crowd() -> None:
-        begun: list[Awaitable[object]] = [
-            asyncio.ensure_future(harness.captchas.generate(ALICE)) for _picture in range(1 + MAX_WAITING)
-        ]
-        await asyncio.sleep(0)
-        with pytest.raises(errors.Overloaded):
-            await harness.captchas.generate(ALICE)
-        brush.set()
-        assert len(await asyncio.gather(*begun)) == 1 + MAX_WAITING
-
-    asyncio.run(crowd())
+    begun: list[Awaitable[object]] = [
+        asyncio.ensure_future(harness.captchas.generate(ALICE)) for _picture in range(1 + MAX_WAITING)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(errors.Overloaded):
+        await harness.captchas.generate(ALICE)
+    brush.set()
+    assert len(await asyncio.gather(*begun)) == 1 + MAX_WAITING
     assert len(harness.challenges) == 1 + MAX_WAITING
     harness.pool.close()
 

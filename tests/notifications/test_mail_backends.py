@@ -91,14 +91,13 @@ def test_addresses_of_all_kinds_are_reached(smtp: MailServer, recipient: str) ->
     assert len(smtp.letters_to(address.envelope)) == 1
 
 
-def test_a_wrong_password_is_an_outage_until_it_is_corrected(secure_smtp: MailServer, certificate: Certificate) -> None:
-    async def story() -> None:
-        with pytest.raises(TransportUnavailable, match="535") as away:
-            await secure(secure_smtp, certificate, password="battery staple").send(letter(), ALICE)
-        assert "battery" not in str(away.value)
-        await secure(secure_smtp, certificate).send(letter(), ALICE)
-
-    asyncio.run(story())
+async def test_a_wrong_password_is_an_outage_until_it_is_corrected(
+    secure_smtp: MailServer, certificate: Certificate
+) -> None:
+    with pytest.raises(TransportUnavailable, match="535") as away:
+        await secure(secure_smtp, certificate, password="battery staple").send(letter(), ALICE)
+    assert "battery" not in str(away.value)
+    await secure(secure_smtp, certificate).send(letter(), ALICE)
     assert len(secure_smtp.letters) == 1
 
 

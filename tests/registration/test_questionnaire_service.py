@@ -131,13 +131,10 @@ def test_a_host_may_do_without_the_wait(make_services: MakeServices) -> None:
 
 
 @pytest.mark.every_database
-def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarness) -> None:
-    async def submit_many() -> list[SubmittedAnswers | BaseException]:
-        return await asyncio.gather(
-            *(services.app.questionnaires.submit(WRONG, SUBMITTER) for number in range(20)), return_exceptions=True
-        )
-
-    outcomes = asyncio.run(submit_many())
+async def test_of_many_failed_attempts_at_once_one_counts(services: ServiceHarness) -> None:
+    outcomes = await asyncio.gather(
+        *(services.app.questionnaires.submit(WRONG, SUBMITTER) for number in range(20)), return_exceptions=True
+    )
     assert sum(isinstance(outcome, SubmittedAnswers) for outcome in outcomes) == 1
     assert sum(isinstance(outcome, RateLimited) for outcome in outcomes) == 19
     assert kept() == 1
@@ -343,18 +340,14 @@ def test_the_service_is_not_paid_for_nothing(
     assert service.requests == []
 
 
-def test_the_service_is_asked_no_more_often_than_a_client_may_submit(
+async def test_the_service_is_asked_no_more_often_than_a_client_may_submit(
     make_services: MakeServices, service: ScoringService
 ) -> None:
     services = make_services(
         QUESTIONS + TEXT, questionnaire__scorer_url=service.url, questionnaire__limits_per_client=["2 per hour"]
     )
-
-    async def submit_many() -> list[object]:
-        submit = services.app.questionnaires.submit
-        return await asyncio.gather(*(submit(RIGHT | WORDS, SUBMITTER) for number in range(9)), return_exceptions=True)
-
-    outcomes = asyncio.run(submit_many())
+    submit = services.app.questionnaires.submit
+    outcomes = await asyncio.gather(*(submit(RIGHT | WORDS, SUBMITTER) for number in range(9)), return_exceptions=True)
     assert sum(isinstance(outcome, RateLimited) for outcome in outcomes) == 7
     assert len(service.requests) == 2
 

@@ -76,15 +76,12 @@ def health(worker: Worker, outbox: CountedOutbox, clock: ManualClock) -> Health:
     )
 
 
-def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
-    async def ask() -> list[HealthStatus]:
-        loop = asyncio.get_running_loop()
-        moment = loop.time()
-        loop.time = lambda: moment  # type: ignore[method-assign]  # however slow the machine, it is the same second
-        told = await asyncio.gather(*(health.status() for _caller in range(50)))
-        return [*told, await health.status()]
-
-    told = asyncio.run(ask())
+async def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
+    loop = asyncio.get_running_loop()
+    moment = loop.time()
+    loop.time = lambda: moment  # type: ignore[method-assign]  # however slow the machine, it is the same second
+    told = await asyncio.gather(*(health.status() for _caller in range(50)))
+    told = [*told, await health.status()]
 
     assert outbox.asked == 1
     assert all(status.is_ready for status in told)

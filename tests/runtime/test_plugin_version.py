@@ -51,13 +51,9 @@ def test_nobody_waits_for_a_slow_disk_twice() -> None:
     assert disk.looks >= 2
 
 
-def test_no_version_is_remembered_too() -> None:
+async def test_no_version_is_remembered_too() -> None:
     disk = Disk()
     disk.version = None
-
-    async def story() -> None:
-        plugin = PluginVersionCache(disk.find_version)
-        assert [await plugin.get() for _request in range(5)] == [None] * 5
-
-    asyncio.run(story())
+    plugin = PluginVersionCache(disk.find_version)
+    assert [await plugin.get() for _request in range(5)] == [None] * 5
     assert disk.looks == 1

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -85,15 +85,6 @@ async def start_listening(event_harness: EventHarness, stream: EventStream) -> L
     listener = Listener(event_harness.streams.chunks(stream))
     assert await listener.chunk() == b"retry: 3000\n\n"
     return listener
-
-
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    """Run a story to its end; TimeoutError if it has none."""
-
-    async def told() -> None:
-        await asyncio.wait_for(story(), 30)
-
-    asyncio.run(told())
 
 
 def add_many(count: int, clock: ManualClock) -> None:

@@ -173,24 +173,20 @@ def run_elsewhere(services: ServiceHarness, *, is_done: bool = True) -> None:
     lease.release(is_done=is_done)
 
 
-def test_a_period_needs_the_run_of_one_daemon(services: ServiceHarness) -> None:
+async def test_a_period_needs_the_run_of_one_daemon(services: ServiceHarness) -> None:
     """R67"""
-
-    async def story() -> None:
-        run_elsewhere(services)
-        assert await tick(services), "the first run of a daemon is at its start"
-        assert await tick(services), "its own run is not another's"
-        run_elsewhere(services)
-        assert not await tick(services)
-        assert Lease.get_by_id("sync skipped").holder.startswith(instance_id(services.directory))
-        pass_lease_time(services, 29)
-        assert not await tick(services)
-        pass_lease_time(services, 2)
-        assert await tick(services)
-        run_elsewhere(services, is_done=False)
-        assert await tick(services), "the other one did not come to the end"
-
-    asyncio.run(story())
+    run_elsewhere(services)
+    assert await tick(services), "the first run of a daemon is at its start"
+    assert await tick(services), "its own run is not another's"
+    run_elsewhere(services)
+    assert not await tick(services)
+    assert Lease.get_by_id("sync skipped").holder.startswith(instance_id(services.directory))
+    pass_lease_time(services, 29)
+    assert not await tick(services)
+    pass_lease_time(services, 2)
+    assert await tick(services)
+    run_elsewhere(services, is_done=False)
+    assert await tick(services), "the other one did not come to the end"
 
 
 def test_a_daemon_that_leaves_the_runs_to_others_still_runs_now_and_then(services: ServiceHarness) -> None:
