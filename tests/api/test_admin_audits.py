@@ -13,8 +13,6 @@ from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 MINUTE = 60_000
 FIELDS = {"id", "action", "operator", "target", "detail", "ip", "timestamp"}
 

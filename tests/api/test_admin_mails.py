@@ -3,13 +3,9 @@
 import time
 from typing import Any
 
-import pytest
-
 from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 MINUTE = 60_000
 FIELDS = {

@@ -17,6 +17,8 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.every_database
+
 MINUTE = 60_000
 UNTOUCHED = {
     "ip": None,

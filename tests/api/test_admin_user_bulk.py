@@ -7,8 +7,6 @@ from tests.support.decisions import decide_on_many
 from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 MANY = 100
 AFTERWARDS = {"approve": "approved", "reject": "rejected", "ban": "banned", "delete": "deleted"}
 

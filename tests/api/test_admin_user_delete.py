@@ -8,8 +8,6 @@ from tests.support.peers.smtp import Letter
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 OF_THE_USER = ("regsvc_session", "regsvc_known_client", "regsvc_link")
 
 

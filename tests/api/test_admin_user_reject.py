@@ -1,13 +1,9 @@
 """Olivia rejects a registration: the applicant learns why, and the name cannot be used to play."""
 
-import pytest
-
 from tests.support.decisions import decide_on_many
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_the_reason_is_stored_mailed_and_shown_to_its_owner(stack: Stack) -> None:

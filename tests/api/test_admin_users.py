@@ -9,8 +9,6 @@ from tests.support.each import assert_each
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 MINUTE = 60_000
 FIELDS = {
     "username",

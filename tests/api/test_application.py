@@ -11,8 +11,6 @@ from tests.support.questions import PASSING, WORDS, applies, asking, token_for
 from tests.support.refusals import assert_refused
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack, find_code
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/application"
 
 

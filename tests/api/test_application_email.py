@@ -12,8 +12,6 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/application/email"
 
 

@@ -15,8 +15,6 @@ from tests.support.live_api import LiveApi, Reply
 from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 MANY = 50
 PLENTY = ["100000 per minute"]
 

@@ -11,8 +11,6 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def strict(request: pytest.FixtureRequest, make_stack: MakeStack, provider: OAuthServer) -> ChatStack:

@@ -1,14 +1,10 @@
 """GET /api/chat/status: anyone may know that an account is linked; only the people concerned may know which."""
 
-import pytest
-
 from tests.support.chat_browser import Browser
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused, assert_refused_as_200
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 PATH = "/api/chat/status"
 LINKED, NOT_LINKED = {"success": True, "linked": True}, {"success": True, "linked": False}

@@ -2,8 +2,6 @@
 
 from functools import partial
 
-import pytest
-
 from tests.support.authenticator import Authenticator
 from tests.support.chat_browser import Browser
 from tests.support.chat_stack import ChatStack, make_chat_stack
@@ -13,8 +11,6 @@ from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_code, has_code
 from tests.support.together import at_once
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 PATH = "/api/chat/unlink"
 

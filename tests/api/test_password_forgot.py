@@ -7,8 +7,6 @@ from tests.support.our_tables import count_rows
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 
 def forget(stack: Stack, email: str, client: str | None = None, **fields: object) -> Reply:
     headers = {} if client is None else {"X-Forwarded-For": client}

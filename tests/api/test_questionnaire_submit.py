@@ -16,8 +16,6 @@ from tests.support.questions import BUILD, FIGHT, PASSING, SUBMIT, TALK, WORDS, 
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 MINUTES = 60_000
 
 

@@ -3,10 +3,14 @@
 from collections import Counter
 from functools import partial
 
+import pytest
+
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database, tries_of
 from tests.support.stack import Stack
 from tests.support.together import at_once
+
+pytestmark = pytest.mark.every_database
 
 MANY = 50
 

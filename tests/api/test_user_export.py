@@ -4,12 +4,8 @@ import json
 import time
 from typing import Any
 
-import pytest
-
 from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 PATH = "/api/user/export"
 HOME = {"X-Forwarded-For": "198.51.100.23"}

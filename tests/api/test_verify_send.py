@@ -10,8 +10,6 @@ from tests.support.our_tables import age_code, count_rows, everything_stored, ou
 from tests.support.refusals import TRANSLATIONS, assert_refused, assert_refused_as_200
 from tests.support.stack import MakeStack, Person, Stack, find_code
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/verify/send"
 
 REFUSED = [

@@ -9,8 +9,6 @@ import pytest
 from tests.support.live_api import LiveApi
 from tests.support.probe_routes import LOGIN, assert_common_headers, assert_refused, serve
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[LiveApi]:
