@@ -95,17 +95,6 @@ def test_no_secret_stands_in_it(stack: Stack) -> None:
     assert "token=" not in str(mails_to(stack, alice))
 
 
-def test_other_outbox_messages_are_no_mails(stack: Stack) -> None:
-    ours = our_database(stack)
-    ours.execute(
-        "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, attempts, created_at, done_at,"
-        " outcome) VALUES ('webhook', 'approved', 'webhook', 'webhook', 'en', 1, '2026-01-01 00:00:00.000',"
-        " '2026-01-01 00:00:00.000', 'failed')"
-    )
-    assert ask(stack, to="webhook")["mails"] == []
-    assert "webhook" not in {mail["to"] for mail in ask(stack, state="failed", size=100)["mails"]}
-
-
 # --- Filters and pages ---
 
 

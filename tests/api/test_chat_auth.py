@@ -37,10 +37,6 @@ def test_the_player_is_sent_to_the_platform(chat_stack: ChatStack) -> None:
     }
 
 
-def test_nobody_has_to_say_who_he_is(chat_stack: ChatStack) -> None:
-    assert chat_stack.stack.get(PATH).status == 200
-
-
 def test_every_time_has_secrets_of_its_own(chat_stack: ChatStack) -> None:
     alice = chat_stack.browser()
     begun = [alice.begin("Alice") for _time in range(3)]

@@ -38,15 +38,6 @@ def test_the_token_brings_the_account(strict: ChatStack) -> None:
     assert link["claimed_account"] == f"discord:{alice.person.id}"
 
 
-def test_the_browsers_cookie_brings_it_too(strict: ChatStack) -> None:
-    stack, alice = strict.stack, strict.browser()
-    person = stack.newcomer("alice")
-    alice.link(person.name)
-    body = {"username": person.name, "email": person.email, "code": stack.code_for(person.email)}
-    assert alice.post("/api/register", body).status == 201
-    assert alice.status(person.name).json["user"]["username"] == "alice"
-
-
 def test_of_several_the_last_one_that_came_back_counts(strict: ChatStack) -> None:
     stack, alice = strict.stack, strict.browser()
     first = alice.person

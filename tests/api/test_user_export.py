@@ -55,6 +55,10 @@ def test_alice_takes_everything_away(stack: Stack) -> None:
     assert user["registrationIp"] == "127.0.0.1"
     assert user["registeredAt"] <= user["passwordSetAt"] <= user["reviewedAt"] <= user["lastLoginAt"]
     assert (payload["chat"], payload["questionnaire"], payload["truncated"]) == (None, None, [])
+    player = payload["player"]
+    assert (player["presence"], player["plugin"], player["realname"]) == ("present", "synced", alice.name)
+    assert (player["email"], player["lockReason"], player["conflicts"], player["wish"]) == (alice.email, None, [], None)
+    assert abs(player["registeredAt"] / 1000 - time.time()) < 60
 
 
 def test_decisions_sessions_and_clients(stack: Stack) -> None:
@@ -83,15 +87,6 @@ def test_what_was_done_by_her_and_to_her(stack: Stack) -> None:
         ("user.approved", "operator", None),
         ("user.registered", "you", "127.0.0.1"),
     ]
-
-
-def test_the_player_in_the_game(stack: Stack) -> None:
-    alice = stack.approved("alice")
-    player = export(stack, stack.user_token(alice))["player"]
-    assert (player["presence"], player["plugin"], player["realname"]) == ("present", "synced", alice.name)
-    assert player["email"] == alice.email
-    assert abs(player["registeredAt"] / 1000 - time.time()) < 60
-    assert (player["lockReason"], player["conflicts"], player["wish"]) == (None, [], None)
 
 
 def test_an_adopted_player_has_an_export_too(stack: Stack) -> None:

@@ -49,8 +49,7 @@ def make_event_harness(worker: Worker, clock: ManualClock) -> MakeEventHarness:
 
 async def test_a_change_here_is_heard_at_once(make_event_harness: MakeEventHarness) -> None:
     event_harness = make_event_harness(poll_interval=NEVER)
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         await event_harness.record_change()
         assert await listener.expect_events(1) == [("user_approved", "Alice")]
 
@@ -134,8 +133,7 @@ async def test_an_entry_that_commits_late_is_heard_late(
             has_taken_id.set()
             assert may_commit.wait(TIMEOUT)
 
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         dawdling = asyncio.create_task(asyncio.to_thread(dawdle))
         await asyncio.to_thread(has_taken_id.wait, TIMEOUT)
         await event_harness.record_change(target="Early")
@@ -152,8 +150,7 @@ async def test_what_is_long_over_is_not_looked_at_again(
 ) -> None:
     monkeypatch.setattr(event_streams, "_COMMIT_DELAY", 0.0)
     event_harness = make_event_harness(poll_interval=NEVER)
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         for name in ("Alice", "Bob", "Carol"):
             await event_harness.record_change(target=name)
             assert await listener.expect_events(1) == [("user_approved", name)]
@@ -166,8 +163,7 @@ async def test_what_is_long_over_is_not_looked_at_again(
 
 async def test_a_run_without_effects_is_told_too(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
     event_harness = make_event_harness(poll_interval=NEVER)
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         event_harness.streams.publish_run(SyncReport(clock(), duration_ms=12, scanned=3))
         chunk = await listener.chunk()
     assert chunk.startswith(b"event: sync_finished\ndata: ")
@@ -177,8 +173,7 @@ async def test_a_run_without_effects_is_told_too(make_event_harness: MakeEventHa
 
 async def test_a_run_with_effects_is_told_once(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
     event_harness = make_event_harness(poll_interval=NEVER)
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         report = SyncReport(clock(), scanned=3, adopted=1)
         await event_harness.worker.run(event_harness.audit.record, "sync.run", "sync", None, report.counts())
         event_harness.streams.publish_run(report)
@@ -191,16 +186,14 @@ async def test_a_run_with_effects_is_told_once(make_event_harness: MakeEventHarn
 
 async def test_a_sign_of_life_comes_when_nothing_else_does(make_event_harness: MakeEventHarness) -> None:
     event_harness = make_event_harness(heartbeat_interval=SOON)
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         for _beat in range(3):
             assert await listener.chunk() == b": still here\n\n"
 
 
 async def test_whose_session_has_ended_is_told_nothing_more(make_event_harness: MakeEventHarness) -> None:
     event_harness = make_event_harness()
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         event_harness.banned.add("Olivia")
         await event_harness.record_change()
         await listener.expect_end()
@@ -227,8 +220,7 @@ async def test_somebody_who_does_not_read_is_left_behind(make_event_harness: Mak
 
 async def test_a_crowd_of_events_comes_in_pieces(make_event_harness: MakeEventHarness, clock: ManualClock) -> None:
     event_harness = make_event_harness()
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         await event_harness.worker.run(add_many, 1500, clock)
         event_harness.streams.wake()
         sizes: list[int] = []
@@ -249,12 +241,10 @@ async def test_so_many_listen_in_all(make_event_harness: MakeEventHarness) -> No
 
 async def test_a_stop_ends_every_stream(make_event_harness: MakeEventHarness) -> None:
     event_harness = make_event_harness()
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         event_harness.streams.close()
         await listener.expect_end()
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         await listener.expect_end()
 
 
@@ -265,8 +255,7 @@ async def test_without_a_database_nobody_may_listen(make_event_harness: MakeEven
         async with event_harness.streams.listen(session_of(), None):
             pass
     worker.is_open = True
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         await event_harness.record_change()
         await listener.expect_events(1)
 
@@ -275,8 +264,7 @@ async def test_what_happened_while_the_database_was_away_is_told_when_it_is_back
     make_event_harness: MakeEventHarness, worker: Worker
 ) -> None:
     event_harness = make_event_harness()
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         await event_harness.record_change(is_announced=False)
         worker.is_open = False
         event_harness.streams.wake()
@@ -289,8 +277,7 @@ async def test_a_listener_goes_while_nobody_knows_whether_she_may_stay(
     make_event_harness: MakeEventHarness, worker: Worker
 ) -> None:
     event_harness = make_event_harness(session_check_interval=SOON)
-    async with event_harness.streams.listen(session_of(), None) as stream:
-        listener = await start_listening(event_harness, stream)
+    async with event_harness.listening() as listener:
         worker.is_open = False
         await listener.expect_end()
     worker.is_open = True

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -42,6 +43,12 @@ class EventHarness:
         await self.worker.run(self.audit.record, action, "Olivia", target)
         if is_announced:
             self.streams.wake()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator["Listener"]:
+        """Open a stream for Olivia, from now on."""
+        async with self.streams.listen(session_of(), None) as stream:
+            yield await start_listening(self, stream)
 
 
 def open_streams(worker: Worker, audit: Audit, **options: Any) -> EventHarness:
