@@ -323,13 +323,6 @@ def test_an_authme_that_moved_to_mysql_is_refused(
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_another_name_for_this_machine_is_the_same_home(place: Daemon, run: Run, game_server: GameServer) -> None:
-    assert run("migrate").status == 0
-    game_server.change_authme({"DataSource.mySQLHost": "localhost"})
-    assert run("migrate").output == "nothing to migrate\n"
-
-
-@pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_database_on_another_server_than_authmes_is_refused(daemon: MakeDaemon, authme_table: AuthMeTable) -> None:
     elsewhere = daemon({"database": {"url": "mysql://authme:secret-word@db.example.org/authme"}})
     told = companion("check-config", config=elsewhere.config_file)
@@ -406,6 +399,9 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
         assert (away.status, away.code) == (503, "database_away")
         assert int(away.headers["Retry-After"]) > 0
         assert place.get("/api/config").status == 200
+        assert place.get("/health/alive").status == 200
+        unready = place.get("/health/ready")
+        assert (unready.status, unready.code) == (503, "database_away")
     finally:
         mariadb.start()
     assert place.wait_for_log("the database is back")

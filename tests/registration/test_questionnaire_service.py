@@ -15,7 +15,6 @@ from regsvc.core.errors import (
     NotEnabled,
     QuestionnaireRequired,
     RateLimited,
-    UsernameTaken,
 )
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer
@@ -187,14 +186,6 @@ def test_a_missing_result_costs_no_try_of_the_code(services: ServiceHarness) -> 
         with pytest.raises(QuestionnaireRequired):
             register(services, "Alice", None, code_or_proof=CodeOrProof("000000"))
     assert register(services, "Alice", submit(services, RIGHT).token) == "pending"
-
-
-def test_a_refused_registration_burns_nothing(services: ServiceHarness) -> None:
-    register(services, "Alice", submit(services, RIGHT).token)
-    token = submit(services, RIGHT).token
-    with pytest.raises(UsernameTaken):
-        register(services, "Alice", token, email="other@example.org")
-    assert register(services, "Bob", token) == "pending"
 
 
 @pytest.mark.every_database
