@@ -59,25 +59,6 @@ def test_the_user_is_told_the_reason_unless_it_is_silent(stack: Stack, silent: b
         assert "second account" in stack.smtp.wait_for(bob.email, counts=is_about_deletion).text
 
 
-def test_the_sync_brings_nobody_back(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("delete", bob)
-    for _run in range(2):
-        report = stack.sync()
-        assert (report["adopted"], report["provisioned"], report["removed"], report["errors"]) == (0, 0, 0, [])
-    assert stack.status(bob) is None
-
-
-def test_the_name_and_the_email_are_free(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("delete", bob)
-    again = Person(bob.name, bob.email, "another-secret")
-    assert stack.register(again).status == 201
-    stack.decides("approve", again)
-    assert stack.authme.login(again.name, "another-secret")
-    assert not stack.authme.login(again.name, bob.password)
-
-
 def test_whoever_registers_the_name_in_the_game_is_a_new_player(stack: Stack) -> None:
     bob = stack.approved("bob")
     stack.decides("delete", bob)

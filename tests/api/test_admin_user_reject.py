@@ -75,19 +75,6 @@ def test_without_a_reason_there_is_none(stack: Stack) -> None:
         assert "$reason" not in stack.smtp.wait_for(alice.email, 2).text
 
 
-def test_no_row_is_made_and_a_foreign_one_stays_locked(stack: Stack) -> None:
-    alice, bob = stack.pending("alice"), stack.pending("bob")
-    stack.authme.register(bob.name, "a foreign password")
-    stack.decides("reject", alice)
-    stack.decides("reject", bob)
-
-    assert stack.authme.find(alice.name) is None
-    assert not stack.authme.login(bob.name, "a foreign password")
-    stack.sync()
-    assert stack.user(bob)["plugin"] == "conflict"
-    assert not stack.authme.login(bob.name, "a foreign password")
-
-
 def test_an_operator_may_allow_another_application_at_once(stack: Stack) -> None:
     alice, bob = stack.pending("alice"), stack.pending("bob")
     assert decide_on_many(stack, "reject", [alice.name], mayReapply=True)[0]["success"] is True

@@ -343,21 +343,17 @@ async def test_the_service_is_asked_no_more_often_than_a_client_may_submit(
     assert len(service.requests) == 2
 
 
-def test_a_failure_while_others_of_the_client_are_being_scored_counts_for_them_too(
+async def test_a_failure_while_others_of_the_client_are_being_scored_counts_for_them_too(
     scoring_services: ServiceHarness, service: ScoringService
 ) -> None:
     service.reply = NO_REPLY
     submit = scoring_services.app.questionnaires.submit
-
-    async def guess_while_waiting() -> None:
-        waiting = asyncio.create_task(submit(NEARLY | WORDS, SUBMITTER))
-        await asyncio.to_thread(service.wait_for_requests, 1)
-        assert not (await submit(WRONG, SUBMITTER)).is_passed
-        service.release()
-        await waiting
-
+    waiting = asyncio.create_task(submit(NEARLY | WORDS, SUBMITTER))
+    await asyncio.to_thread(service.wait_for_requests, 1)
+    assert not (await submit(WRONG, SUBMITTER)).is_passed
+    service.release()
     with pytest.raises(RateLimited):
-        asyncio.run(guess_while_waiting())
+        await waiting
 
 
 def test_the_key_stands_nowhere_in_the_database(scoring_services: ServiceHarness) -> None:
