@@ -229,12 +229,8 @@ def test_the_result_stays_with_the_user_whatever_becomes_of_the_questions(
     assert result is not None
     assert result.answers == (AnsweredQuestion(1, "single_choice", "Which?", ("Right",), 60, 60, "", (0,)),)
     assert result.summary == "60 of 60 points; 60 needed."
-
-
-def test_it_goes_with_the_user(services: ServiceHarness) -> None:
-    register(services, "Alice", submit(services, RIGHT).token)
     services.decide("delete", "Alice")
-    assert kept() == 0
+    assert kept() == 0, "it goes with the user"
 
 
 def test_it_is_kept_in_the_language_of_the_host(make_services: MakeServices) -> None:
