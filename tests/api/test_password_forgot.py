@@ -106,10 +106,7 @@ def test_it_refuses_no_address(stack: Stack) -> None:
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def strict(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
-    limits = {
-        "limits_per_address": ["2 per day"],
-        "limits_total_forgot": ["9 per day"],
-    }
+    limits = {"limits_per_address": ["2 per day"], "limits_total_forgot": ["9 per day"]}
     return make_stack(request.param, config={"verification": limits, "http": {"trusted_proxies": ["127.0.0.1"]}})
 
 

@@ -10,12 +10,7 @@ import pytest
 
 from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.core.caller import Caller
-from regsvc.core.errors import (
-    InvalidAnswer,
-    NotEnabled,
-    QuestionnaireRequired,
-    RateLimited,
-)
+from regsvc.core.errors import InvalidAnswer, NotEnabled, QuestionnaireRequired, RateLimited
 from regsvc.database.models import RateLimitWindow, StoredQuestionnaire
 from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import SubmittedAnswers, Submitter

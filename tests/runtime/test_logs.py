@@ -86,9 +86,7 @@ def test_the_journal_gets_readable_lines_unless_json_is_chosen(
     assert file.read_text().startswith(starts)
 
 
-def test_each_line_names_the_daemon_among_several(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_line_names_the_daemon_among_several(capsys: pytest.CaptureFixture[str]) -> None:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:
