@@ -10,6 +10,7 @@ from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_like import offline_uuid
 from tests.support.authme.authme_tables import TableShape
 from tests.support.command_line import companion
+from tests.support.crash.brief_outage import assert_synced, table_missing
 from tests.support.decisions import decide_as, decide_on_many
 from tests.support.operators import Operators
 from tests.support.refusals import assert_refused
@@ -217,6 +218,16 @@ def test_a_name_that_is_many_times_among_many_is_decided_once(stack: Stack) -> N
 
 
 # --- AuthMe's table is away ---
+
+
+def test_an_approval_of_somebody_missed_waits_for_the_table_too(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    stack.authme.unregister_from_console(bob.name)
+    stack.sync()
+    with table_missing(stack):
+        assert stack.decides("approve", bob).json["warnings"] == ["player_pending"]
+    assert_synced(stack, provisioned=1)
+    assert stack.authme.login(bob.name, bob.password)
 
 
 @pytest.mark.parametrize("transition", ["approve", "unban"])
