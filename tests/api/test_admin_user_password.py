@@ -120,15 +120,6 @@ def test_on_an_applicant_it_is_kept_until_the_approval(stack: Stack) -> None:
         assert stack.authme.login(alice.name, NEW)
 
 
-def test_it_brings_back_who_left_the_table(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.authme.unregister_from_console(bob.name)
-    stack.sync()
-    stack.decides("password", bob, password=NEW)
-    assert stack.authme.login(bob.name, NEW)
-    assert stack.user(bob)["plugin"] == "synced"
-
-
 def test_it_reclaims_a_foreign_row(stack: Stack) -> None:
     bob = stack.approved("bob")
     stack.authme.unregister_from_console(bob.name)
@@ -145,16 +136,6 @@ def test_an_approved_user_without_a_password_may_play_now(stack: Stack) -> None:
     assert stack.authme.find(bob.name) is None
     stack.decides("password", bob, password=NEW)
     assert stack.authme.login(bob.name, NEW)
-
-
-def test_who_is_only_a_player_yet_is_adopted_first(stack: Stack) -> None:
-    steve = stack.newcomer("steve")
-    stack.authme.register(steve.name, steve.password)
-    reply = stack.decides("password", steve, password=NEW)
-    assert reply.json["username"] == steve.name
-    assert len(stack.audits(steve, "user.adopted")) == 1
-    stack.decides("approve", steve)
-    assert stack.authme.login(steve.name, NEW)
 
 
 # --- A link instead ---

@@ -1,7 +1,5 @@
 """GET /api/config: the config that front ends need before a login."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The event stream as bytes: keep-alive comments, and listeners that do not read."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Iterator

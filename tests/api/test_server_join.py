@@ -1,7 +1,5 @@
 """GET /api/server/join: what players need to join."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """GET /api/version: the installed versions and newer ones. No request waits for an update feed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime

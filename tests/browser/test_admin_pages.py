@@ -1,7 +1,5 @@
 """The views of `/admin` beside the queue: Olivia searches, bans, reads, syncs, mails, and is told what is wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta

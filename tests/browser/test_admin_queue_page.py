@@ -1,7 +1,5 @@
 """`/admin` in a browser: Olivia empties the review queue, and nothing she decides gets lost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`/application` in a browser: applicants follow their applications by a private link, without a password."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

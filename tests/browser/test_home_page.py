@@ -1,7 +1,5 @@
 """`/` in a browser: what it shows of the host, on a phone and on a desktop, and what a visitor can do from there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

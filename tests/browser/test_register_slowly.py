@@ -1,7 +1,5 @@
 """A slow applicant with a nervous thumb: nothing is lost on the way, and one code is enough."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A host's own colours: which are shown, and what the host is told about them."""
 
-from __future__ import annotations
-
 import os
 import re
 from importlib.resources import files

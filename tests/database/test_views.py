@@ -31,7 +31,6 @@ VIEWS = [view.name for view in list_views()]
 WEEK = timedelta(days=7)
 
 mariadb_only = pytest.mark.parametrize("database_kind", ["mariadb"])
-sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The API on a real socket, in a thread of the test process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

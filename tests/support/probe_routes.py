@@ -1,7 +1,5 @@
 """Routes that answer in every possible way, and assertions for all replies, for tests of the HTTP layer."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading

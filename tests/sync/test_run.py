@@ -369,9 +369,6 @@ def test_a_plan_changes_nothing(services: ServiceHarness) -> None:
 # --- one run at a time ---
 
 
-def test_calls_that_come_during_a_run_share_the_next_one(services: ServiceHarness) -> None:
-    async def ask() -> list[int]:
-        asked = [asyncio.create_task(services.app.sync.run()) for number in range(5)]
-        return [id(report) for report in await asyncio.gather(*asked)]
-
-    assert len(set(asyncio.run(ask()))) == 1
+async def test_calls_that_come_during_a_run_share_the_next_one(services: ServiceHarness) -> None:
+    reports = await asyncio.gather(*(services.app.sync.run() for _caller in range(5)))
+    assert len(set(map(id, reports))) == 1

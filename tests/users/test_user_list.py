@@ -66,8 +66,7 @@ def test_the_newest_come_first_twenty_at_a_time(users: UserList, make_user: Make
 
 
 @pytest.mark.parametrize(
-    ("sort", "expected"),
-    [("newest", [*reversed(NAMES)]), ("oldest", [*NAMES]), ("name", [*NAMES])],
+    ("sort", "expected"), [("newest", [*reversed(NAMES)]), ("oldest", [*NAMES]), ("name", [*NAMES])]
 )
 def test_numbered_pages_show_everybody_once(
     users: UserList, everybody: list[User], sort: str, expected: list[str]

@@ -1,7 +1,5 @@
 """Branding: the home page, colours, icon, previews of links, announcements, and pages that do not exist."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

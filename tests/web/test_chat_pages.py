@@ -1,7 +1,5 @@
 """The page after the chat platform: shows the outcome in our own texts, and loads nothing from other servers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

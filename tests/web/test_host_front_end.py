@@ -1,7 +1,5 @@
 """The host's own front end beside the API: what browsers get, and which paths take precedence."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -1,7 +1,5 @@
 """Our pages over HTTP: what browsers receive, and what the CSP allows."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import logging

@@ -1,7 +1,5 @@
 """Behaviour of every reply: languages, refusals, bugs, CORS; and consistency of the route table."""
 
-from __future__ import annotations
-
 import logging
 import re
 import ssl

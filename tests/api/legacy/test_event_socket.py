@@ -67,68 +67,51 @@ async def closed_with(stack: Stack, token: str, **headers: str) -> int | None:
         return client.close_code
 
 
-def test_an_operator_sees_what_happens(stack: Stack) -> None:
-    async def story() -> None:
-        token = await call(stack.olivia)
-        async with connected(stack, token) as client:
-            assert await receive(client) == {"type": "connected"}
-            alice = await call(stack.pending, "alice")
-            registered = await receive(client)
-            assert (registered["type"], registered["username"]) == ("user_registered", alice.name)
-            await client.write_message("whatever a page may say")
-            await call(stack.decides, "approve", alice)
-            approved = await receive(client)
-            assert (approved["type"], approved["username"], approved["by"]) == ("user_approved", alice.name, OPERATOR)
-
-    asyncio.run(story())
+async def test_an_operator_sees_what_happens(stack: Stack) -> None:
+    token = await call(stack.olivia)
+    async with connected(stack, token) as client:
+        assert await receive(client) == {"type": "connected"}
+        alice = await call(stack.pending, "alice")
+        registered = await receive(client)
+        assert (registered["type"], registered["username"]) == ("user_registered", alice.name)
+        await client.write_message("whatever a page may say")
+        await call(stack.decides, "approve", alice)
+        approved = await receive(client)
+        assert (approved["type"], approved["username"], approved["by"]) == ("user_approved", alice.name, OPERATOR)
 
 
-def test_whoever_is_no_admin_is_closed_out(stack: Stack) -> None:
-    async def story() -> None:
-        bobs = await call(stack.user_token, await call(stack.approved, "bob"))
-        for token in ("", "nonsense", "%ff", bobs):
-            assert await closed_with(stack, token) == POLICY_VIOLATION
-
-    asyncio.run(story())
-
-
-def test_it_ends_with_the_session(stack: Stack, operators: Operators) -> None:
-    async def story() -> None:
-        oscar = await call(operators.new, "oscar")
-        token = await call(stack.user_token, oscar)
-        async with connected(stack, token) as client:
-            assert await receive(client) == {"type": "connected"}
-            assert (await call(stack.post, "/api/logout", token=token)).status == 200
-            await call(stack.pending, "alice")
-            assert await receive(client) is None
-            assert client.close_code == POLICY_VIOLATION
+async def test_whoever_is_no_admin_is_closed_out(stack: Stack) -> None:
+    bobs = await call(stack.user_token, await call(stack.approved, "bob"))
+    for token in ("", "nonsense", "%ff", bobs):
         assert await closed_with(stack, token) == POLICY_VIOLATION
 
-    asyncio.run(story())
+
+async def test_it_ends_with_the_session(stack: Stack, operators: Operators) -> None:
+    oscar = await call(operators.new, "oscar")
+    token = await call(stack.user_token, oscar)
+    async with connected(stack, token) as client:
+        assert await receive(client) == {"type": "connected"}
+        assert (await call(stack.post, "/api/logout", token=token)).status == 200
+        await call(stack.pending, "alice")
+        assert await receive(client) is None
+        assert client.close_code == POLICY_VIOLATION
+    assert await closed_with(stack, token) == POLICY_VIOLATION
 
 
-def test_another_site_cannot_connect(stack: Stack) -> None:
+async def test_another_site_cannot_connect(stack: Stack) -> None:
     token = stack.olivia()
     for origin in ("https://evil.example", "null"):
         assert stack.get("/", {"token": token}, headers={**HANDSHAKE, "Origin": origin}).status == 403
-
-    async def story() -> None:
-        async with connected(stack, token, Origin=stack.daemon.base_url) as client:
-            assert await receive(client) == {"type": "connected"}
-
-    asyncio.run(story())
+    async with connected(stack, token, Origin=stack.daemon.base_url) as client:
+        assert await receive(client) == {"type": "connected"}
 
 
-def test_no_token_is_logged(stack: Stack) -> None:
+async def test_no_token_is_logged(stack: Stack) -> None:
     tokens = [stack.olivia(), stack.user_token(stack.approved("bob")), "a-made-up-token"]
-
-    async def story() -> None:
-        async with connected(stack, tokens[0]) as client:
-            assert await receive(client) == {"type": "connected"}
-        for token in tokens[1:]:
-            await closed_with(stack, token)
-
-    asyncio.run(story())
+    async with connected(stack, tokens[0]) as client:
+        assert await receive(client) == {"type": "connected"}
+    for token in tokens[1:]:
+        await closed_with(stack, token)
     stack.get("/", {"token": tokens[0]}, headers={**HANDSHAKE, "Origin": "https://evil.example"})
     assert stack.daemon.wait_for_log("GET / 403")
     log = "\n".join(stack.daemon.log)
@@ -137,18 +120,14 @@ def test_no_token_is_logged(stack: Stack) -> None:
     assert "token=" not in log
 
 
-def test_a_stopping_daemon_does_not_wait_for_it(make_stack: MakeStack) -> None:
+async def test_a_stopping_daemon_does_not_wait_for_it(make_stack: MakeStack) -> None:
     stack = make_stack(config={"http": {"legacy_status": True}})
-
-    async def story() -> None:
-        async with connected(stack, await call(stack.olivia)) as client:
-            assert await receive(client) == {"type": "connected"}
-            stopping = asyncio.create_task(call(stack.daemon.stop))
-            assert await receive(client) is None
-            assert client.close_code == GOING_AWAY
-            await stopping
-
-    asyncio.run(story())
+    async with connected(stack, await call(stack.olivia)) as client:
+        assert await receive(client) == {"type": "connected"}
+        stopping = asyncio.create_task(call(stack.daemon.stop))
+        assert await receive(client) is None
+        assert client.close_code == GOING_AWAY
+        await stopping
 
 
 def test_without_legacy_status_there_is_none(make_stack: MakeStack) -> None:
@@ -158,19 +137,16 @@ def test_without_legacy_status_there_is_none(make_stack: MakeStack) -> None:
     assert (reply.status, reply.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
 
 
-def test_it_counts_as_a_connection_until_it_ends(make_stack: MakeStack) -> None:
+async def test_it_counts_as_a_connection_until_it_ends(make_stack: MakeStack) -> None:
     """On a host without the connections of other stories."""
     stack = make_stack(config={"http": {"legacy_status": True}})
 
     def connections() -> float:
         return scrape(stack.daemon).of("companion_http_connections")
 
-    async def story() -> None:
-        token = await call(stack.olivia)
-        before = await call(ask_until, connections, lambda count: count == 1)  # that of the question itself
-        async with connected(stack, token) as client:
-            assert await receive(client) == {"type": "connected"}
-            assert await call(connections) == before + 1
-        await call(ask_until, connections, lambda count: count == before)
-
-    asyncio.run(story())
+    token = await call(stack.olivia)
+    before = await call(ask_until, connections, lambda count: count == 1)  # that of the question itself
+    async with connected(stack, token) as client:
+        assert await receive(client) == {"type": "connected"}
+        assert await call(connections) == before + 1
+    await call(ask_until, connections, lambda count: count == before)
