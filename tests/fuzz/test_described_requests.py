@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +117,15 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         admin_token, user_token = stack.olivia(), stack.user_token(stack.approved("alice"))
         if not is_plain:
             stack.restart_with(CONFIG_OF[name])
-        config = SchemathesisConfig.from_dict({"generation": {"with-security-parameters": False}})
-        described = schemathesis.openapi.from_dict(document(is_legacy=is_legacy), config=config)
-        yield Host(stack, admin_token, user_token, legacy_routes(ROUTES) if is_legacy else ROUTES, described)
+        routes = legacy_routes(ROUTES) if is_legacy else ROUTES
+        yield Host(stack, admin_token, user_token, routes, describe(is_legacy=is_legacy))
+
+
+@cache
+def describe(*, is_legacy: bool) -> Any:
+    """Return the document as the fuzzer reads it, which keeps what it generates from."""
+    config = SchemathesisConfig.from_dict({"generation": {"with-security-parameters": False}})
+    return schemathesis.openapi.from_dict(document(is_legacy=is_legacy), config=config)
 
 
 @pytest.mark.parametrize("route", WITH_INPUT, ids=[f"{route.method} {route.path}" for route in WITH_INPUT])
