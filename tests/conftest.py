@@ -193,6 +193,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(
+        20_000
+    )  # the default of 700 looks for garbage in what is still needed, for a twentieth of the time
     gc.enable()
 
 

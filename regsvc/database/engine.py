@@ -139,7 +139,7 @@ def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
     )
 
 
-class _QuickConnection(Connection):
+class QuickConnection(Connection):
     """MySQL connection that does not read the system's certificates.
 
     Without TLS settings PyMySQL uses TLS if the server offers it, and verifies no certificate; yet it creates a context
@@ -167,7 +167,7 @@ class ReadCommittedMySQL(_WithFailpoints, MySQLDatabase):
     """Whether the server is a node of a cluster; None: not asked yet (see `catch_up`)."""
 
     def _connect(self) -> Any:
-        connection = _QuickConnection(database=self.database, autocommit=True, **self.connect_params)
+        connection = QuickConnection(database=self.database, autocommit=True, **self.connect_params)
         with connection.cursor() as cursor:  # the variable's name differs between MySQL and MariaDB
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             if self.causal_reads == "always":

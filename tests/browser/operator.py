@@ -97,11 +97,13 @@ class Operator:
 
 def open_queue(open_page: OpenPage, *, is_live: bool = True, language: str = "en", **options: object) -> Operator:
     """Log Olivia in on a page whose clock the test controls."""
-    page = open_page("/admin", language=language, **options)
-    if not is_live:
-        page.route("**/events", lambda route: route.abort())
-    page.clock.install()
-    page.reload()
+
+    def prepare(page: Page) -> None:
+        if not is_live:
+            page.route("**/events", lambda route: route.abort())
+        page.clock.install()
+
+    page = open_page("/admin", language=language, prepare=prepare, **options)
     return Operator(page, language=language).log_in(is_live=is_live)
 
 
