@@ -193,9 +193,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(
-        20_000
-    )  # the default of 700 looks for garbage in what is still needed, for a twentieth of the time
+    # with the default of 700, looking for garbage takes a twentieth of the time
+    gc.set_threshold(20_000)
     gc.enable()
 
 
