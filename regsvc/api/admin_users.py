@@ -394,7 +394,11 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
     """Ban a user, temporarily or permanently, or change a ban."""
     end = request.expires_at
     expires_at = None if isinstance(end, UnsetType) else to_datetime(end)
-    return await change_status(call, request, "ban", _ban_message, expires_at=expires_at, keeps_expiry=end is UNSET)
+
+    def message(decided: DecisionResult) -> str:
+        return "ban_changed" if decided.status_before == decided.status else "banned"
+
+    return await change_status(call, request, "ban", message, expires_at=expires_at, keeps_expiry=end is UNSET)
 
 
 @ROUTES.add("POST", "/api/admin/user/unban", ADMIN, *DECISION_REFUSALS, errors.PlayerReplaced, errors.AuthMeUnavailable)
@@ -425,7 +429,8 @@ async def set_password(call: ApiHandler, request: SetPasswordRequest) -> Decisio
         mail_link = partial(call.services.password_mails.mail_link, by=by)
         return await apply(call, request, mail_link, "reset_link_sent")
     decide = partial(call.services.password_changes.set_by_admin, password=request.password, by=by)
-    return await apply(call, request, decide, _password_message)
+    kept = "player_password_kept"  # by a row that stays locked
+    return await apply(call, request, decide, lambda it: "player_password_set" if it.status == "approved" else kept)
 
 
 async def apply(
@@ -477,14 +482,6 @@ def _outcome(call: ApiHandler, decided: DecisionResult, message_key: str | Messa
         "status": decided.status or "deleted",
         "warnings": list(decided.warnings) or UNSET,
     }
-
-
-def _ban_message(decided: DecisionResult) -> str:
-    return "ban_changed" if decided.status_before == decided.status else "banned"
-
-
-def _password_message(decided: DecisionResult) -> str:
-    return "player_password_set" if decided.status == "approved" else "player_password_kept"
 
 
 # --- Links and sessions ---

@@ -164,7 +164,8 @@ def _owner_remedy(path: Path) -> str | None:
 
 
 def _read_or_create(path: Path) -> bytes:
-    _prepare_directory(path.parent)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_directory(path.parent)
     try:
         text = _read_private(path)
     except FileNotFoundError:
@@ -182,11 +183,6 @@ def _validated(text: str, source: str) -> bytes:
     if is_placeholder(text):
         raise UnusableKey(f"{source} is a well-known placeholder. Create a key with: openssl rand -hex 32")
     return text.encode()
-
-
-def _prepare_directory(directory: Path) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check_directory(directory)
 
 
 def _check_directory(directory: Path) -> None:

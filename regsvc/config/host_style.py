@@ -67,7 +67,7 @@ def readable_on(background: str, colour: str) -> str:
     end = 0 if _luminance(_channels(background)) > _luminance((128, 128, 128)) else 255
     channels = _channels(colour)
     mixtures = (
-        _format([round(channel + (end - channel) * step / _STEPS) for channel in channels])
+        f"#{bytes(round(channel + (end - channel) * step / _STEPS) for channel in channels).hex()}"
         for step in range(_STEPS + 1)
     )
     return next(mixture for mixture in mixtures if contrast(mixture, background) >= READABLE)
@@ -88,10 +88,6 @@ def _luminance(channels: tuple[int, ...]) -> float:
 
 def _linear(value: float) -> float:
     return value / 12.92 if value <= 0.04045 else float(((value + 0.055) / 1.055) ** 2.4)
-
-
-def _format(channels: list[int]) -> str:
-    return f"#{bytes(channels).hex()}"
 
 
 if TYPE_CHECKING:

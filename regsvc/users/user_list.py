@@ -46,14 +46,11 @@ def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
     for review in newest_first:
         by_name.setdefault(review.username_key, []).append(review)
         by_address.setdefault(review.email_key, []).append(review)
+    by_address.pop(None, None)  # reviews without an address are not each other's
     return {
-        user.id: _summarize([*by_name.get(user.username_key, ()), *_with_address(by_address, user.email_key)])
+        user.id: _summarize([*by_name.get(user.username_key, ()), *by_address.get(user.email_key, ())])
         for user in users
     }
-
-
-def _with_address(by_address: dict[str | None, list[Review]], key: str | None) -> list[Review]:
-    return by_address.get(key, []) if key is not None else []
 
 
 def _summarize(reviews: Sequence[Review]) -> Rejections:

@@ -138,6 +138,16 @@ def test_an_approved_user_without_a_password_may_play_now(stack: Stack) -> None:
     assert stack.authme.login(bob.name, NEW)
 
 
+def test_who_is_only_a_player_yet_is_adopted_first(stack: Stack) -> None:
+    steve = stack.newcomer("steve")
+    stack.authme.register(steve.name, steve.password)
+    reply = stack.decides("password", steve, password=NEW)
+    assert reply.json["username"] == steve.name
+    assert len(stack.audits(steve, "user.adopted")) == 1
+    stack.decides("approve", steve)
+    assert stack.authme.login(steve.name, NEW)
+
+
 # --- A link instead ---
 
 

@@ -309,6 +309,13 @@ def test_an_authme_that_moved_to_mysql_is_refused(
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_another_name_for_this_machine_is_the_same_home(run: Run, game_server: GameServer) -> None:
+    assert run("migrate").status == 0
+    game_server.change_authme({"DataSource.mySQLHost": "localhost"})
+    assert run("migrate").output == "nothing to migrate\n"
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
 def test_a_database_on_another_server_than_authmes_is_refused(daemon: MakeDaemon, authme_table: AuthMeTable) -> None:
     elsewhere = daemon({"database": {"url": "mysql://authme:secret-word@db.example.org/authme"}})
     told = companion("check-config", config=elsewhere.config_file)

@@ -112,8 +112,8 @@ class MailTemplate:
         """
         named = {**values, "language": self.language}
         content = html_of_text(_drop_lines(self.text, named)) if self.html is None else self.html
-        escaped = {name: None if value is None else _escape(value) for name, value in named.items()}
         plain = {name: None if value is None else strip_invisible(value) for name, value in named.items()}
+        escaped = {name: value and html.escape(value).replace("\n", "<br>") for name, value in plain.items()}
         return (
             " ".join(_fill(self.subject, plain).split()),
             _BLANK_LINES.sub("\n\n", _fill(self.text, plain)),
@@ -278,7 +278,3 @@ def _drop_lines(text: str, values: Values) -> str:
 
 def _fill(text: str, values: Values) -> str:
     return Template(_drop_lines(text, values)).substitute(values) + "\n"
-
-
-def _escape(value: str) -> str:
-    return html.escape(strip_invisible(value)).replace("\n", "<br>")
