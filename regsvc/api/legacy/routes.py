@@ -125,7 +125,7 @@ class UpdateEmailRequest(Request, frozen=True, kw_only=True):
 
 
 class LoginMethodsFields(Output, frozen=True, kw_only=True):
-    """What a login may be made with; without it, some front ends offer codes and telephone numbers."""
+    """The ways to log in; without them, some front ends offer codes and telephone numbers."""
 
     allowed_methods: Annotated[list[str], Meta(examples=[["username", "email_password"]])]
     allowed_identifiers: Annotated[list[str], Meta(examples=[["username", "email"]])]
