@@ -119,9 +119,10 @@ def test_mails_lead_to_pages_that_exist(
 
     def page_of(name: str) -> str:
         message = mail_harness.renderer.compose(name, ALICE, "en", dict.fromkeys(MAILS[name], "x"))
-        [path]: list[str] = re.findall(r"https://play\.example\.org(/[^\s#]*)", text_of(message))
-        assert path in pages
-        return path
+        paths = re.findall(r"https://play\.example\.org(/[^\s#]*)", text_of(message))
+        assert len(paths) == 1
+        assert paths[0] in pages
+        return str(paths[0])
 
     assert_each(sorted(set(MAILS) - CODES - WITH_TOKEN), page_of)
     assert (page_of("approved"), page_of("already_registered")) == (how_to_join, "/forgot-password")
