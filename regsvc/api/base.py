@@ -379,7 +379,7 @@ class ApiHandler(BaseHandler):
                 verify = sessions.authenticate_admin
                 self.session = await self.run(verify, bearer, self.caller, is_activity=route.is_activity)
             else:
-                self.session = await self.run(sessions.authenticate, bearer)
+                self.session = await self.run(sessions.authenticate, bearer, is_activity=route.is_activity)
         except Unauthorized:
             if route.access is not Access.PUBLIC_WITH_ANY_TOKEN:
                 raise

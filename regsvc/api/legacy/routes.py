@@ -306,12 +306,11 @@ KNOWN_ACTIONS: Final[Mapping[str, str]] = {
 MAX_PLAIN_AUDITS: Final = 500
 
 
-@_ROUTES.add("GET", "/api/admin/users", ADMIN, is_activity=False)
+@_ROUTES.add("GET", "/api/admin/users", ADMIN)
 async def list_users_with_ids(call: ApiHandler, query: UsersQuery) -> UsersWithIdReply:
     """List users, by page or, for large tables, by cursor. `status=pending` is the review queue.
 
-    The queue without `page`, `size` and `after` is listed at once, up to 500 users. As front ends load lists whenever
-    something happens, this is no activity of the operator.
+    The queue without `page`, `size` and `after` is listed at once, up to 500 users.
     """
     if query.status == "pending" and (query.page, query.size, query.after) == (None, None, None):
         query = msgspec.structs.replace(query, size=MAX_SIZE)
@@ -379,8 +378,8 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 async def show_front_end_config(call: ApiHandler) -> FrontEndConfigReply:
     """Show the public config of this host: texts for front ends, and the requirements of a registration.
 
-    `authme.requirePassword` is true unless `registration.password` is `off`: front ends show no field otherwise, and
-    who registers without a password cannot log in to see their status.
+    `enabled` and `requirePassword` of `authme` are true unless `registration.password` is `off`: front ends show no
+    field otherwise, and who registers without a password cannot log in to see their status.
     """
     public, config = (await show_config_with_aliases(call)).config, call.services.config
     regex = _password_regex(call.services, public.registration.password_regex)
@@ -388,7 +387,12 @@ async def show_front_end_config(call: ApiHandler) -> FrontEndConfigReply:
     mails_links = call.services.mail_queue.is_available
     changed = {
         "registration": msgspec.structs.replace(public.registration, password_regex=regex),
-        "authme": msgspec.structs.replace(public.authme, password_regex=regex, require_password=asks_password),
+        "authme": msgspec.structs.replace(
+            public.authme,
+            password_regex=regex,
+            enabled=public.authme.enabled or asks_password,
+            require_password=asks_password,
+        ),
         "captcha": msgspec.structs.replace(
             public.captcha,
             enabled="captcha" in config.registration.methods,
@@ -456,6 +460,9 @@ async def check_whitelist(call: ApiHandler, query: NameQuery) -> WhitelistReply:
 FOR_PROXIES: Final = ("/api/user/status", "/api/review/status", "/api/check-whitelist")
 """Paths that game proxies ask, which take any 200 for an answer: their limits keep their status, 429."""
 
+_LOADED_UNASKED: Final = ("/api/admin/users", "/api/version")
+"""Paths that pages load at every event or from time to time: no activity of the operator whose page is open."""
+
 _NEEDS_TO_KNOW: Final = "/api/user/status"
 """The public path where front ends notice that their session has ended."""
 
@@ -463,7 +470,12 @@ _NEEDS_TO_KNOW: Final = "/api/user/status"
 def legacy_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
     """Return the table with routes that translate; on public routes, an invalid token counts as none."""
     return tuple(
-        replace(route, access=_access_of(route), keeps_429=route.path in FOR_PROXIES)
+        replace(
+            route,
+            access=_access_of(route),
+            keeps_429=route.path in FOR_PROXIES,
+            is_activity=route.is_activity and route.path not in _LOADED_UNASKED,
+        )
         for route in replace_routes(routes, _ROUTES)
     )
 

@@ -134,6 +134,7 @@ def test_a_page_that_nobody_touches_is_logged_out(make_stack: MakeStack) -> None
             alice = await call(stack.pending, "alice")
             assert (await receive(client))["username"] == alice.name
             assert await load_list() == 200
+            assert (await call(stack.get, "/api/version", token=token)).status == 200  # twice an hour
             assert last_seen() == moment
             body = {"username": alice.name, "action": "reject", "language": "en"}
             assert (await call(stack.post, "/api/admin/user/reject", body, token=token)).status == 200

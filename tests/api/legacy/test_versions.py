@@ -260,7 +260,15 @@ def test_where_nothing_is_mailed_no_link_is_offered(make_stack: MakeStack) -> No
 
 def test_no_password_is_asked_for_where_none_is_taken(make_stack: MakeStack) -> None:
     stack = make_stack(config={"http": {"legacy_status": True}, "registration": {"password": "off"}})
-    assert stack.get("/api/config").json["config"]["authme"]["requirePassword"] is False
+    assert not Pages(stack, "1.7.1").asks_new_players_for_a_password
+
+
+def test_without_authme_new_players_choose_a_password_too(make_stack: MakeStack) -> None:
+    stack = make_stack(config={"http": {"legacy_status": True}, "authme": {"enabled": False}})
+    alice = stack.newcomer("alice")
+    pages = Pages(stack, "1.7.1")
+    pages.register(alice)
+    assert pages.log_in(alice.name, alice.password)["username"] == alice.name
 
 
 def test_all_who_wait_are_on_the_one_page(make_stack: MakeStack) -> None:
