@@ -168,6 +168,8 @@ def test_a_day_of_a_player_and_an_operator(stack: Stack, pages: Pages) -> None:
     operators.post("/admin/user/unban", username=alice.name)
     operators.post("/admin/user/password", username=alice.name, password="set-by-olivia")
 
+    for endpoint in ("/version", "/server/status", "/downloads"):
+        assert players.get(endpoint)["success"] is True
     players.log_in(alice.name, "set-by-olivia")
     assert players.change_password("set-by-olivia", "alices-own-choice")["message"]
     assert stack.authme.login(alice.name, "alices-own-choice")
