@@ -385,7 +385,7 @@ class ApiHandler(BaseHandler):
                 verify = sessions.authenticate_admin
                 self.session = await self.run(verify, bearers[0], self.caller, is_activity=route.is_activity)
             elif bearers:
-                self.session = await self.run(sessions.authenticate, bearers[0])
+                self.session = await self.run(sessions.authenticate, bearers[0], is_activity=route.is_activity)
         except Unauthorized:
             if route.access is not Access.PUBLIC_WITH_ANY_TOKEN:
                 raise

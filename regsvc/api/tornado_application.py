@@ -22,7 +22,7 @@ from tornado.web import RequestHandler, stream_request_body
 from regsvc.api.base import ApiHandler, BaseHandler, Rule, ServingApplication, printable_path
 from regsvc.api.connections import Connections
 from regsvc.api.legacy.event_socket import EventSocketHandler, is_socket_request
-from regsvc.api.legacy.routes import legacy_routes
+from regsvc.api.legacy.routes import FOR_PROXIES, legacy_routes
 from regsvc.api.route import ADMIN, SMALL_BODY, Route
 from regsvc.api.routes import ROUTES
 from regsvc.api.services import Services
@@ -88,6 +88,8 @@ class ApiApplication(ServingApplication):
         tables = {False: tuple(routes), True: legacy_routes(tuple(routes))}
         super().__init__(services, tables, pages)
         self._by_path = {is_legacy: _by_path(table) for is_legacy, table in tables.items()}
+        # proxies whose `backend_url` ends with a slash
+        self._by_path[True] |= {f"/{path}": at for path, at in self._by_path[True].items() if path in FOR_PROXIES}
         self._paths = _literal_paths(pages).union(*self._by_path.values())
         self.connections = Connections(services.live, services.metrics)
 

@@ -23,6 +23,7 @@ HANDOVER_LIFETIME: Final = timedelta(hours=1)
 _NOT_MAILED: Final = ""  # in place of the address
 
 SET_PASSWORD_PATH: Final = "/set-password"  # noqa: S105 - a path
+FORGOT_PASSWORD_PATH: Final = "/forgot-password"  # noqa: S105 - a path
 
 
 class PasswordLinks:

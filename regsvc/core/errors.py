@@ -380,6 +380,7 @@ PasswordChoiceNeeded = _define(
 )
 """`fault`: why a choice is not possible: "nothing_to_keep", "nothing_to_take", or "no_address" for the link."""
 NotEnabled = _define("not_enabled", Category.CONFLICT, "The route's feature is switched off.")
+"""`fault`: "codes" or "phones" for what existing front ends offer, "reset_by_link" where a link is mailed instead."""
 ChatAccountTaken = _define("chat_account_taken", Category.CONFLICT, "The chat account belongs to another user.")
 ChatNotMember = _define(
     "chat_not_member",

@@ -239,7 +239,7 @@ def test_with_the_bridge_off_every_player_is_off(
         ("page", 0),
         ("page", -1),
         ("size", 0),
-        ("size", 101),
+        ("size", 501),
         ("status", "deleted"),
         ("status", ""),
         ("plugin", "on"),

@@ -325,7 +325,9 @@ def test_our_pages_make_room_for_the_hosts_own(daemon: MakeDaemon, folder: Path)
     served = daemon({"http": {"web_root": str(folder)}}).start()
     for path in ("/", "/register", "/account", "/server"):
         assert served.get(path).body == PAGE
-    ours = served.get("/set-password")
-    assert (ours.status, b"a trap" in ours.body) == (200, False)
-    assert "Content-Security-Policy" in ours.headers
-    assert 'href="register"' not in ours.text
+    for path in ("/set-password", "/forgot-password", "/application"):
+        ours = served.get(path)
+        assert (ours.status, b"a trap" in ours.body) == (200, False)
+        assert "Content-Security-Policy" in ours.headers
+        assert 'href="register"' not in ours.text
+        assert "data-front-end" in ours.text  # its script leads to the front end's home page

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 from regsvc.auth.derived_secrets import APPLICATION_PATH, ApplicationTokens
-from regsvc.auth.password_links import LIFETIMES, LinkPurpose, PasswordLinks, link_address
+from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, LIFETIMES, LinkPurpose, PasswordLinks, link_address
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
@@ -26,7 +26,7 @@ from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.templates import MailTemplates, Values
 
 _PAGES: Final[Mapping[str, str]] = {
-    "already_registered": "/account",
+    "already_registered": FORGOT_PASSWORD_PATH,
     "approved": "/server",
     "rejected": "/register",
     "banned": "/",
@@ -171,9 +171,12 @@ class MailRenderer:
         return message
 
     def _common_values(self, name: str) -> Values:
-        """Return the host's values, and the page that this mail leads to: on a host's own front end its home page."""
+        """Return the host's values, and the page that this mail leads to.
+
+        A host's own front end replaces all of these pages but one: there it is the home page.
+        """
         config, page = self._config(), _PAGES.get(name)
-        if page is not None and config.http.web_root is not None:
+        if page not in (None, FORGOT_PASSWORD_PATH) and config.http.web_root is not None:
             page = "/"
         accent, logo = accent_of(config), config.server.logo_url
         return {

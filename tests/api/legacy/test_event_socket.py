@@ -11,7 +11,8 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from tests.support.operators import Operators
-from tests.support.stack import OPERATOR, MakeStack, Stack
+from tests.support.our_tables import ago, our_database
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Person, Stack
 from tests.support.watching import ask_until, scrape
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -51,13 +52,18 @@ async def call(function: Callable[..., Any], *given: Any, **named: Any) -> Any:
     return await asyncio.to_thread(function, *given, **named)
 
 
+async def next_message(client: WebSocketClientConnection) -> Any:
+    """Return the next message as parsed JSON, None at the end."""
+    message = await asyncio.wait_for(client.read_message(), TIMEOUT)
+    return None if message is None else json.loads(message)
+
+
 async def receive(client: WebSocketClientConnection) -> Any:
-    """Return the next message as parsed JSON, None at the end; sync runs, which come by themselves, are skipped."""
+    """Return the next message but those of sync runs, which come by themselves where operators change."""
     while True:
-        message = await asyncio.wait_for(client.read_message(), TIMEOUT)
-        parsed = None if message is None else json.loads(message)
-        if parsed is None or parsed["type"] != "sync_finished":
-            return parsed
+        message = await next_message(client)
+        if message is None or message["type"] != "sync_finished":
+            return message
 
 
 async def closed_with(stack: Stack, token: str, **headers: str) -> int | None:
@@ -78,6 +84,58 @@ async def test_an_operator_sees_what_happens(stack: Stack) -> None:
         await call(stack.decides, "approve", alice)
         approved = await receive(client)
         assert (approved["type"], approved["username"], approved["by"]) == ("user_approved", alice.name, OPERATOR)
+
+
+async def test_a_sync_run_is_told_only_if_it_changed_something(stack: Stack) -> None:
+    """The pages load their list at every message."""
+    token = await call(stack.olivia)
+    await call(stack.sync)
+    async with connected(stack, token) as client:
+        assert await receive(client) == {"type": "connected"}
+        await call(stack.sync)
+        stack.authme.register("Newcomer", "a-secret-of-the-game")
+        await call(stack.sync)
+        told = await next_message(client)
+        assert (told["type"], told["adopted"]) == ("sync_finished", 1)
+
+
+async def test_a_page_that_nobody_touches_is_logged_out(make_stack: MakeStack) -> None:
+    """It loads its list at every message; only what the operator does is activity."""
+    stack = make_stack(config={"http": {"legacy_status": True}, "auth": {"admin_idle": "1 hour"}})
+    ours = our_database(stack)
+
+    def pass_minutes(minutes: int) -> str:
+        moment = ago(minutes=minutes)
+        ours.execute("UPDATE regsvc_session SET last_seen_at = ?", (moment,))
+        return moment
+
+    def last_seen() -> str:
+        [session] = ours.query("SELECT last_seen_at FROM regsvc_session")
+        return str(session["last_seen_at"])
+
+    token = await call(stack.user_token, Person(OPERATOR, "", OPERATORS_PASSWORD))
+
+    async def load_list() -> int:
+        query = {"language": "en", "status": "pending"}
+        status: int = (await call(stack.get, "/api/admin/users", query, token=token)).status
+        return status
+
+    async with connected(stack, token) as client:
+        assert await receive(client) == {"type": "connected"}
+        moment = pass_minutes(50)
+        alice = await call(stack.pending, "alice")
+        assert (await receive(client))["username"] == alice.name
+        assert await load_list() == 200
+        assert (await call(stack.get, "/api/version", token=token)).status == 200  # twice an hour
+        assert last_seen() == moment
+        body = {"username": alice.name, "action": "reject", "language": "en"}
+        assert (await call(stack.post, "/api/admin/user/reject", body, token=token)).status == 200
+        assert last_seen() > ago(minutes=1)
+        pass_minutes(61)
+        assert await load_list() == 401
+        while await receive(client) is not None:
+            pass
+        assert client.close_code == POLICY_VIOLATION
 
 
 async def test_whoever_is_no_admin_is_closed_out(stack: Stack) -> None:
