@@ -178,6 +178,8 @@ def test_links_of_a_former_owner_lead_nowhere(root: Path, tmp_path: Path) -> Non
     (state / "mail/link").symlink_to(outside)
     (state / "folder").symlink_to(tmp_path)
     (state / "companion.db").write_text("")
+    for path in state.rglob("*"):
+        os.chown(path, state.stat().st_uid, -1, follow_symlinks=False)
     assert companion(root, "install", "--user", "daemon").status == 0
     given = [state, *(state / name for name in ("mail", "mail/link", "folder", "companion.db"))]
     assert {getpwuid(path.lstat().st_uid).pw_name for path in given} == {"daemon"}
