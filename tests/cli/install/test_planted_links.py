@@ -1,4 +1,4 @@
-"""R85: `companion install` and `uninstall` as root, where the game's user plants links in the way.
+"""`companion install` and `uninstall` as root, where the game's user plants links in the way.
 
 The user `games` owns /home/games, and the host has chosen a state directory below it.
 """
@@ -23,7 +23,7 @@ DAEMON = getpwnam("daemon").pw_uid
 HOME = "home/games"
 CHOSEN = f"/{HOME}/servers/var/companion"
 BELOW_HOME = ("servers", "servers/var", "servers/var/companion")
-ROUNDS = 60
+ROUNDS = 25
 _EXCHANGE = """
 import ctypes, os, select, sys
 folder, link = (os.fsencode(path) for path in sys.argv[1:])
@@ -83,16 +83,15 @@ def test_a_planted_link_gives_nothing_away(tree: Path, planted: str, led_to: str
     own((home / planted).parent)
     (home / planted).symlink_to(target)
     os.chown(home / planted, GAMES, GAMES, follow_symlinks=False)
-    before, config = owners(target), (tree / CONFIG).read_text()
+    before = owners(target)
     done = companion(tree, "install")
     assert (done.status, f"{planted}: this link is in a folder that others than root may change" in done.errors) == (
         1,
         True,
     ), done
     assert owners(target) == before
-    done = companion(tree, "uninstall", "--purge", "--yes")
+    assert companion(tree, "uninstall", "--purge", "--yes").status == 1
     assert owners(target) == before
-    assert config
 
 
 def test_links_of_roots_lead_where_they_should(tree: Path) -> None:
@@ -260,16 +259,16 @@ def test_the_installed_program_follows_none_either(tmp_path: Path) -> None:
 
         refused = machine.run(PROGRAM, *arguments)
         assert (refused.returncode, "/home/mc/var: this link is in a folder" in refused.stderr) == (1, True), refused
-        listed = machine.run(PROGRAM, "migrate")
-        assert "working as mc, who owns /home/mc/var/state" in listed.stderr, listed
+        listed = machine.run_quickly("migrate")
+        assert "working as mc, who owns /home/mc/var/state" in listed.errors, listed
         assert owners(machine.place("/opt/other")) == {".": 0, "state": 0, "state/file": 0}
 
         machine.output("sh", "-c", "rm /home/mc/var; mkdir -p /home/mc/var/state; chown mc:mc /home/mc/var")
-        refused = machine.run(PROGRAM, "migrate")
-        assert (refused.returncode, "root does not use /home/mc/var/state" in refused.stderr) == (78, True), refused
+        told = machine.run_quickly("migrate")
+        assert (told.status, "root does not use /home/mc/var/state" in told.errors) == (78, True), told
         machine.output("mount", "-t", "tmpfs", "-o", "uid=mc,gid=mc", "disk", "/home/mc/var/state")
         machine.output("chown", "-R", "root", "/home/mc/var/state")
         assert machine.run(PROGRAM, *arguments).returncode in (0, 3)
         assert machine.output("stat", "-c", "%U", "/home/mc/var/state") == "mc"
-        assert machine.run(PROGRAM, "migrate").returncode == 0
+        assert machine.run_quickly("migrate").status == 0
         assert (machine.place("/home/mc/var/state/home.json")).exists()
