@@ -145,7 +145,7 @@ class LayoutHandler(ReadOnlyHandler):
     def _announcement(self) -> list[TextPart]:
         """Return the announcement; empty if the visitor has dismissed it."""
         announcement = self.services.config.server.announcement
-        is_dismissed = self.get_cookie(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
+        is_dismissed = self.find_choice(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
         return [] if is_dismissed else split_links(announcement)
 
     def _text(self, key: str) -> str:
