@@ -54,7 +54,7 @@ def located(
             if target is None:
                 if not pending:
                     break
-                opened.append(_enter(opened[-1], name, makes=makes))
+                opened.append(_open(opened[-1], name, _WALKED, 0o755 if makes else None))
                 continue
             if not is_roots_alone(opened[-1], name):
                 raise PlantedLink(_shown(opened[-1], name), os.stat(name, dir_fd=opened[-1], follow_symlinks=False))
@@ -72,16 +72,12 @@ def located(
             os.close(descriptor)
 
 
-def open_folder(path: Path, root: Path = _TOP, *, makes: bool = False, flags: int = _OPENED | os.O_DIRECTORY) -> int:
-    """Return a descriptor of a folder, `located` so; with `makes` it is created if it is missing, for root alone."""
-    with located(path, root, makes=makes) as (folder, name):
-        try:
-            return os.open(name, flags, dir_fd=folder)
-        except FileNotFoundError:
-            if not makes:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
-        os.mkdir(name, 0o700, dir_fd=folder)
-        return os.open(name, flags, dir_fd=folder)
+def open_folder(
+    path: Path, root: Path = _TOP, *, mode: int | None = None, flags: int = _OPENED | os.O_DIRECTORY
+) -> int:
+    """Return a descriptor of a folder, `located` so; with a `mode` it is created if it is missing."""
+    with located(path, root, makes=mode is not None) as (folder, name):
+        return _open(folder, name, flags, mode)
 
 
 def open_file(path: Path, root: Path = _TOP) -> int:
@@ -115,7 +111,7 @@ def find_foreign_folder(path: Path, root: Path = _TOP) -> Path | None:
     try:
         with located(path, root, visit=visit):
             pass
-    except (PlantedLink, FileNotFoundError):
+    except OSError:  # each folder is looked at before it is entered
         pass
     return Path(found[0]) if found else None
 
@@ -148,14 +144,15 @@ def _read_link(folder: int, name: str) -> str | None:
         raise
 
 
-def _enter(folder: int, name: str, *, makes: bool) -> int:
+def _open(folder: int, name: str, flags: int, mode: int | None) -> int:
+    """Open a folder; with a `mode` it is created if it is missing."""
     try:
-        return os.open(name, _WALKED, dir_fd=folder)
+        return os.open(name, flags, dir_fd=folder)
     except FileNotFoundError:
-        if not makes:
+        if mode is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), _shown(folder, name)) from None
-    os.mkdir(name, 0o755, dir_fd=folder)
-    return os.open(name, _WALKED, dir_fd=folder)
+    os.mkdir(name, mode, dir_fd=folder)
+    return os.open(name, flags, dir_fd=folder)
 
 
 def _shown(folder: int, name: str) -> str:

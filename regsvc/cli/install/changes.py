@@ -144,13 +144,13 @@ class Tree:
         `check` gets the descriptor of a folder before its owner is changed. Return what was not given away in it.
         """
         if target.content is None:
-            opened = open_folder(target.path, self.root, makes=True)
+            opened = open_folder(target.path, self.root, mode=0o700)
             try:
                 check(opened)
                 return _give(opened, target)
             finally:
                 os.close(opened)
-        folder, new = open_folder(target.path.parent, self.root, makes=True), f".{target.path.name}.new"
+        folder, new = open_folder(target.path.parent, self.root, mode=0o755), f".{target.path.name}.new"
         try:
             with suppress(FileNotFoundError):
                 os.unlink(new, dir_fd=folder)

@@ -370,7 +370,7 @@ def _unlock_all(program: list[str], places: SystemPlaces) -> None:
 def _back_up(program: list[str], places: SystemPlaces, tree: Tree, state_dir: Path) -> None:
     """Make a backup as the owner of the state, who must be able to write where it goes."""
     folder = BACKUPS / places.name
-    backups = open_folder(folder, tree.root, makes=True)
+    backups = open_folder(folder, tree.root, mode=0o700)
     try:
         with tree.opened(state_dir) as state:
             assert state is not None

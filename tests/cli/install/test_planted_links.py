@@ -14,6 +14,9 @@ from pwd import getpwnam
 
 import pytest
 
+from regsvc.cli.given_config import require_roots_alone
+from regsvc.config.loader import load_config
+from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import PlantedLink, find_foreign_folder, located, open_folder, status_of
 from tests.cli.install.test_prepared_root import CONFIG, choose_state, companion, install
 from tests.support.machine import PROGRAM, open_machine
@@ -132,6 +135,25 @@ def test_which_folders_are_roots_alone(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(OSError, match="Too many levels"):
         open_folder(tmp_path / "loop")
+
+
+def test_what_root_reads_and_writes_is_no_link_of_others_either(tmp_path: Path) -> None:
+    """Files that a config of root's names, and what is given to a command."""
+    home, shadow = own(tmp_path / HOME), tmp_path / "shadow"
+    shadow.write_text("root's own")
+    shadow.chmod(0o600)
+    for name in ("password", "style.css"):
+        (home / name).symlink_to(shadow)
+    overrides = {"mail.password_file": str(home / "password"), "server.custom_css": str(home / "style.css")}
+    with pytest.raises(ConfigError, match=r"style\.css cannot be read \(this link is in a folder") as refused:
+        load_config(None, {}, overrides)
+    assert "root's own" not in str(refused.value)
+    config = load_config(None, {}, {"mail.password_file": str(home / "password")})
+    assert "this link is in a folder" in config.missing_secrets["mail.password"]
+    require_roots_alone(tmp_path / "backups/new")
+    for path in (home / "backups", home / "broken/../..", home / "password/below"):
+        with pytest.raises(ConfigError, match=f"because others may write {home}"):
+            require_roots_alone(path)
 
 
 # --- races ---

@@ -82,6 +82,7 @@ def test_what_is_written(root: Path) -> None:
         },
     }
     assert (root / UNIT).read_text() == read_shipped("systemd/companion.service")
+    assert oct((root / UNIT).parent.stat().st_mode & 0o777) == "0o755"
     drop_in = (root / DROP_IN).read_text().splitlines()
     assert "User=games" in drop_in
     assert "ReadWritePaths=-/srv/minecraft/plugins/AuthMe" in drop_in
