@@ -21,7 +21,7 @@ import re
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -65,6 +65,9 @@ SECURITY_HEADERS = {
 }
 STRICT_TRANSPORT_SECURITY = "max-age=31536000"
 """Sent where players reach us by https; browsers ignore it elsewhere. Subdomains are not ours to decide on."""
+
+_NOTHING: Final = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+"""Content security policy of what is no page."""
 
 PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Address-Proof, X-Application-Token, X-Link-Token, "
@@ -289,6 +292,7 @@ class ApiHandler(BaseHandler):
     def set_default_headers(self) -> None:
         super().set_default_headers()
         self.set_header("Content-Type", "application/json; charset=utf-8")
+        self.set_header("Content-Security-Policy", _NOTHING)
         if self.services.config.http.allowed_origins:
             self.set_header("Vary", "Origin")
         origin = self.request.headers.get("Origin")

@@ -14,6 +14,7 @@ from typing import Final
 from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces, find_config_file, is_installation
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.safe_paths import find_foreign_folder, status_of
 
 _ROOT: Final = 0
 _USER_VARIABLE: Final = "LOGNAME"
@@ -22,21 +23,24 @@ _USER_VARIABLE: Final = "LOGNAME"
 def read_as_owner(config_file: Path | None) -> None:
     """Drop root's rights for those of the user that owns the config, unless it is one of the system's, in /etc.
 
-    Its owner says which files we read and write; with root's rights these could be anybody's.
+    Its owner says which files we read and write; with root's rights these could be anybody's. Raises `ConfigError` if
+    another user could exchange a config that is root's.
     """
     if os.geteuid() != _ROOT or config_file is None or SystemPlaces.of_config(config_file) is not None:
         return
     owner = _owner_of(config_file)
     if owner is not None and owner.st_uid != _ROOT:
         _work_as(owner, config_file)
+    require_roots_alone(config_file)
 
 
 def work_as_owner(config: Config, *, creates_state: bool) -> None:
     """Drop root's rights for those of the user that owns the state directory, so that every file we write is theirs.
 
     Does nothing for another user than root, and where root owns the state directory. With `creates_state` a missing
-    one is created for the owner of AuthMe's folder, who the companion runs as. Raises `ConfigError` if the owner cannot
-    read our own files. What only root may read must have been read before.
+    one is created for the owner of AuthMe's folder, who the companion runs as. Of a link that others than root could
+    have planted, the owner counts. Raises `ConfigError` if the owner cannot read our own files, or if we keep root's
+    rights and another user could exchange the directory. What only root may read must have been read before.
     """
     if os.geteuid() != _ROOT:
         return
@@ -50,6 +54,19 @@ def work_as_owner(config: Config, *, creates_state: bool) -> None:
             _create_for(owner, state_dir)
     if owner is not None and owner.st_uid != _ROOT:
         _work_as(owner, state_dir)
+    require_roots_alone(state_dir)
+
+
+def require_roots_alone(path: Path) -> None:
+    """Raise `ConfigError` if we have root's rights, and others can change where the path leads."""
+    folder = find_foreign_folder(path.absolute()) if os.geteuid() == _ROOT else None
+    if folder is not None:
+        raise ConfigError(
+            [
+                f"root does not use {path}, because others may write {folder} and could put a link there; use a path "
+                "below folders that only root may write, or run this as the user who owns it"
+            ]
+        )
 
 
 def require_installation(state_dir: Path) -> None:
@@ -83,13 +100,12 @@ def _create_for(owner: os.stat_result, state_dir: Path) -> None:
 
     There a link might take the place of what we create, before it gets its owner.
     """
-    missing = [folder for folder in (*reversed(state_dir.parents), state_dir) if not folder.exists()]
-    if missing[0].parent.stat().st_uid != _ROOT:
+    if find_foreign_folder(state_dir) is not None:
         return
-    for folder in missing:
-        folder.mkdir(mode=0o700)
-        if folder != state_dir:
-            folder.chmod(0o755)
+    for folder in (*reversed(state_dir.parents), state_dir):
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+            folder.chmod(0o700 if folder == state_dir else 0o755)
     os.chown(state_dir, owner.st_uid, owner.st_gid)
 
 
@@ -115,7 +131,7 @@ def _become(user_id: int, group_id: int) -> None:
 
 def _owner_of(folder: Path | None) -> os.stat_result | None:
     try:
-        return None if folder is None else folder.stat()
+        return None if folder is None else status_of(folder)
     except OSError:
         return None
 

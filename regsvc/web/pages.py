@@ -118,7 +118,7 @@ class LayoutHandler(ReadOnlyHandler):
         self.set_header("Content-Security-Policy", policy)
         is_public = page.is_in_menu or page is _HOME
         announcement = config.server.announcement
-        is_dismissed = self.get_cookie(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
+        is_dismissed = self.find_choice(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
         html = load_template(page.template).generate(
             language=language,
             host=config.server,

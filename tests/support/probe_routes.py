@@ -135,6 +135,7 @@ def assert_common_headers(headers: Any) -> None:
     assert headers["Cache-Control"] == "no-store"
     assert headers["Referrer-Policy"] == "no-referrer"
     assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Content-Security-Policy"] == "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
     assert re.fullmatch("[A-Za-z0-9._-]{1,64}", headers["X-Request-ID"])
     assert "Server" not in headers
     assert "Etag" not in headers
