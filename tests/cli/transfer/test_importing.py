@@ -82,9 +82,10 @@ def test_who_breaks_a_rule_is_told_by_line(services: ServiceHarness, file: Path,
             "line 8: 'Gina': invalid_registered_at",
             "line 9: 'Hans': unknown_algorithm",
             "line 10: 'Ivan': invalid_hash",
+            "line 11: 'carol': duplicate_name",
             "line 12: '': not_a_record",
         ]
-        assert "1, updated 0, unchanged (existing) 1, refused 9\n" in told.out
+        assert "1, updated 0, unchanged (existing) 0, refused 10\n" in told.out
         assert names() == (set() if arguments else {"Carol"})
 
 
