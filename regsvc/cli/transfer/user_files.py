@@ -317,9 +317,10 @@ def _words(values: Mapping[str, Any], name: str, longest: int) -> str | None:
 def _ip(values: Mapping[str, Any], name: str) -> str | None:
     value = _text(values, name, 45)
     try:
-        return None if value is None else str(ip_address(value))
+        ip_address(value or "::")
     except ValueError:
         raise RecordError(f"invalid_{name}") from None
+    return value
 
 
 def _chat(values: Mapping[str, Any], name: str) -> ChatAccount | None:
