@@ -28,7 +28,7 @@ _ADOPTED: Final = "adopted"
 _TOKEN_BYTES: Final = 32
 _BATCH_ROWS: Final = 200
 _MAX_RACES: Final = 3
-_LONGEST_NAME: Final = 255
+_LONGEST_NAME: Final = 64
 _EMAIL_CODES: Final = frozenset({"invalid_email", "email_taken"})
 _NO_EMAIL: Final = frozenset({"your@email.com"})
 _ALGORITHMS: Final = frozenset({*HASHERS, PASSLIB})
@@ -408,7 +408,8 @@ def _result(user_id: int, result: QuestionnaireResult) -> dict[str, Any]:
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name) <= _LONGEST_NAME and name.isprintable()
+    """Return whether a player may have had this name, under whatever rules."""
+    return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and " " not in name
 
 
 def _address(row: ImportedUser) -> EmailAddress | None:
