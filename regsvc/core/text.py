@@ -22,7 +22,7 @@ def clean_lines(text: str) -> str:
 
 
 def clean_reason(written: str | None) -> str | None:
-    """Return the reason of a decision as it is stored, whoever wrote it: clean and cut; None if nothing is left.
+    """Return the reason of a decision as it is stored: clean and cut; None if nothing is left.
 
     Requests and commands refuse one of more than `MAX_REASON` characters before, as a person is there to shorten it.
     """
