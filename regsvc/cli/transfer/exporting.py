@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
@@ -57,6 +58,8 @@ AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "det
 def open_output(target: str) -> Iterator[TextIO]:
     """Open the output for writing. Files are readable by our own user only (0600). Raises `TransferProblem`."""
     if target == STANDARD_OUTPUT:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale: `import` reads nothing else
         yield sys.stdout
         sys.stdout.flush()
         return

@@ -23,8 +23,10 @@ from regsvc.database.models import BANNED, STATUSES, ChatLink, StoredQuestionnai
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_details import AnsweredQuestion, QuestionnaireResult
+from tests.cli.transfer.conftest import Run
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
+from tests.support.daemon import Daemon
 from tests.support.manual_clock import ManualClock
 from tests.support.services import ServiceHarness, open_services
 
@@ -133,7 +135,7 @@ def server(
     harness.close()
 
 
-def run(services: ServiceHarness, *arguments: str) -> int:
+def run_here(services: ServiceHarness, *arguments: str) -> int:
     return run_data_command(parse(arguments), services.app)
 
 
@@ -170,9 +172,9 @@ def check_move(services: ServiceHarness, everyone: list[Somebody], form: str, to
     file = services.directory / f"everyone.{form}"
     try:
         move_in(everyone)
-        assert run(services, "export", "--format", form, "--with-hashes", "--output", str(file)) == 0
+        assert run_here(services, "export", "--format", form, "--with-hashes", "--output", str(file)) == 0
         move_out()
-        assert run(services, "import", str(file)) == 0, told.readouterr()
+        assert run_here(services, "import", str(file)) == 0, told.readouterr()
         assert "imported without" not in told.readouterr().err
         expected = {
             str(person.row["username"]): Somebody(
@@ -222,11 +224,19 @@ def test_nothing_that_a_terminal_executes_goes_out(services: ServiceHarness, cap
     User.update(reason=f"one\r\ntwo{EXECUTED}").where(User.username == "Mallory").execute()
     services.app.audit.record("user.login_failed", f"Eve{EXECUTED}")
     for what in ("users", "audit"):
-        assert run(services, "export", "--format", form, "--what", what) == 0
+        assert run_here(services, "export", "--format", form, "--what", what) == 0
         out = capsys.readouterr().out
         assert not {*out} & {*EXECUTED} - {*"]0;PWNED31mgpj"}
     assert services.user("Bob").reason == "one\ntwo]0;PWNED31mgpj"
     assert [detail["reason"] for detail in services.details("user.banned", "Bob")] == ["one\ntwo]0;PWNED31mgpj"]
+
+
+@pytest.mark.one_database("sqlite")
+def test_an_export_is_in_utf_8_in_any_locale(place: Daemon, run: Run) -> None:
+    file = place.directory / "users.json"
+    file.write_text(json.dumps([{"username": "Alice", "status": "banned", "reason": "破坏 \N{GRINNING FACE}"}]))
+    assert run("import", str(file)).status == 0
+    assert "破坏 \N{GRINNING FACE}" in run("export", PYTHONIOENCODING="latin-1").output
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -249,7 +259,7 @@ def test_a_ban_moves_whatever_else_is_wrong_with_its_record(
             writer = csv.DictWriter(opened, columns)
             writer.writeheader()
             writer.writerows(wrong)
-    assert run(services, "import", str(file)) == 0
+    assert run_here(services, "import", str(file)) == 0
     told = capsys.readouterr()
     assert "imported 4, " in told.out
     assert {line.split(": ", 1)[1] for line in told.err.splitlines()} == {
@@ -270,7 +280,7 @@ def test_a_name_that_no_database_takes_is_its_own_records_refusal(
 ) -> None:
     file = tmp_path / "users.json"
     file.write_text('[{"username": "\\ud800x"}, {"username": "J\\u0000"}, {"username": "Alice", "guild": 7}]')
-    assert run(services, "import", str(file)) == 1
+    assert run_here(services, "import", str(file)) == 1
     told = capsys.readouterr()
     assert told.err.splitlines() == [
         "line 1: '\\ud800x': invalid_username",
