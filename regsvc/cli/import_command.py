@@ -14,6 +14,7 @@ from regsvc.cli.transfer.importing import (
     CHAT_LOST,
     DUPLICATE_NAME,
     EMAIL_LOST,
+    NOT_BANNED_HERE,
     OUTCOMES,
     PASSWORD_LOST,
     Importer,
@@ -44,6 +45,7 @@ _REFUSALS: Final = {
     "invalid_hash": "the password's hash has characters that no hash has",
     "not_a_record": "the record is not an object",
     DUPLICATE_NAME: "another record has the same name",
+    NOT_BANNED_HERE: "the record bans a player who is here already and is not banned here",
     NO_STATUS: "the record has no status, so the user waits for a decision",
 }
 STANDARD_INPUT: Final = "-"

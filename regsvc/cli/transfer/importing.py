@@ -39,6 +39,7 @@ PASSWORD_LOST: Final = "password_lost"  # noqa: S105 - a code
 _COUNTED: Final = frozenset({EMAIL_LOST, CHAT_LOST, PASSWORD_LOST})
 """Codes of which a handover tells the number only."""
 DUPLICATE_NAME: Final = "duplicate_name"
+NOT_BANNED_HERE: Final = "not_banned_here"
 OUTCOMES: Final = ("imported", "matched", "skipped", "updated", "refused")
 ImportReport = Counter[str]
 """Number of records by outcome (`OUTCOMES`), and of users by what was imported of them, or was not."""
@@ -261,6 +262,8 @@ class Importer:
                 decided.filled.append((known, self._grant(user, decided, known.id)))
             else:
                 decided.skipped += 1
+                if user.row.status == BANNED and (known is None or known.status != BANNED):
+                    decided.noted.append(RefusedRecord(user.row.line, user.row.username, NOT_BANNED_HERE))
         else:
             if self._players.find_colliding(user.key) is not None:
                 raise RecordError("username_taken")

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -282,7 +282,7 @@ def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
         status=BANNED if is_banned else status,
         reason=_reason(values),
         registered_at=take(_timestamp, "registered_at"),
-        reviewed_by=_words(values, "reviewed_by", 255),
+        reviewed_by=clean_words(values.get("reviewed_by"), 255),
         reviewed_at=take(_timestamp, "reviewed_at"),
         banned_from=(take(_choice, "banned_from", STATUSES[:3]) or before) if is_banned else None,
         ban_expires_at=take(_timestamp, "ban_expires_at") if is_banned else None,
@@ -308,9 +308,8 @@ def _reason(values: Mapping[str, Any]) -> str | None:
     return None if value is None else clean_reason(str(value))
 
 
-def _words(values: Mapping[str, Any], name: str, longest: int) -> str | None:
-    """Return what another program may have written in any form, clean and cut."""
-    value = values.get(name)
+def clean_words(value: Any, longest: int) -> str | None:
+    """Return a text that another program may have written in any way, clean and cut."""
     return shorten(clean_lines(value).strip(), longest) or None if isinstance(value, str) else None
 
 
@@ -340,7 +339,10 @@ def _questionnaire(values: Mapping[str, Any], name: str) -> QuestionnaireResult 
     numbers = (result.score, result.max_score, result.pass_score)
     if max(map(abs, numbers)) > _MAX_INTEGER or len(result.summary) > _MAX_SUMMARY or not is_storable(result.summary):
         raise RecordError(f"invalid_{name}")
-    return result
+    try:
+        return replace(result, submitted_at=_utc(result.submitted_at))
+    except OverflowError:
+        raise RecordError(f"invalid_{name}") from None
 
 
 def _object(values: Mapping[str, Any], name: str, kind: type[Value]) -> Value | None:
@@ -398,10 +400,12 @@ def _timestamp(values: Mapping[str, Any], name: str) -> datetime | None:
         return None
     try:
         if isinstance(value, str) and not value.isdecimal():
-            moment = datetime.fromisoformat(value)
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return to_milliseconds(moment.astimezone(UTC))
+            return _utc(datetime.fromisoformat(value))
         number = int(value)
         return from_epoch_ms(number if number >= _MILLISECONDS_FROM else number * 1000)
     except (ValueError, OverflowError, TypeError, OSError):
         raise RecordError(f"invalid_{name}") from None
+
+
+def _utc(moment: datetime) -> datetime:
+    return to_milliseconds((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC))

@@ -24,10 +24,11 @@ from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.cli.transfer.user_files import (
     ImportedUser,
     RefusedRecord,
+    clean_words,
     parse_record,
 )
 from regsvc.core.clock import from_epoch_ms
-from regsvc.core.text import clean_lines, clean_reason, shorten
+from regsvc.core.text import clean_reason
 from regsvc.database.audit import PastEntry
 from regsvc.database.engine import error_sentence, open_database
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, UNKNOWN
@@ -122,7 +123,7 @@ def _describe_decision(last: _LastDecisions, username: str, status: str) -> dict
     if not found:
         return {}
     moment, record = found[-1]
-    decided = {"reviewed_by": _text(record.get("operator"), 255), "reviewed_at": moment.isoformat()}
+    decided = {"reviewed_by": clean_words(record.get("operator"), 255), "reviewed_at": moment.isoformat()}
     if record.get("action") in _WITH_REASON:
         decided["reason"] = record.get("detail")
     return decided
@@ -147,7 +148,7 @@ def _parse_entries(records: Sequence[Any]) -> tuple[list[PastEntry], Counter[str
     for record in records:
         entry = _entry(record) if isinstance(record, Mapping) else None
         if entry is None:
-            others[(_text(record.get("action"), 40) if isinstance(record, Mapping) else None) or "?"] += 1
+            others[(clean_words(record.get("action"), 40) if isinstance(record, Mapping) else None) or "?"] += 1
         else:
             entries.append(entry)
     return entries, others
@@ -210,7 +211,7 @@ def _questionnaire(values: Mapping[str, Any], pass_score: int, registered_at: da
         return None
     score = round(given)
     most = max(score, pass_score)
-    summary = _text(values.get("questionnaire_review_summary"), 900) or ""
+    summary = clean_words(values.get("questionnaire_review_summary"), 900) or ""
     return QuestionnaireResult(
         score=score,
         max_score=most,
@@ -231,8 +232,8 @@ def _entry(record: Mapping[str, Any]) -> PastEntry | None:
     reason = clean_reason(detail) if action in _WITH_REASON and isinstance(detail, str) else None
     return PastEntry(
         action=_ACTIONS[action],
-        operator=_text(record.get("operator"), 255) or "",
-        target=_text(record.get("target"), 255) if action != "admin_access_denied" else None,
+        operator=clean_words(record.get("operator"), 255) or "",
+        target=clean_words(record.get("target"), 255) if action != "admin_access_denied" else None,
         detail={"source": "verifymc", **({"reason": reason} if reason else {})},
         happened_at=moment,
     )
@@ -262,10 +263,6 @@ def _chat_account(value: Any) -> ChatAccount | None:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-
-
-def _text(value: Any, length: int) -> str | None:
-    return shorten(clean_lines(value).strip(), length) or None if isinstance(value, str) else None
 
 
 def _milliseconds(value: Any) -> Any:

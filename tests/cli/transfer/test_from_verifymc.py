@@ -154,7 +154,9 @@ def test_who_registered_here_is_left_alone(services: ServiceHarness, folder: Pat
     services.approved("Alice")
     write_folder(folder, [record("ALICE", "banned", discordId="7")])
     assert import_from(services, folder) == 0
-    assert "users here already, left as they are: 1" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "users here already, left as they are: 1" in told.out
+    assert "the record bans a player who is here already and is not banned here" in told.err
     assert (services.user("Alice").status, ChatLink.select().count()) == ("approved", 0)
 
 

@@ -94,7 +94,9 @@ def test_nobody_who_is_there_is_changed(services: ServiceHarness, file: Path, ca
     services.authme.register("Bob", "bobs-password", email=None)
     file.write_text("username;email;status\nALICE ;other@example.org;banned\nBob;bob@example.org;banned\n")
     assert run(services, "import", str(file)) == 0
-    assert "unchanged (existing) 2" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "unchanged (existing) 2" in told.out
+    assert told.err.splitlines() == ["line 2: 'ALICE': not_banned_here", "line 3: 'Bob': not_banned_here"]
     assert (services.user("Alice").status, services.user("Alice").email) == ("approved", "alice@example.org")
     assert (services.user("Bob").origin, services.user("Bob").email) == ("adopted", None)
     assert run(services, "import", str(file), "--update") == 0
