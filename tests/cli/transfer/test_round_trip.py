@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from plugin_bridge.hashers.catalogue import HASHERS
 from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
+from regsvc.cli.transfer.exporting import HASH_COLUMNS, USER_COLUMNS
 from regsvc.core.clock import to_milliseconds
 from regsvc.core.email_address import parse_email
 from regsvc.core.text import MAX_REASON, clean_lines, clean_reason
@@ -273,6 +274,41 @@ def test_a_ban_moves_whatever_else_is_wrong_with_its_record(
     banned = {user.username: user.reason for user in User.select().where(User.status == BANNED)}
     assert banned == {"Al": "x" * 3999 + "…", "Eve": None, ".Steve": None, "Griefer": "griefing"}
     assert services.user("Griefer").banned_from == "approved"
+
+
+anything = st.one_of(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=40),
+    st.sampled_from(
+        ["banned", "APPROVED", "0001-01-01", "0001-01-01T00:00+14:00", "9999-12-31T23:59:59-14:00", "x" * 400]
+    ),
+    st.sampled_from(["\N{GRINNING FACE}@example.org", "a@b.test", "SHA256", "$SHA$a$b", "java", "1e999", '{"id": 7}']),
+    st.sampled_from([asdict(ChatAccount("discord", "1" * 256, "")), {"platform": "\ud800"}, [], [[]] * 9]),
+    results.map(lambda result: msgspec.to_builtins(result) | {"submitted_at": "0001-01-01T00:00:00+14:00"}),
+)
+records = st.dictionaries(st.sampled_from([*USER_COLUMNS, *HASH_COLUMNS, "banned", "regTime", "\ud800"]), anything)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(odd=st.lists(records | anything, max_size=8), name=st.none() | names)
+def test_whatever_a_record_says_it_stops_nothing_else(
+    server: ServiceHarness, capsys: Captured, odd: list[Any], name: str | None
+) -> None:
+    """Alice is the last of the file."""
+    if name is not None:
+        odd = [
+            record | {"username": f"{name}{number}"[-16:]}
+            for number, record in enumerate(odd)
+            if isinstance(record, dict)
+        ]
+    file = server.directory / "users.json"
+    file.write_text(json.dumps([*odd, {"username": "__Alice__", "status": "banned"}]))
+    try:
+        status = run_here(server, "import", str(file))
+        told = capsys.readouterr()
+        assert (server.user("__Alice__").status, "refused 0" in told.out) == (BANNED, status == 0)
+        assert run_here(server, "export", "--with-hashes", "--output", str(file)) == 0
+    finally:
+        move_out()
 
 
 def test_a_name_that_no_database_takes_is_its_own_records_refusal(
