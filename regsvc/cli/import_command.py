@@ -91,12 +91,11 @@ def describe_handover(
         f"{report['matched']}",
         f"users here already, left as they are: {report['skipped']}",
         *([f"users who get the address of their record: {report['updated']}"] if report["updated"] else ()),
-        *_duplicates(report),
+        f"records of a name that another record has, left out: {report[DUPLICATE_NAME]}",
         f"not imported: {report['refused']}",
         *_parts(data, report, algorithms),
         *_entries(data, new_entries, kept_entries),
-        *_left_out(data),
-        *_settings(data, password_rule),
+        *_left_out(data, password_rule),
     ]
     if is_dry_run:
         return [*lines, "nothing was changed: this was a dry run"]
@@ -107,18 +106,10 @@ def describe_handover(
     return [*lines, "no mail was sent; the same command can be repeated"]
 
 
-def _duplicates(report: ImportReport) -> Iterator[str]:
-    if report[DUPLICATE_NAME]:
-        yield f"records of a name that another record has, left out: {report[DUPLICATE_NAME]}"
-
-
-def _left_out(data: VerifyMCData) -> Iterator[str]:
+def _left_out(data: VerifyMCData, password_rule: str) -> Iterator[str]:
     if data.other_fields:
         fields = ", ".join(f"{name!a} ({count})" for name, count in data.other_fields.most_common(10))
         yield f"fields that are not kept here, left out: {fields}"
-
-
-def _settings(data: VerifyMCData, password_rule: str) -> Iterator[str]:
     if data.settings.requires_password and password_rule == "optional":  # noqa: S105 - a mode
         yield (
             "its players had to choose a password when they registered (authme.require_password): for the same here, "

@@ -94,7 +94,8 @@ def somebody(draw: st.DrawFn, number: int, name: str) -> Somebody:
     is_bedrock = draw(st.booleans())
     username = f".{name}"[:16] if is_bedrock else name
     status = draw(st.sampled_from(STATUSES))
-    address = parse_email(f"p{number}{draw(st.sampled_from(ODD))}@{draw(st.sampled_from(DOMAINS))}")
+    local_part = draw(st.sampled_from([f"p{number}{odd}" for odd in ODD] + [f'"p{number} \\"q"']))
+    address = parse_email(f"{local_part}@{draw(st.sampled_from(DOMAINS))}")
     ownership = draw(st.sampled_from(["none", "noted", "unverified", "verified"]))
     index = draw(st.sampled_from([None, 0, 1, 2]))
     row = {
