@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from plugin_bridge.hashers.catalogue import HASHERS
@@ -291,6 +291,7 @@ records = st.dictionaries(st.sampled_from([*USER_COLUMNS, *HASH_COLUMNS, "banned
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(odd=st.lists(records | anything, max_size=8), name=st.none() | names)
+@example(odd=[{"username": "\ud800x"}], name=None)
 def test_whatever_a_record_says_it_stops_nothing_else(
     server: ServiceHarness, capsys: Captured, odd: list[Any], name: str | None
 ) -> None:
