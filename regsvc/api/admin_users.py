@@ -39,6 +39,7 @@ from regsvc.api.route import ADMIN, Routes
 from regsvc.api.users import Address, ClientFields, Origin, PlayerFields, SessionFields, SessionId, Transition
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
+from regsvc.core.text import MAX_REASON
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -50,7 +51,7 @@ MAX_BATCH = 100
 Reason = Annotated[
     str,
     Meta(
-        max_length=4000,
+        max_length=MAX_REASON,
         description="Mailed and shown to the user: a text, or the code of a built-in reason, which everyone reads in "
         f"their own language (replies have its words): {', '.join(f'`{code}`' for code in BUILT_IN_REASONS)}.",
         examples=["Too many alts"],
@@ -452,8 +453,7 @@ async def change_status(
     call: ApiHandler, request: ReviewRequest, transition: str, message_key: str | MessageKey, **details: Any
 ) -> DecisionReply | BulkDecisionReply:
     """Apply a transition to the targets; `details` are further ones of the decision."""
-    reason = (request.reason or "").strip() or None
-    decision = DecisionDetails(reason, is_silent=request.silent, **details)
+    decision = DecisionDetails(request.reason, is_silent=request.silent, **details)
     decide = partial(call.services.decisions.decide, transition=transition, by=call.principal, details=decision)
     return await apply(call, request, partial(call.run, decide), message_key)
 

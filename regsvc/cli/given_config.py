@@ -62,10 +62,8 @@ def require_roots_alone(path: Path) -> None:
     folder = find_foreign_folder(path.absolute()) if os.geteuid() == _ROOT else None
     if folder is not None:
         raise ConfigError(
-            [
-                f"root does not use {path}, because others may write {folder} and could put a link there; use a path "
-                "below folders that only root may write, or run this as the user who owns it"
-            ]
+            f"root does not use {path}, because others may write {folder} and could put a link there; use a path "
+            "below folders that only root may write, or run this as the user who owns it"
         )
 
 

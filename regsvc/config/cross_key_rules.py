@@ -74,6 +74,11 @@ def config_warnings(config: Config) -> Iterator[str]:
             f"captcha.also_for has {' and '.join(sorted(shut))}: front ends for http.legacy_status send no "
             "captcha there; remove it, unless yours does."
         )
+    if config.http.legacy_status and config.registration.password_rule == "optional":  # noqa: S105 - a mode
+        yield (
+            'registration.password is "optional": front ends for http.legacy_status then ask new players for no '
+            'password, and they cannot log in to see their status; set it to "required", unless that is meant.'
+        )
     if mail.backend == "http" and not mail.http_allow_private and (place := _private_place(mail.http_url)):
         yield f"mail.http_url leads to {place}: no mail is sent while mail.http_allow_private is false."
     webhook = config.webhook

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
 from regsvc.core.errors import UserNotFound, WrongStatus
+from regsvc.core.text import clean_reason
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
@@ -65,7 +66,10 @@ PasswordChoice = Literal["keep", "take", "link"]
 
 @dataclass(frozen=True)
 class DecisionDetails:
-    """Details of a decision. `expires_at` is the end of a ban; None: permanent."""
+    """Details of a decision, with its reason as `clean_reason` leaves it.
+
+    `expires_at` is the end of a ban; None: permanent.
+    """
 
     reason: str | None = None
     expires_at: datetime | None = None
@@ -78,6 +82,9 @@ class DecisionDetails:
     """The password that counts where the player registered anew in the game; None: there is nothing to choose."""
     is_on_time: bool = False
     """Whether a ban ends at its time, and is not lifted by an operator: the mail differs."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", clean_reason(self.reason))
 
     @property
     def sends_link(self) -> bool:

@@ -172,7 +172,7 @@ def test_a_deletion_of_everything_in_sql_is_held_back(adopted_players: ServiceHa
 def test_a_ban_in_sql_is_applied_as_the_api_would(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.login("Alice", PASSWORD)
-    run_sql(services, "UPDATE regsvc_user SET status = 'banned', reason = 'griefing' WHERE username_key = 'alice'")
+    run_sql(services, "UPDATE regsvc_user SET status = 'banned', reason = 'griefing\t' WHERE username_key = 'alice'")
     assert services.sync().locked == 1
     user = services.user("Alice")
     assert (user.applied_status, user.banned_from, user.reason, user.reviewed_by) == (
