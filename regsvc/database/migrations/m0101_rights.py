@@ -1,0 +1,11 @@
+"""What a right made ends with it: sessions know whether a second factor was shown, links who hands them over."""
+
+from typing import Final
+
+TABLES: Final = """
+ALTER TABLE regsvc_session ADD COLUMN
+  has_second_factor {bool} NOT NULL DEFAULT 0 -- whether its user showed a second factor;
+
+ALTER TABLE regsvc_link ADD COLUMN
+  issued_by {text:255} NULL -- operator who hands it over, in lower case; empty for a mailed one and for the command line's;
+"""
