@@ -71,8 +71,8 @@ class PasswordLinks:
     def find_by_id(self, row_id: int) -> Link | None:
         """Return the link if it can still be used.
 
-        None when it is used, expired, deleted with its user, mailed to an address the user no longer has, or handed
-        over by somebody who is no operator any more.
+        None when it is used, expired, deleted with its user, mailed to an address the user no longer has, or made
+        by an operator who is none any more.
         """
         columns = (User.id, User.username, User.username_key, User.email_key)
         link: Link | None = Link.select(Link, *columns).join(User).where(Link.id == row_id).first()

@@ -1,4 +1,4 @@
-"""What a right made ends with it: sessions know whether a second factor was shown, links who hands them over."""
+"""Columns for what ends with a right: whether a session showed a second factor, and who hands a link over."""
 
 from typing import Final
 
