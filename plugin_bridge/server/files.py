@@ -42,6 +42,7 @@ class OpsFile:
         self._warned: object = None  # the stamp of the last warning, if the file is bad now
         self._levels: Mapping[str, int] = self._extra
         self._names = frozenset(self._extra)
+        self._reads = 0
 
     def level_of(self, name: str) -> int:
         """Return the operator level, 1 to 4, or 0 for other players. The case of the name does not matter."""
@@ -52,6 +53,11 @@ class OpsFile:
         """Return all names in the file and the extra ones, in lower case."""
         self._refresh()
         return self._names
+
+    def count_reads(self) -> int:
+        """Return how often the file was read: a list that was in force only briefly is counted too."""
+        self._refresh()
+        return self._reads
 
     def _refresh(self) -> None:
         if self._path is None:
@@ -70,6 +76,7 @@ class OpsFile:
                 self._warned = stamp
                 return
             self._loaded, self._warned = stamp, None
+            self._reads += 1
             self._levels = levels | self._extra
             self._names = frozenset(self._levels)
 

@@ -218,7 +218,13 @@ class Logins:
         """Issue an access token and record the login."""
         may_administer, past_logins = self._may_administer(user, identity), identity.past_logins
         audience = audience or ("admin" if may_administer else "user")
-        issued = self._sessions.issue(user, audience, caller, session_count=past_logins.session_count)
+        issued = self._sessions.issue(
+            user,
+            audience,
+            caller,
+            has_second_factor=identity.has_shown_code,
+            session_count=past_logins.session_count,
+        )
         if not past_logins.is_recorded:
             self._known_clients.record(user.id, caller.limit_key)
         action = "admin.logged_in" if audience == "admin" else "user.logged_in"

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from peewee import Database
 
@@ -12,12 +13,14 @@ from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
+from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.text import name_key
+from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
@@ -155,6 +158,9 @@ class PasswordChanges:
         return self.set(owner.id, owner.username, stored, Actor(owner.username, caller.address), first=redeem)
 
 
+_LINKS_PER_OPERATOR: Final = (RateLimit(30, timedelta(hours=1)),)
+
+
 @dataclass(frozen=True)
 class HandedOverLink:
     """A link that sets this user's password once; only the operator who made it has seen it."""
@@ -177,18 +183,22 @@ class PasswordMails:
     mail_limits: MailLimits
     rules: CredentialRules
     captchas: Captchas
+    limits: DurableLimits
     audit: Audit
     base_url: str
 
     def create_link(self, username: str, by: Principal) -> HandedOverLink:
         """Create a link to hand over; the user's earlier one of this kind ends. Blocking.
 
-        Raises `UserNotFound` and `ProtectedOperator`.
+        Raises `UserNotFound`, `ProtectedOperator`, and `RateLimited` for an operator who makes too many.
         """
         owner = self.access.get_user(username, "password", by)
+        operator = None if by.may_do_everything else by.actor.name
         with self.database.atomic():
             user = _get_user(owner.id)
-            link = self.links.issue_for_handover(user.id)
+            if operator is not None:
+                self.limits.hit("password_link.operator", name_key(operator), _LINKS_PER_OPERATOR)
+            link = self.links.issue_for_handover(user.id, operator)
             self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
         return HandedOverLink(user.username, user.status, link.expires_at, address)

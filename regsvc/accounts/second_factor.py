@@ -209,6 +209,7 @@ class SecondFactorSetup:
                 raise errors.InvalidTotp
             changes = {"totp_enabled_at": self.now(), "totp_step": step}
             self.sessions.revoke_all(user.id, changes, kept=session.jti)
+            self.sessions.record_second_factor(session.jti)
             codes = self.second_factors.replace_recovery_codes(user.id)
             self.limits.hit("totp.enabled", str(user.id), _LIMITS)
             self.audit.record("user.totp_enabled", Actor(user.username, caller.address), user.username)

@@ -502,7 +502,14 @@ class PasswordLinkReply(Reply, frozen=True, kw_only=True):
     expires_at: EpochMilliseconds
 
 
-@ROUTES.add("POST", "/api/admin/user/password-link", ADMIN, errors.UserNotFound, errors.ProtectedOperator)
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/password-link",
+    ADMIN,
+    errors.UserNotFound,
+    errors.ProtectedOperator,
+    errors.RateLimited,
+)
 async def make_password_link(call: ApiHandler, request: PasswordLinkRequest) -> PasswordLinkReply:
     """Make a link that sets a user's password once, to hand over yourself: it is shown only now."""
     created = await call.run(call.services.password_mails.create_link, request.username, call.principal)

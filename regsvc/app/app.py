@@ -1,6 +1,7 @@
 """The application: all services of one process, wired feature by feature."""
 
 import asyncio
+import logging
 from datetime import timedelta
 from functools import partial
 
@@ -94,6 +95,8 @@ from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
+log = logging.getLogger(__name__)
+
 
 class App:
     """All services of one process. `base_url`: where players reach it.
@@ -144,6 +147,7 @@ class App:
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
         self.pending_restart = PendingRestart()
+        self._rights_checked: object = None  # the conditions under which `end_lost_rights` last ran
         self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
 
     def _wire_auth(self) -> None:
@@ -158,6 +162,7 @@ class App:
             user_idle=auth.user_idle,
             admin_idle=auth.admin_idle,
             is_operator=self.context.is_operator,
+            needs_second_factor=lambda: self.live.current.auth.operators_need_totp,
             audit=self.audit,
         )
         self.known_clients = KnownClients(self._now)
@@ -188,7 +193,7 @@ class App:
             digits=verification.code_digits,
             guesses=verification.tries_per_client,
         )
-        self.links = PasswordLinks(self._secrets, now)
+        self.links = PasswordLinks(self._secrets, now, self.context.is_operator)
         self.application_tokens = ApplicationTokens(self._secrets)
         self.outbox = Outbox(
             now,
@@ -356,6 +361,7 @@ class App:
             mail_limits=self.forgot_limits,
             rules=rules,
             captchas=self.captchas,
+            limits=self.limits,
             audit=self.audit,
             base_url=self.base_url,
         )
@@ -460,6 +466,7 @@ class App:
             mail_queue=self.mail_queue,
             reconciler=self.reconciler,
             audit=self.audit,
+            is_operator=self.context.is_operator,
         )
         self.services.user_export = UserExport(
             self.audit, self.chat_links.find_of, self.questionnaire_results.find_of, self._now
@@ -572,6 +579,19 @@ class App:
             self.pause()
         elif was_lost and self.installation.check():
             self.open()
+
+    def end_lost_rights(self) -> None:
+        """End what operators had open when they lost their rights: it must not revive with those. Blocking.
+
+        At the start, and whenever ops.json or `auth.operators_need_totp` has changed. Until then it is refused as it is
+        used, by what ops.json says at that moment.
+        """
+        conditions = self.context.ops.count_reads(), self.live.current.auth.operators_need_totp
+        if conditions != self._rights_checked:
+            sessions, links = self.sessions.revoke_unentitled(), self.links.revoke_unentitled()
+            self._rights_checked = conditions
+            if sessions or links:
+                log.info("%d sessions and %d links ended: of those who made them, the right has ended", sessions, links)
 
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""

@@ -217,6 +217,9 @@ class Daemon:
         async def purge() -> None:
             await app.worker.run(app.purge_expired)
 
+        async def end_lost_rights() -> None:
+            await app.worker.run(app.end_lost_rights)
+
         async def retention() -> None:
             purge_run = app.retention.start()
             while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
@@ -235,6 +238,7 @@ class Daemon:
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("purge", timedelta(hours=1), purge),
+            Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
             Job("retention", timedelta(hours=6), retention),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
             Job("game files", POLL_INTERVAL, self._game_files.poll),

@@ -311,6 +311,7 @@ CodeRequired = _define(
 LoginTooOld = _define(
     "login_too_old", Category.INVALID, "The request has no password, and the session began more than `minutes` ago."
 )
+"""`fault`: "operator" for an operator, whose password is needed however fresh the session is."""
 ResetTokenInvalid = _define(
     "invalid_token", Category.INVALID, "A link to set a password is used, expired or not ours.", field="token"
 )

@@ -241,6 +241,7 @@ class Session(BaseModel):
     created_at = UtcDateTimeField()
     last_seen_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
+    has_second_factor = BooleanField(default=False)
 
 
 class KnownClient(BaseModel):
@@ -287,6 +288,7 @@ class Link(BaseModel):
     created_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
     redeemed_at = UtcDateTimeField(null=True)
+    issued_by = CharField(255, null=True)
 
 
 class ChatRequest(BaseModel):

@@ -68,8 +68,10 @@ def test_the_host_removes_a_lost_one(stack: Stack) -> None:
 
 def test_operators_need_it_where_the_host_says_so(make_stack: MakeStack) -> None:
     strict = make_stack()
-    oscar = Operators(strict).new()
+    oscar, alice = Operators(strict).new(), strict.approved("alice")
+    before = strict.olivia()
     strict.restart_with({"auth": {"operators_need_totp": True}})
+    assert_refused(strict.get("/api/admin/verify", token=before), 401, "unauthorized")
     for language in ("en", "zh"):
         body = {"username": oscar.name, "password": oscar.password, "language": language}
         assert_refused(strict.post("/api/admin/login", body), 403, "totp_setup_required", language=language)
@@ -83,7 +85,7 @@ def test_operators_need_it_where_the_host_says_so(make_stack: MakeStack) -> None
     assert strict.post(OFF, off, token=admin.json["token"]).status == 200
     assert_refused(strict.get("/api/admin/verify", token=admin.json["token"]), 401, "unauthorized")
     assert_refused(log_in(strict, oscar, path="/api/admin/login"), 403, "totp_setup_required")
-    assert_refused(log_in(strict, strict.approved("alice"), path="/api/admin/login"), 403, "not_operator")
+    assert_refused(log_in(strict, alice, path="/api/admin/login"), 403, "not_operator")
 
 
 def test_in_legacy_mode_an_operator_without_it_is_a_user(make_stack: MakeStack) -> None:

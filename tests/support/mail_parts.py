@@ -75,7 +75,7 @@ class MailHarness:
         self.codes = VerificationCodes(
             secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6, guesses=guesses
         )
-        self.links = PasswordLinks(secrets, clock)
+        self.links = PasswordLinks(secrets, clock, lambda name: name == "olivia")
         self.outbox = Outbox(
             clock, "mail", mail_retry_policy(max_attempts=3), on_sent=lambda message: start_code(message, self.codes)
         )
