@@ -4,9 +4,9 @@ PY = .venv/bin/python
 STAMP = .venv/.installed
 JS_STAMP = tests/js/node_modules/.installed
 BENCH_STAMP = .venv-bench/.installed
-# A worker more than there are cores, since the tests wait as well as compute; each has a database server of its own.
+# Two workers for each of two cores, since the tests wait as well as compute; each has a database server of its own.
 # One that runs out of tests takes over from the longest queue, so that most files stay with one worker and its daemons.
-PYTEST_ARGS ?= -n 3 --dist worksteal
+PYTEST_ARGS ?= -n 4 --dist worksteal
 # They make hundreds of databases: in memory, where there are 4 GB of it to spare.
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 {print "/dev/shm"}')
 TEST_TMPDIR = $(or $(TMPDIR),$(IN_MEMORY),/tmp)
@@ -65,7 +65,7 @@ format: $(STAMP) $(JS_STAMP)  ## formats everything with ruff and biome
 	$(PY) -m ruff format .
 	npm --prefix tests/js run --silent format
 
-sample: $(STAMP)  ## writes the files that are generated: conf/companion.toml, docs/schema.md, docs/doctor.md, tests/js/api.d.ts
+sample: $(STAMP)  ## writes what is generated: conf/companion.toml, tests/js/api.d.ts, the tables of docs/schema.md and docs/doctor.md
 	$(PY) -m regsvc.cli.docs.sample_config
 	$(PY) -m regsvc.cli.docs.schema
 	$(PY) -m regsvc.cli.docs.doctor

@@ -13,13 +13,18 @@ stack           all of these together, on each kind of database, kept for a whol
 crash_tester    a stack whose daemon is killed again and again; on SQLite a player is online all the while
 daemon          a function that creates a `companion serve`: `daemon({"http": {...}}).start()`
 
-A module whose tests are about HTTP alone says `pytestmark = pytest.mark.one_database("sqlite")` (or "mariadb"); one of
-its tests that is about SQL after all is marked `every_database`. `COMPANION_TEST_ALL_DATABASES=1` runs all on both.
+Tests in `tests/api` are about HTTP alone, and run on SQLite, unless they are marked `one_database("mariadb")`, or
+`every_database`, since they are about SQL after all. A module elsewhere says so if its tests are about HTTP alone:
+`pytestmark = pytest.mark.one_database("sqlite")`. `COMPANION_TEST_ALL_DATABASES=1` runs all on both.
+
+A test may be `async def`: it has an event loop of its own, on which its fixtures were not made.
 
 On CI (`COMPANION_TEST_FORBID_SKIPS=1`) a skipped test fails the run.
 """
 
+import asyncio
 import gc
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -44,6 +49,9 @@ pytest_plugins = ["tests.support.fixtures"]
 FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
 ALL_DATABASES = "COMPANION_TEST_ALL_DATABASES"
 NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
+
+API = Path(__file__).with_name("api")
+SECONDS_FOR_ASYNC_TESTS = 60.0
 
 MakeDaemon = Callable[..., Daemon]
 
@@ -173,7 +181,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the other database of a test marked `one_database`, unless COMPANION_TEST_ALL_DATABASES=1."""
+    """Deselect the other database of a test about one, unless COMPANION_TEST_ALL_DATABASES=1."""
     if os.environ.get(ALL_DATABASES) == "1":
         return
     deselected = [item for item in items if is_on_another_database(item)]
@@ -185,17 +193,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # with the default of 700, looking for garbage takes a twentieth of the time
+    gc.set_threshold(20_000)
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is `async def` on an event loop of its own; TimeoutError if it has no end."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), SECONDS_FOR_ASYNC_TESTS))
+    return True
+
+
 def is_on_another_database(item: pytest.Item) -> bool:
-    """Return whether the test is marked `one_database` and this case of it uses the other one."""
-    mark = item.get_closest_marker("one_database")
-    if mark is None or item.get_closest_marker("every_database") is not None:
-        return False
+    """Return whether the test is about one kind of database and this case of it uses the other one."""
+    nearest = next((mark for mark in item.iter_markers() if mark.name in ("one_database", "every_database")), None)
+    if nearest is None:
+        only = "sqlite" if API in item.path.parents else None
+    else:
+        only = nearest.args[0] if nearest.name == "one_database" else None
     callspec = getattr(item, "callspec", None)
     used = [] if callspec is None else list(callspec.params.values())
-    return any(kind in used for kind in ("sqlite", "mariadb") if kind != mark.args[0])
+    return only is not None and any(kind in used for kind in ("sqlite", "mariadb") if kind != only)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

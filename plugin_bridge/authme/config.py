@@ -341,7 +341,12 @@ class AuthMeConfig:
         """
         changes = dict(given)
         if "backend" in given:
-            changes["backend"] = _override_backend(given["backend"])
+            name = given["backend"].upper()
+            if name not in Backend.__members__:
+                raise AuthMeConfigError(
+                    f"authme.backend is {given['backend']!r}; it must be one of {', '.join(Backend)}."
+                )
+            changes["backend"] = Backend(name)
         if "columns" in given:
             changes["columns"] = _override_columns(self.columns, given["columns"])
         names = [("legacy_hashes", name) for name in given.get("legacy_hashes", ())]
@@ -363,10 +368,14 @@ def read_authme_config(path: Path) -> AuthMeConfig:
     columns = ColumnNames(**document.values_of(ColumnNames))
     if document.find("DataSource.mySQLColumnSalt") is None:
         columns = replace(columns, salt=old_salt_column)
-    configured, legacy = _read_algorithms(document)
+    backend = document.text("DataSource.backend", Backend.SQLITE).upper()
+    password_hash = document.text(PASSWORD_HASH_KEY, "SHA256")
+    if password_hash.upper() in DEPRECATED_ALGORITHMS:
+        document.ignore(PASSWORD_HASH_KEY, password_hash)
+    configured, legacy = _normalize_algorithms(password_hash, document.texts(LEGACY_HASHES_KEY, ()))
     config = AuthMeConfig(
         source=path,
-        backend=_read_backend(document),
+        backend=Backend(backend) if backend in Backend.__members__ else backend,
         port=_read_port(document, path),
         columns=columns,
         password_hash=configured,
@@ -399,7 +408,10 @@ def load_yaml(path: Path) -> object:
     except yaml.MarkedYAMLError as problem:
         # Only the line: the parser's own message quotes the text, which may be a password.
         line = "" if problem.problem_mark is None else f" (line {problem.problem_mark.line + 1})"
-        reason = ": a tab is used where YAML needs spaces" if _has_tab(content, problem.problem_mark) else ""
+        number = len(content) if problem.problem_mark is None else problem.problem_mark.line
+        written = b"".join(content.splitlines()[number : number + 1])
+        is_tab = b"\t" in written[: len(written) - len(written.lstrip())]
+        reason = ": a tab is used where YAML needs spaces" if is_tab else ""
         raise AuthMeConfigError(f"{path} is not valid YAML{line}{reason}.") from None
     except (yaml.YAMLError, ValueError, RecursionError):
         raise AuthMeConfigError(f"{path} is not valid YAML in UTF-8.") from None
@@ -408,30 +420,11 @@ def load_yaml(path: Path) -> object:
     return loaded
 
 
-def _has_tab(content: bytes, mark: yaml.Mark | None) -> bool:
-    """Return whether the line of the mark is indented with a tab."""
-    lines = content.splitlines()
-    line = lines[mark.line] if mark is not None and mark.line < len(lines) else b""
-    return b"\t" in line[: len(line) - len(line.lstrip())]
-
-
-def _read_backend(document: ConfigDocument) -> str:
-    name = document.text("DataSource.backend", Backend.SQLITE).upper()
-    return Backend(name) if name in Backend.__members__ else name
-
-
 def _read_port(document: ConfigDocument, path: Path) -> int:
     text = document.text("DataSource.mySQLPort", "3306").strip()
     if re.fullmatch(r"[0-9]{1,5}", text) is None:
         raise AuthMeConfigError(f"{path}: DataSource.mySQLPort must be a port number.")
     return int(text)
-
-
-def _read_algorithms(document: ConfigDocument) -> tuple[str, tuple[str, ...]]:
-    name = document.text(PASSWORD_HASH_KEY, "SHA256")
-    if name.upper() in DEPRECATED_ALGORITHMS:
-        document.ignore(PASSWORD_HASH_KEY, name)
-    return _normalize_algorithms(name, document.texts(LEGACY_HASHES_KEY, ()))
 
 
 def _normalize_algorithms(configured: str, legacy: Iterable[str]) -> tuple[str, tuple[str, ...]]:
@@ -478,12 +471,6 @@ def _read_dialogs(document: ConfigDocument) -> tuple[str, ...]:
         return ()
     keys = (f"{DIALOGS_KEY}.preJoin.enable", f"{DIALOGS_KEY}.postJoin.enable")
     return tuple(key for key in keys if document.flag(key, True))
-
-
-def _override_backend(name: str) -> Backend:
-    if name.upper() not in Backend.__members__:
-        raise AuthMeConfigError(f"authme.backend is {name!r}; it must be one of {', '.join(Backend)}.")
-    return Backend(name.upper())
 
 
 def _override_columns(columns: ColumnNames, given: Mapping[str, str]) -> ColumnNames:

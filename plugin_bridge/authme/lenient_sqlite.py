@@ -4,12 +4,17 @@ SQLite stores any value in any column: texts that are not UTF-8, blobs, numbers 
 them, and so do we: bytes that are not UTF-8 become U+FFFD, as in AuthMe. Comparisons use the value as it was read.
 """
 
+from collections.abc import Callable
+from operator import methodcaller
 from typing import Any, Final
 
 from peewee import SqliteDatabase
 
 UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 """Replaces bytes that are not UTF-8."""
+
+as_text: Final[Callable[[bytes], str]] = methodcaller("decode", "utf-8", "replace")
+"""Decodes UTF-8, with U+FFFD for invalid bytes."""
 
 _LARGEST: Final = (1 << 63) - 1  # of a BIGINT
 
@@ -37,18 +42,10 @@ def is_exactly(column: str, is_number: bool, value: str | int | None) -> str:
     return f"CAST({column} AS TEXT) IS ?"
 
 
-def as_text(raw: bytes) -> str:
-    """Decode UTF-8, with U+FFFD for invalid bytes."""
-    return raw.decode("utf-8", "replace")
-
-
-def is_storable(value: object) -> bool:
-    """Return whether the value is a number that a BIGINT can store, or None."""
-    return value is None or (type(value) is int and -_LARGEST <= value <= _LARGEST)
-
-
 def as_number(raw: object) -> int | None:
     """Return a column's value as a number; None if it is not one, or too large to be stored."""
+    if raw is None:
+        return None
     try:
         number = int(as_text(raw) if isinstance(raw, bytes) else raw)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):

@@ -210,6 +210,7 @@ class MySqlPlayers(AuthMePlayers):
     """AuthMe's table on MySQL or MariaDB, over our own connection: with InnoDB one transaction covers both sides."""
 
     _mark = "%s"
+    _collides = "{} = %s"
 
     @property
     def shares_transactions(self) -> bool:  # type: ignore[override]
@@ -337,11 +338,8 @@ class MySqlPlayers(AuthMePlayers):
     def _connect(self) -> None:
         self._database.connect(reuse_if_open=True)
 
-    def _execute(self, layout: TableLayout, write: PlannedWrite) -> bool:
-        return self._writer(layout).execute(write)
-
     def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
-        writer = self._writer(layout)
+        writer = MySqlWriter(self._database, layout, self._shared_sql)
         are_names_unique = len({write.username for write in writes}) == len(writes)
         if len(writes) > 1 and are_names_unique and self.shares_transactions:
             results = writer.write_together(writes)
@@ -374,12 +372,6 @@ class MySqlPlayers(AuthMePlayers):
             else result
             for write, result in zip(writes, results, strict=True)
         ]
-
-    def _writer(self, layout: TableLayout) -> MySqlWriter:
-        return MySqlWriter(self._database, layout, self._shared_sql)
-
-    def _collides(self, layout: TableLayout) -> str:
-        return f"{layout.columns['username']} = %s"
 
     def _explain(self, error: Exception) -> str | None:
         code = error.args[0] if error.args else None

@@ -207,9 +207,9 @@ class Players(ABC):
     shares_transactions: bool = False
     """Whether writes join our own database's transaction (one InnoDB server) or commit on their own (SQLite)."""
 
-    @abstractmethod
     def find(self, key: str) -> PlayerRow | None:
         """Return the row whose username is exactly this lower-case name, or None."""
+        return self.find_many([key]).get(key)
 
     @abstractmethod
     def find_colliding(self, key: str) -> PlayerRow | None:
@@ -265,13 +265,16 @@ class Players(ABC):
     def is_empty(self) -> bool:
         """Return whether there is no row at all."""
 
-    @abstractmethod
     def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
         """Write these fields (named as in `PlayerRow`) if they and the row's identity are still as in `seen`.
 
         Returns False if they are not: read the row again. Fields whose column the table lacks are left out, except a
         salt: the hash would be useless without it, so that raises `PlayerRefused`.
         """
+        [result] = self.write_many([RowUpdate(seen, changes)])
+        if result.refused is not None:
+            raise result.refused
+        return result.is_written
 
     @abstractmethod
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
@@ -303,9 +306,6 @@ class NoPlayers(Players):
 
     is_enabled = False
 
-    def find(self, key: str) -> PlayerRow | None:
-        return None
-
     def find_colliding(self, key: str) -> PlayerRow | None:
         return None
 
@@ -323,9 +323,6 @@ class NoPlayers(Players):
 
     def is_empty(self) -> bool:
         return True
-
-    def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
-        return False
 
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
         if any(isinstance(write, NewPlayer) for write in writes):

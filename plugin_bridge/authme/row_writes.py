@@ -7,7 +7,7 @@ from typing import Any, Final
 from peewee import DatabaseError, DataError, IntegrityError, InternalError, OperationalError
 
 from plugin_bridge.authme.config import ColumnNames
-from plugin_bridge.authme.lenient_sqlite import as_number, as_text, is_storable
+from plugin_bridge.authme.lenient_sqlite import as_number, as_text
 from plugin_bridge.authme.players import (
     LOCK_PREFIX,
     NewPlayer,
@@ -62,20 +62,20 @@ class PlannedWrite:
         return replace(self, new={name: value for name, value in self.new.items() if name != "email"}, seen=seen)
 
 
-def loses_email(write: RowWrite, columns: Mapping[str, str]) -> bool:
-    """Return whether the write has an e-mail that the table has no column for."""
-    return isinstance(write, RowUpdate) and write.changes.get("email") is not None and "email" not in columns
-
-
 def plan_write(write: RowWrite, table: str, columns: Mapping[str, str]) -> PlannedWrite | None:
     """Reduce a write to the fields in `columns`; None for an update that changes nothing.
 
     Raises `PlayerRefused` for a salt that would be lost: no password verifies against the hash alone.
     """
     if isinstance(write, NewPlayer):
-        new = _values_of(write)
-        _require_salt_column(new["salt"], table, columns)
-        return PlannedWrite(write.username, {name: value for name, value in new.items() if name in columns}, {})
+        _require_salt_column(write.salt, table, columns)
+        new: dict[str, Value] = {"username": write.username, **vars(write)}
+        for name in new.keys() - columns.keys():
+            del new[name]
+        for name in ("email", "uuid"):
+            if new.get(name, "") is None:
+                del new[name]
+        return PlannedWrite(write.username, new, {})
     row = write.seen
     if not isinstance(write, RowUpdate):
         return PlannedWrite(row.username, {}, _compared(row, ("hash",), columns))
@@ -98,22 +98,6 @@ def _compared(row: PlayerRow, written: Iterable[str], columns: Mapping[str, str]
     return seen | {name: getattr(row, name) for name in written}
 
 
-def _values_of(new: NewPlayer) -> dict[str, Value]:
-    values: dict[str, Value] = {
-        "username": new.username,
-        "realname": new.realname,
-        "hash": new.hash,
-        "salt": new.salt,
-        "regdate": new.regdate,
-        "regip": new.regip,
-    }
-    if new.email is not None:
-        values["email"] = new.email
-    if new.uuid is not None:
-        values["uuid"] = new.uuid
-    return values
-
-
 def _require_salt_column(salt: Value, table: str, columns: Mapping[str, str]) -> None:
     if salt is not None and "salt" not in columns:
         raise PlayerRefused(_NO_SALT_COLUMN.format(table))
@@ -122,27 +106,20 @@ def _require_salt_column(salt: Value, table: str, columns: Mapping[str, str]) ->
 def write_alone(execute: Callable[[PlannedWrite], bool], write: PlannedWrite) -> WriteResult:
     """Execute one write; if the table refuses the e-mail, write the other fields without it."""
     try:
-        return WriteResult(_is_done(execute, write))
-    except PlayerRefused as refused:
-        without = write.without_email()
-        if without is None:
-            return WriteResult(is_written=False, refused=refused)
-    if not without.new:  # the e-mail was all
-        return WriteResult(is_written=True, is_email_refused=True)
-    try:
-        is_written = _is_done(execute, without)
-    except PlayerRefused as refused:
-        return WriteResult(is_written=False, refused=refused)
-    return WriteResult(is_written, is_email_refused=is_written)
-
-
-def _is_done(execute: Callable[[PlannedWrite], bool], write: PlannedWrite) -> bool:
-    try:
-        return execute(write)
+        return WriteResult(execute(write))
     except PlayerExists:
         if write.is_insert:
-            return False
-        raise PlayerRefused(_ROW_REJECTED) from None
+            return WriteResult(is_written=False)
+        refused = PlayerRefused(_ROW_REJECTED)
+    except PlayerRefused as error:
+        refused = error
+    without = write.without_email()
+    if without is None:
+        return WriteResult(is_written=False, refused=refused)
+    if not without.new:  # the e-mail was all
+        return WriteResult(is_written=True, is_email_refused=True)
+    result = write_alone(execute, without)
+    return replace(result, is_email_refused=result.is_written)
 
 
 def refusal(error: DatabaseError) -> PlayerRefused | PlayerExists | None:
@@ -245,38 +222,10 @@ def column_of(columns: ColumnNames, field: str) -> str:
 
 def player_rows(rows: Iterable[Sequence[Any]], lock_group: int | None = None) -> list[PlayerRow]:
     """Return the records of rows as `TableLayout.select` yields them. Columns may hold values of any type."""
+    make: Any = PlayerRow
     return [
-        PlayerRow(
-            username if type(username) is str else text_of(username) or "",
-            realname if type(realname) is str else text_of(realname) or "",
-            hash_ if type(hash_) is str else text_of(hash_) or "",
-            salt if salt is None or type(salt) is str else text_of(salt),
-            email if email is None or type(email) is str else text_of(email),
-            regdate if is_storable(regdate) else as_number(regdate),
-            last_login if is_storable(last_login) else as_number(last_login),
-            has_session if is_storable(has_session) else as_number(has_session),
-            premium_uuid if premium_uuid is None or type(premium_uuid) is str else text_of(premium_uuid),
-            totp if totp is None or type(totp) is str else text_of(totp),
-            is_logged if is_storable(is_logged) else as_number(is_logged),
-            group if is_storable(group) else as_number(group),
-            number if is_storable(number) else as_number(number),
-            lock_group,
-        )
-        for (
-            username,
-            realname,
-            hash_,
-            salt,
-            email,
-            regdate,
-            last_login,
-            has_session,
-            premium_uuid,
-            totp,
-            is_logged,
-            group,
-            number,
-        ) in rows
+        make(*[v if type(v) in plain else read(v) for (plain, read), v in zip(_READERS, row, strict=True)], lock_group)
+        for row in rows
     ]
 
 
@@ -285,3 +234,14 @@ def text_of(value: Any) -> str | None:
     if value is None:
         return None
     return as_text(value) if isinstance(value, bytes) else str(value)
+
+
+_READERS: Final = tuple(
+    (frozenset({type(None)}), as_number)
+    if name in NUMBERS
+    else (frozenset({str}), lambda value: text_of(value) or "")
+    if name in ("username", "realname", "hash")
+    else (frozenset({str, type(None)}), text_of)
+    for name in _ROW_FIELDS
+)
+"""For each field the types of values that are taken as they are, and what reads any other: a call takes far longer."""

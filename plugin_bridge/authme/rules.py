@@ -82,6 +82,8 @@ class HostPattern:
         return f"^{self.text.removeprefix('^').removesuffix('$')}$"
 
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
 ANYTHING = HostPattern(".*", regex.compile(".*", regex.DOTALL), is_substitute=True)
 """In place of an expression for passwords: a rule that is left to the game."""
 
@@ -181,7 +183,7 @@ class PasswordRule:
         length, lowered = _utf16_length(password), password.lower()
         if length > self.max_length or len(lowered) > MAX_PASSWORD_CHARACTERS:
             return Violation.TOO_LONG
-        if _has_lone_surrogate(password) or not self.pattern.matches(lowered):
+        if _LONE_SURROGATE.search(password) or not self.pattern.matches(lowered):
             return Violation.FORBIDDEN_CHARACTERS
         if self.is_ascii_only and not password.isascii():
             return Violation.FORBIDDEN_CHARACTERS
@@ -207,11 +209,12 @@ class NameRule:
 
     def validate(self, name: str) -> Violation | None:
         """Return the first rule that is violated, in AuthMe's order; None if the name may join."""
-        if len(name) > MAX_NAME_CHARACTERS or _utf16_length(name) > self.max_length:
+        length = _utf16_length(name)
+        if len(name) > MAX_NAME_CHARACTERS or length > self.max_length:
             return Violation.TOO_LONG
-        if _utf16_length(name) < self.min_length:
+        if length < self.min_length:
             return Violation.TOO_SHORT
-        if _has_lone_surrogate(name) or not self.pattern.matches(name):
+        if _LONE_SURROGATE.search(name) or not self.pattern.matches(name):
             return Violation.FORBIDDEN_CHARACTERS
         return None
 
@@ -222,8 +225,4 @@ DEFAULT_NAME_RULE = NameRule()
 
 def _utf16_length(text: str) -> int:
     """Return the length as Java counts it: a character outside the basic plane counts twice."""
-    return len(text) + sum(character > "\uffff" for character in text)
-
-
-def _has_lone_surrogate(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -70,7 +70,7 @@ class SqliteWriter:
 
     def _insert(self, write: PlannedWrite) -> bool:
         """Insert a row. The unique key here distinguishes case, AuthMe only sometimes: one row for one name."""
-        columns = ", ".join(self._layout.columns[field] for field in write.new)
+        columns = ", ".join(map(self._layout.columns.__getitem__, write.new))
         marks = ", ".join("?" * len(write.new))
         into = f"INSERT INTO {self._layout.table} ({columns})"
         if self._taken is None:
@@ -119,6 +119,7 @@ class SqlitePlayers(AuthMePlayers):
     """AuthMe's table in its own SQLite file, over a connection of its own."""
 
     _mark = "?"
+    _collides = "LOWER({}) = ?"
 
     def __init__(self, path: Path, table: str, columns: ColumnNames, busy_timeout: timedelta) -> None:
         uri = f"file:{quote(str(path.absolute()))}?mode=rw"
@@ -188,20 +189,11 @@ class SqlitePlayers(AuthMePlayers):
         self._database.connect(reuse_if_open=True)
         self._local.file = file
 
-    def _execute(self, layout: TableLayout, write: PlannedWrite) -> bool:
-        return self._writer(layout).execute(write)
-
     def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
-        writer = self._writer(layout)
+        writer = SqliteWriter(cast(sqlite3.Connection, self._database.connection()), layout)
         if len(writes) == 1:
             return [write_alone(writer.execute, writes[0])]
         return writer.write_together(writes)
-
-    def _writer(self, layout: TableLayout) -> SqliteWriter:
-        return SqliteWriter(cast(sqlite3.Connection, self._database.connection()), layout)
-
-    def _collides(self, layout: TableLayout) -> str:
-        return f"LOWER({layout.columns['username']}) = ?"
 
     def _explain(self, error: Exception) -> str | None:
         message = str(error)

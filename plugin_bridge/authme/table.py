@@ -7,7 +7,7 @@ handled here and in `players`. Statements are written out: the query builder tak
 
 import sqlite3
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -29,7 +29,6 @@ from plugin_bridge.authme.row_writes import (
     Value,
     column_of,
     find_layout,
-    loses_email,
     plan_write,
     player_rows,
     text_of,
@@ -43,6 +42,8 @@ class AuthMePlayers(Players):
 
     _mark: str
     """Placeholder of a parameter."""
+    _collides: str
+    """Condition for rows that would prevent a new one of a name, with the column of names in braces."""
 
     def __init__(
         self,
@@ -60,12 +61,9 @@ class AuthMePlayers(Players):
         self._schema = schema
         self._layout: TableLayout | None = None
 
-    def find(self, key: str) -> PlayerRow | None:
-        return self.find_many([key]).get(key)
-
     def find_colliding(self, key: str) -> PlayerRow | None:
         with self._open_table() as layout:
-            sql = f"{layout.select} WHERE {self._collides(layout)} LIMIT 1"
+            sql = f"{layout.select} WHERE {self._collides.format(layout.columns['username'])} LIMIT 1"
             rows = player_rows(self._query(sql, (key,)), layout.lock_group)
         return rows[0] if rows else None
 
@@ -74,7 +72,8 @@ class AuthMePlayers(Players):
         if not wanted:
             return {}
         with self._open_table() as layout:
-            sql = f"{layout.select} WHERE {layout.columns['username']} IN ({self._marks(len(wanted))})"
+            marks = ", ".join([self._mark] * len(wanted))
+            sql = f"{layout.select} WHERE {layout.columns['username']} IN ({marks})"
             rows = player_rows(self._query(sql, tuple(wanted)), layout.lock_group)
         # a collation may have matched names that are merely similar
         return {row.username: row for row in rows if row.username in wanted}
@@ -84,8 +83,8 @@ class AuthMePlayers(Players):
         if not wanted:
             return set()
         with self._open_table() as layout:
-            username = layout.columns["username"]
-            sql = f"SELECT {username} FROM {layout.table} WHERE {username} IN ({self._marks(len(wanted))})"  # noqa: S608
+            username, marks = layout.columns["username"], ", ".join([self._mark] * len(wanted))
+            sql = f"SELECT {username} FROM {layout.table} WHERE {username} IN ({marks})"  # noqa: S608
             return wanted & {text_of(name) or "" for (name,) in self._query(sql, tuple(wanted))}
 
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
@@ -116,31 +115,24 @@ class AuthMePlayers(Players):
         with self._open_table() as layout:
             return not self._query(f"SELECT 1 FROM {layout.table} LIMIT 1")  # noqa: S608
 
-    def update(self, seen: PlayerRow, changes: Mapping[str, str | int | None]) -> bool:
-        with self._open_table() as layout:
-            planned = plan_write(RowUpdate(seen, changes), self._table, layout.columns)
-            return planned is None or self._execute(layout, planned)
-
     def write_many(self, writes: Sequence[RowWrite]) -> list[WriteResult]:
-        results: dict[int, WriteResult] = {}
+        results = [WriteResult(is_written=True)] * len(writes)
         planned: dict[int, PlannedWrite] = {}
         with self._open_table() as layout:
             for number, write in enumerate(writes):
                 try:
-                    plan = plan_write(write, self._table, layout.columns)
+                    if plan := plan_write(write, self._table, layout.columns):
+                        planned[number] = plan
                 except PlayerRefused as refused:
                     results[number] = WriteResult(is_written=False, refused=refused)
-                    continue
-                if plan is None:
-                    results[number] = WriteResult(is_written=True)
-                else:
-                    planned[number] = plan
             if planned:
-                results |= zip(planned, self._execute_many(layout, list(planned.values())), strict=True)
+                for number, result in zip(planned, self._execute_many(layout, list(planned.values())), strict=True):
+                    results[number] = result
             for number, write in enumerate(writes):
-                if results[number].is_written and loses_email(write, layout.columns):
+                has_email = isinstance(write, RowUpdate) and write.changes.get("email") is not None
+                if results[number].is_written and has_email and "email" not in layout.columns:
                     results[number] = WriteResult(is_written=True, is_email_refused=True)
-        return [results[number] for number in range(len(writes))]
+        return results
 
     def find_missing_email_column(self) -> str | None:
         with self._open_table() as layout:
@@ -152,9 +144,6 @@ class AuthMePlayers(Players):
 
     def _query(self, sql: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
         return list(self._database.execute_sql(sql, values).fetchall())
-
-    def _marks(self, count: int) -> str:
-        return ", ".join([self._mark] * count)
 
     @contextmanager
     def _open_table(self) -> Iterator[TableLayout]:
@@ -196,16 +185,8 @@ class AuthMePlayers(Players):
         """Make sure that the calling thread has a connection."""
 
     @abstractmethod
-    def _execute(self, layout: TableLayout, write: PlannedWrite) -> bool:
-        """Execute one write. Returns whether a row was written; raises `PlayerRefused` or `PlayerExists`."""
-
-    @abstractmethod
     def _execute_many(self, layout: TableLayout, writes: Sequence[PlannedWrite]) -> list[WriteResult]:
         """Execute these writes, each with its own result."""
-
-    @abstractmethod
-    def _collides(self, layout: TableLayout) -> str:
-        """Return the condition, with one parameter, for rows that would prevent a new one of this name."""
 
     @abstractmethod
     def _explain(self, error: Exception) -> str | None:

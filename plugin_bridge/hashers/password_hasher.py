@@ -48,24 +48,15 @@ class PasswordHasher:
 
     def __init__(self, configured: Hasher, legacy: Sequence[Hasher] = ()) -> None:
         self.configured = configured
-        """The algorithm that `hash` uses."""
+        """The algorithm of new hashes."""
         self._legacy = tuple(hasher for hasher in legacy if hasher.name != configured.name)
         # Created here and not at its first use, so that the first unknown name takes no longer than the next.
         self._dummy = configured.hash(secrets.token_urlsafe(24), "")
 
     @property
-    def algorithm(self) -> str:
-        """Name of the configured algorithm."""
-        return self.configured.name
-
-    @property
     def algorithms(self) -> tuple[str, ...]:
         """Names of all algorithms whose hashes verify, the configured one first."""
         return (self.configured.name, *(hasher.name for hasher in self._legacy))
-
-    def hash(self, password: str, username: str) -> HashedPassword:
-        """Create a hash with the configured algorithm. Raises `UnhashablePassword`."""
-        return self.configured.hash(password, username)
 
     def verify(self, password: str, stored: HashedPassword, username: str) -> VerifyResult:
         """Return the algorithm that accepts the password, or `WRONG_PASSWORD`."""
@@ -89,7 +80,7 @@ class PasswordHasher:
         if not verdict.needs_rehash:
             return None
         try:
-            return self.hash(password, username)
+            return self.configured.hash(password, username)
         except UnhashablePassword:
             return None
 

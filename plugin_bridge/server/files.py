@@ -6,9 +6,10 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from plugin_bridge.regular_files import require_regular_file
 
@@ -41,6 +42,7 @@ class OpsFile:
         self._warned: object = None  # the stamp of the last warning, if the file is bad now
         self._levels: Mapping[str, int] = self._extra
         self._names = frozenset(self._extra)
+        self._reads = 0
 
     def level_of(self, name: str) -> int:
         """Return the operator level, 1 to 4, or 0 for other players. The case of the name does not matter."""
@@ -51,6 +53,11 @@ class OpsFile:
         """Return all names in the file and the extra ones, in lower case."""
         self._refresh()
         return self._names
+
+    def count_reads(self) -> int:
+        """Return how often the file was read: a list that was in force only briefly is counted too."""
+        self._refresh()
+        return self._reads
 
     def _refresh(self) -> None:
         if self._path is None:
@@ -69,6 +76,7 @@ class OpsFile:
                 self._warned = stamp
                 return
             self._loaded, self._warned = stamp, None
+            self._reads += 1
             self._levels = levels | self._extra
             self._names = frozenset(self._levels)
 
@@ -87,43 +95,58 @@ def read_operators(path: Path) -> dict[str, int]:
         raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
 
 
+def _flag(text: str, default: bool) -> bool:
+    return text.strip().lower() == "true"
+
+
+def _whole_number(text: str, default: int) -> int:
+    return int(text) if re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", text) else default
+
+
+def _port(text: str, default: int) -> int:
+    port = _whole_number(text, default)
+    return port if 0 < port <= 65535 else default
+
+
+def _text(text: str, default: str) -> str:
+    return text
+
+
+def _address(text: str, default: str) -> str:
+    return text.strip()
+
+
+def _key(name: str, default: Any, parse: Callable[[str, Any], object], *, is_secret: bool = False) -> Any:
+    """Return a dataclass field that is read from a key of server.properties."""
+    return field(default=default, repr=not is_secret, metadata={"key": name, "parse": parse})
+
+
 @dataclass(frozen=True, slots=True)
 class ServerProperties:
     """The values that the daemon needs of `server.properties`. The defaults are the game server's own."""
 
-    server_ip: str = ""  # empty: all addresses
-    server_port: int = 25565
-    enable_status: bool = True  # whether the server answers status pings
-    online_mode: bool = True
-    rcon_enabled: bool = False  # the server opens RCON only if a password is set too
-    rcon_ip: str = ""  # Paper's own key; empty: as `server_ip`
-    rcon_port: int = 25575
-    rcon_password: str = field(default="", repr=False)
-    motd: str = "A Minecraft Server"
-    max_players: int = 20
+    server_ip: str = _key("server-ip", "", _address)  # empty: all addresses
+    server_port: int = _key("server-port", 25565, _port)
+    enable_status: bool = _key("enable-status", True, _flag)  # whether the server answers status pings
+    online_mode: bool = _key("online-mode", True, _flag)
+    rcon_enabled: bool = _key("enable-rcon", False, _flag)  # the server opens RCON only if a password is set too
+    rcon_ip: str = _key("rcon.ip", "", _address)  # Paper's own key; empty: as `server_ip`
+    rcon_port: int = _key("rcon.port", 25575, _port)
+    rcon_password: str = _key("rcon.password", "", _text, is_secret=True)
+    motd: str = _key("motd", "A Minecraft Server", _text)
+    max_players: int = _key("max-players", 20, _whole_number)
 
 
 def read_server_properties(path: Path) -> ServerProperties:
     """Read the file, with the server's default for each missing or unusable value. Raises `ServerFileError`."""
     try:
-        text = _decode(read_bounded(path))
+        found = _parse_properties(_decode(read_bounded(path)))
     except (OSError, ValueError) as problem:
         raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
-    found = _parse_properties(text)
-    default = ServerProperties()
-    password = found.get("rcon.password", default.rcon_password)
-    return ServerProperties(
-        server_ip=found.get("server-ip", default.server_ip).strip(),
-        server_port=_port(found.get("server-port"), default.server_port),
-        enable_status=_flag(found.get("enable-status"), default.enable_status),
-        online_mode=_flag(found.get("online-mode"), default.online_mode),
-        rcon_enabled=_flag(found.get("enable-rcon"), default.rcon_enabled) and password != "",
-        rcon_ip=found.get("rcon.ip", default.rcon_ip).strip(),
-        rcon_port=_port(found.get("rcon.port"), default.rcon_port),
-        rcon_password=password,
-        motd=found.get("motd", default.motd),
-        max_players=_whole_number(found.get("max-players"), default.max_players),
-    )
+    keys = {part.metadata["key"]: part for part in fields(ServerProperties)}
+    values = {keys[key].name: keys[key].metadata["parse"](found[key], keys[key].default) for key in found.keys() & keys}
+    values["rcon_enabled"] = bool(values.get("rcon_enabled") and values.get("rcon_password"))
+    return ServerProperties(**values)
 
 
 class PropertiesFile:
@@ -136,13 +159,9 @@ class PropertiesFile:
         self._path = path
         self._lock = threading.Lock()
         self._loaded: object = _UNKNOWN  # the stamp of `current`
-        self._current: ServerProperties | None = None
-        self.refresh()
-
-    @property
-    def current(self) -> ServerProperties | None:
+        self.current: ServerProperties | None = None
         """The values found by the last `refresh`; None: there is no path, or the file is missing or unreadable."""
-        return self._current
+        self.refresh()
 
     def refresh(self) -> ServerProperties | None:
         """Read the file again if it has changed, and return its values as `current` does. Blocking."""
@@ -152,12 +171,12 @@ class PropertiesFile:
             try:
                 stamp = find_stamp(self._path)
                 if stamp != self._loaded:
-                    self._current = None if stamp is None else read_server_properties(self._path)
+                    self.current = None if stamp is None else read_server_properties(self._path)
                     self._loaded = stamp
             except (OSError, ServerFileError) as problem:
                 log.debug("server.properties counts as missing: %s", problem)
-                self._current, self._loaded = None, _UNKNOWN  # the next refresh tries again
-            return self._current
+                self.current, self._loaded = None, _UNKNOWN  # the next refresh tries again
+            return self.current
 
 
 def _reason_of(problem: Exception) -> str:
@@ -172,6 +191,14 @@ def find_stamp(path: Path) -> _Stamp:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def stamp_of(path: Path | None) -> object:
+    """Return the file's stamp as `find_stamp` does, and what is wrong where it cannot be looked at."""
+    try:
+        return None if path is None else find_stamp(path)
+    except OSError as problem:
+        return problem.errno
 
 
 def read_bounded(path: Path) -> bytes:
@@ -248,18 +275,3 @@ def _unescape_one(escape: re.Match[str]) -> str:
     if escape[1]:
         return chr(int(escape[1], 16))
     return _CONTROL.get(escape[2], escape[2])
-
-
-def _flag(text: str | None, default: bool) -> bool:
-    return default if text is None else text.strip().lower() == "true"
-
-
-def _whole_number(text: str | None, default: int) -> int:
-    if text is None or re.fullmatch(r"[+-]?[0-9]{1,9}", text.strip()) is None:
-        return default
-    return int(text)
-
-
-def _port(text: str | None, default: int) -> int:
-    port = _whole_number(text, default)
-    return port if 0 < port <= 65535 else default

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import yaml
 
-from plugin_bridge.server.files import PropertiesFile, find_stamp, read_bounded
+from plugin_bridge.server.files import PropertiesFile, read_bounded, stamp_of
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class PlayerUuids:
             return
         proxy, joined = [self._directory / name for name in _PROXY_FILES], self._directory / "usercache.json"
         with self._lock:
-            before, self._stamps = self._stamps, [_stamp_of(file) for file in (joined, *proxy)]
+            before, self._stamps = self._stamps, [stamp_of(file) for file in (joined, *proxy)]
             if before[1:] != self._stamps[1:] or not before:
                 self._forwarding = _read_forwarding(*map(_read_yaml, proxy))
             if before[:1] != self._stamps[:1]:
@@ -70,13 +70,6 @@ def offline_uuid(name: str) -> str:
     """Return the UUID that the game derives from a name in offline mode."""
     digest = hashlib.md5(f"OfflinePlayer:{name}".encode(), usedforsecurity=False).digest()
     return str(uuid.UUID(bytes=digest, version=3))
-
-
-def _stamp_of(file: Path) -> object:
-    try:
-        return find_stamp(file)
-    except OSError as problem:
-        return problem.errno
 
 
 def _read_forwarding(paper: Any, old_paper: Any, spigot: Any) -> Forwarding:

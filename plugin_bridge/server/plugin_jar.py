@@ -13,18 +13,18 @@ log = logging.getLogger(__name__)
 
 MAX_DESCRIPTION_BYTES = 64 * 1024
 _MAX_JARS = 20
+_PLUGIN = "AuthMe"
 _MAX_VERSION_LENGTH = 100
 
 _Stamp = tuple[str, int, int]  # name, time of the content, size
 
 
 class PluginJar:
-    """Finder of one plugin in the server's `plugins` folder. May be shared by threads."""
+    """Finder of AuthMe in the server's `plugins` folder. May be shared by threads."""
 
-    def __init__(self, folder: Path | None, name: str = "AuthMe") -> None:
-        """`folder` None: the config does not say where the game server is. The jar's name begins with `name`."""
+    def __init__(self, folder: Path | None) -> None:
+        """`folder` None: the config does not say where the game server is."""
         self._folder = folder
-        self._name = name
         self._known: tuple[tuple[_Stamp, ...], str | None] = ((), None)
 
     def find_version(self) -> str | None:
@@ -36,7 +36,7 @@ class PluginJar:
         jars = self._list_jars()
         stamps = tuple(stamp for stamp, _path in jars)
         if stamps != self._known[0]:
-            versions = (_read_version(path, self._name) for _stamp, path in jars)
+            versions = (_read_version(path) for _stamp, path in jars)
             self._known = stamps, next((version for version in versions if version is not None), None)
         return self._known[1]
 
@@ -46,7 +46,7 @@ class PluginJar:
             return []
         jars = []
         try:
-            for path in self._folder.glob(f"{self._name}*.jar"):
+            for path in self._folder.glob(f"{_PLUGIN}*.jar"):
                 status = path.stat()
                 jars.append(((path.name, status.st_mtime_ns, status.st_size), path))
         except OSError as problem:
@@ -55,7 +55,7 @@ class PluginJar:
         return sorted(jars, key=lambda jar: jar[0][1], reverse=True)[:_MAX_JARS]
 
 
-def _read_version(jar: Path, plugin: str) -> str | None:
+def _read_version(jar: Path) -> str | None:
     """Return the version, or None for another plugin's jar and for one that is broken or still being copied."""
     try:
         require_regular_file(jar)
@@ -65,7 +65,7 @@ def _read_version(jar: Path, plugin: str) -> str | None:
     except (OSError, KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as problem:
         log.debug("%s states no version: %s", jar, problem)
         return None
-    if not isinstance(described, dict) or described.get("name") != plugin:
+    if not isinstance(described, dict) or described.get("name") != _PLUGIN:
         return None
     version = described.get("version")
     return version.strip()[:_MAX_VERSION_LENGTH] or None if isinstance(version, str) else None

@@ -67,7 +67,10 @@ async def fetch_status(host: str, port: int, max_seconds: float) -> ServerStatus
 async def _query(host: str, port: int) -> ServerStatus:
     reader, writer = await asyncio.open_connection(host, port)
     try:
-        writer.write(_packet(_HANDSHAKE, _handshake(host, port)) + _packet(_STATUS, b""))
+        name = host.encode()
+        place = _number(len(name)) + name + struct.pack(">H", port)
+        handshake = _packet(_HANDSHAKE, _number(_ANY_VERSION) + place + _number(_NEXT_IS_STATUS))
+        writer.write(handshake + _packet(_STATUS, b""))
         requested_at = time.perf_counter()
         reply = _parse(await _receive(reader, _STATUS))
         latency = time.perf_counter() - requested_at
@@ -89,11 +92,6 @@ async def _ping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> f
 
 
 # --- Packets: length, id, content; numbers are VarInts, seven bits to a byte ---
-
-
-def _handshake(host: str, port: int) -> bytes:
-    name = host.encode()
-    return _number(_ANY_VERSION) + _number(len(name)) + name + struct.pack(">H", port) + _number(_NEXT_IS_STATUS)
 
 
 def _packet(packet_id: int, content: bytes) -> bytes:

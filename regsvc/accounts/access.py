@@ -55,19 +55,13 @@ def follow_with_row(step: Callable[P, ReconcileResult | None], *args: P.args, **
         done = step(*args, **kwargs)
     except PlayersUnavailable:
         return {PLAYER_PENDING}
-    if done is None:
-        return set()
-    if done.refused is not None:
+    if done is not None and done.refused is not None:
         return {PLAYER_PENDING}
-    return {PLAYER_LOCKED} if done.account is not None and _is_kept_out(done.account) else set()
-
-
-def _is_kept_out(account: Account) -> bool:
-    """Return whether the name's row does not let the approved user in."""
-    user, sync_record, player = account.user, account.sync_record, account.player
-    if user is None or user.status != APPROVED or player is None:
-        return False
-    return sync_record is None or not sync_record.is_playable(player)
+    account = None if done is None else done.account
+    if account is None or account.user is None or account.user.status != APPROVED or account.player is None:
+        return set()
+    known = account.sync_record
+    return set() if known is not None and known.is_playable(account.player) else {PLAYER_LOCKED}
 
 
 @dataclass(frozen=True)
@@ -95,10 +89,6 @@ class AccountForUpdate:
     def take_user(self) -> None:
         """Take the user's columns into the account, after they were changed."""
         self.account = replace(self.account, user=UserRecord.from_row(self.user))
-
-
-class _NotCurrent(Exception):
-    """Something has to be done for the account first."""
 
 
 class AccountAccess:
@@ -136,12 +126,23 @@ class AccountAccess:
         and a player without a user is adopted; mass changes that are held back wait for a sync run. Raises `if_missing`
         for a name without a user. `work` may be run again if the transaction loses a deadlock.
         """
-        warnings: set[str] = set()
-        try:
-            result = self._change(key, work, warnings, if_missing, must_be_current=reconciles_first)
-        except _NotCurrent:
-            is_opened = self._reconcile_first(key, warnings)
-            result = self._change(key, work, warnings, if_missing, is_opened=is_opened)
+        warnings, is_opened = set[str](), False
+        while True:
+            find_rows = self._reconciler.row_reader(key)
+            with self._database.atomic():
+                found = self._reconciler.loader.load_user_for_update(key, find_rows)
+                if found is None and not reconciles_first:
+                    raise if_missing
+                if found is not None and not (reconciles_first and self._reconciler.is_due(found[1])):
+                    locked = AccountForUpdate(*found, is_opened=is_opened)
+                    if not locked.account.is_player_known:
+                        warnings.add(PLAYER_PENDING)
+                    result = work(locked)
+                    # last in the transaction: the game waits for the lock on AuthMe's row
+                    step = self._reconciler.reconcile_in_transaction
+                    warnings |= follow_with_row(step, locked.account, locked.intended)
+                    break
+            is_opened, reconciles_first = self._reconcile_first(key, warnings), False
         warnings |= follow_with_row(self._reconciler.reconcile_after_commit, key)
         return result, warnings
 
@@ -165,7 +166,7 @@ class AccountAccess:
         """Return the warnings of a transition or of "password" that are known before, from the account as it is."""
         if not self._reconciler.is_enabled or decision in _LEAVES_ROWS_ALONE:
             return set()
-        warnings = {AUTHME_CACHE_ON} if self._live.is_cached else set()
+        warnings = {AUTHME_CACHE_ON} if self._live.authme.is_cached or self._live.is_cached_elsewhere else set()
         is_marked_online = account.player is not None and account.player.is_logged == 1
         if decision in _ENDS_PLAY and is_marked_online and not self._console.is_on_everywhere:
             warnings.add(STILL_ONLINE_RCON_OFF)
@@ -198,29 +199,3 @@ class AccountAccess:
         if before.refused is not None:
             warnings.add(PLAYER_PENDING)
         return any(isinstance(action, ReclaimRow) for action in before.applied)
-
-    def _change(
-        self,
-        key: str,
-        work: Callable[[AccountForUpdate], T],
-        warnings: set[str],
-        if_missing: type[Refusal],
-        *,
-        must_be_current: bool = False,
-        is_opened: bool = False,
-    ) -> T:
-        """Run `work` in one transaction. `must_be_current`: raises `_NotCurrent` where something is due before."""
-        find_rows = self._reconciler.row_reader(key)
-        with self._database.atomic():
-            found = self._reconciler.loader.load_user_for_update(key, find_rows)
-            if found is None:
-                raise _NotCurrent if must_be_current else if_missing
-            locked = AccountForUpdate(*found, is_opened=is_opened)
-            if must_be_current and self._reconciler.is_due(locked.account):
-                raise _NotCurrent
-            if not locked.account.is_player_known:
-                warnings.add(PLAYER_PENDING)
-            result = work(locked)
-            # last in the transaction: the game waits for the lock on AuthMe's row
-            warnings |= follow_with_row(self._reconciler.reconcile_in_transaction, locked.account, locked.intended)
-        return result

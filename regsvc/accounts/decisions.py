@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.accounts.access import AccountAccess, AccountForUpdate, Principal
 from regsvc.core import errors
 from regsvc.core.clock import Clock
@@ -11,10 +10,9 @@ from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED
 from regsvc.notifications.mail.queue import MailQueue
-from regsvc.sync.effects import NOTHING, Effects
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.records import Account
-from regsvc.users.transitions import DecisionDetails, PasswordChoice, Transitions
+from regsvc.sync.rules import is_registered_anew
+from regsvc.users.transitions import DecisionDetails, Transitions
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,22 @@ class Decisions:
         if transition == "delete":
             self.delete(locked, by.actor, details)
             return DecisionResult(user.username, None, warnings, status_before)
-        self._change(locked, transition, by.actor, details)
-        return DecisionResult(locked.user.username, locked.user.status, warnings, status_before)
+        if transition in ("approve", "unban"):
+            self._require_same_player(locked)
+        if transition == "approve":
+            details = self._settle_password(locked, details)
+        if transition == "ban" and user.status == BANNED:
+            self._transitions.change_ban(user, by.actor, details)
+        elif transition == "approve" and user.status == APPROVED and self._may_approve_again(locked, details):
+            self._transitions.approve_again(user, by.actor, details)
+        else:
+            self._transitions.change(user, transition, by.actor, details)
+        locked.take_user()
+        if transition == "approve" and details.password_choice == "take":  # noqa: S105 - a choice, not a secret
+            locked.intended = self._reconciler.request_new_row(locked.account)
+        elif transition == "approve" and not details.sends_link:  # by the link the row opens, or is created
+            locked.intended = self._reconciler.request_row(locked.account)
+        return DecisionResult(user.username, user.status, warnings, status_before)
 
     def apply_sql_edit(self, locked: AccountForUpdate) -> None:
         """Apply a status set with SQL first, as the older decision."""
@@ -105,7 +117,7 @@ class Decisions:
         was made before: it may wait for AuthMe's table.
         """
         account, choice, user = locked.account, details.password_choice, locked.user
-        is_anew, is_approved = self._reconciler.is_registered_anew(account), user.status == APPROVED
+        is_anew, is_approved = is_registered_anew(account, self._reconciler.policy), user.status == APPROVED
         if not is_anew and not (is_approved and self._reconciler.is_absent(account)):
             if is_approved and choice in ("take", "link"):
                 raise errors.WrongStatus(user.status)
@@ -127,33 +139,7 @@ class Decisions:
     def _may_approve_again(self, locked: AccountForUpdate, details: DecisionDetails) -> bool:
         """Return whether the approval of an approved user does anything: for the row, or by mailing a link."""
         account = locked.account
-        if locked.is_opened or self._reconciler.is_registered_anew(account):
+        if locked.is_opened or is_registered_anew(account, self._reconciler.policy):
             return True
         can_help = details.sends_link or self._reconciler.has_password_for_row(account)
         return can_help and self._reconciler.is_absent(account)
-
-    def _request_row(self, account: Account, choice: PasswordChoice | None) -> Effects:
-        if choice == "link":
-            return NOTHING  # the row opens, or is created, with the password that is set by it
-        if choice != "take":
-            return self._reconciler.request_row(account)
-        try:
-            return self._reconciler.request_new_row(account)
-        except PlayersUnavailable as error:
-            raise errors.AuthMeUnavailable from error
-
-    def _change(self, locked: AccountForUpdate, transition: str, by: Actor, details: DecisionDetails) -> None:
-        user = locked.user
-        if transition in ("approve", "unban"):
-            self._require_same_player(locked)
-        if transition == "approve":
-            details = self._settle_password(locked, details)
-        if transition == "ban" and user.status == BANNED:
-            locked.user = self._transitions.change_ban(user, by, details)
-        elif transition == "approve" and user.status == APPROVED and self._may_approve_again(locked, details):
-            locked.user = self._transitions.approve_again(user, by, details)
-        else:
-            locked.user = self._transitions.change(user, transition, by, details)
-        locked.take_user()
-        if transition == "approve":
-            locked.intended = self._request_row(locked.account, details.password_choice)

@@ -11,7 +11,6 @@ from regsvc.core import errors
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.database.engine import Worker
-from regsvc.database.models import User
 from regsvc.notifications.mail.queue import MailLimits, MailQueue
 from regsvc.users.chat_links import find_linked_owner
 from regsvc.users.email_owners import find_owner
@@ -78,17 +77,13 @@ class EmailVerification:
             linked = find_linked_owner(address) if purpose == "unlink" else None
             remaining = self.mail_limits.hit(address.mailbox, caller)
             row_id = self.codes.issue(address.key, purpose, caller)  # the same writes, whether it is mailed or not
-            if purpose == "unlink":
-                self._mail_unlink_code(address, caller, row_id, linked)
+            if purpose == "unlink":  # only a user with this verified address and a linked chat account is mailed
+                proven = address if linked is None else EmailAddress(str(linked.email), address.key)
+                user_id = None if linked is None else linked.id
+                self.mail_queue.send_to(proven, caller.language, "unlink_code", user_id=user_id, verification_id=row_id)
             elif (holder := find_owner(address.key)) is None:
                 self.mail_queue.send_to(address, caller.language, "verification_code", verification_id=row_id)
             else:
                 proven = EmailAddress(str(holder.email), address.key)
                 self.mail_queue.send_to(proven, caller.language, "already_registered", user_id=holder.id)
         return CodeSent(remaining, round(self.codes.valid.total_seconds()))
-
-    def _mail_unlink_code(self, address: EmailAddress, caller: Caller, row_id: int, holder: User | None) -> None:
-        """Mail the code only to a user with this verified address and a linked chat account."""
-        proven = address if holder is None else EmailAddress(str(holder.email), address.key)
-        user_id = None if holder is None else holder.id
-        self.mail_queue.send_to(proven, caller.language, "unlink_code", user_id=user_id, verification_id=row_id)

@@ -18,7 +18,7 @@ from regsvc.core import errors
 from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.errors import Refusal
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, BANNED, User
 from regsvc.sync.reconciler import Reconciler
@@ -183,8 +183,7 @@ class Logins:
             return errors.Banned(user.reason, expires_at)
         self._audit.tally(
             "admin.denied",
-            user.username,
-            ip=caller.address,
+            Actor(user.username, caller.address),
             client=caller.limit_key,
             per=COUNTED_TOGETHER,
         )
@@ -219,7 +218,13 @@ class Logins:
         """Issue an access token and record the login."""
         may_administer, past_logins = self._may_administer(user, identity), identity.past_logins
         audience = audience or ("admin" if may_administer else "user")
-        issued = self._sessions.issue(user, audience, caller, session_count=past_logins.session_count)
+        issued = self._sessions.issue(
+            user,
+            audience,
+            caller,
+            has_second_factor=identity.has_shown_code,
+            session_count=past_logins.session_count,
+        )
         if not past_logins.is_recorded:
             self._known_clients.record(user.id, caller.limit_key)
         action = "admin.logged_in" if audience == "admin" else "user.logged_in"
@@ -228,7 +233,8 @@ class Logins:
 
     def _tally(self, action: str, name: str, caller: Caller) -> None:
         """Add to the audit log, which a player who logs in and out all day must not fill."""
-        self._audit.tally(action, name, name, caller.address, client=caller.limit_key, per=COUNTED_TOGETHER)
+        by = Actor(name, caller.address)
+        self._audit.tally(action, by, name, client=caller.limit_key, per=COUNTED_TOGETHER)
 
     def _may_log_in(self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None) -> bool:
         return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user, identity))

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from peewee import Database
 
@@ -12,12 +13,14 @@ from regsvc.accounts.decisions import DecisionResult
 from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.password_links import PasswordLinks, link_address, proves_address
+from regsvc.auth.rate_limits import DurableLimits
 from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.text import name_key
+from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import User
@@ -121,29 +124,22 @@ class PasswordChanges:
             if user.id != user_id or is_ended:
                 raise refusal
             first(user)
-            warnings = self._set(locked, stored, by, kept_session)
-            return DecisionResult(username, user.status, warnings)
+            user.password_hash, user.password_salt = stored.hash, stored.salt
+            user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
+            changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
+            changed.append(User.is_email_verified)
+            changes = {field: getattr(user, field.name) for field in changed}
+            self.sessions.revoke_all(user.id, changes, kept=kept_session)
+            user.token_generation += 1
+            self.links.revoke_all(user.id)
+            self.audit.record("user.password_changed", by, user.username)
+            warnings = self.access.find_warnings("password", locked.account)
+            locked.take_user()
+            locked.intended = self.reconciler.request_password_write(locked.account)
+            return DecisionResult(username, user.status, tuple(warnings))
 
         result, warnings = self.access.change(name_key(username), work, reconciles_first=True, if_missing=refusal)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
-
-    def _set(
-        self, locked: AccountForUpdate, stored: StoredPassword, by: Actor, kept_session: str | None
-    ) -> tuple[str, ...]:
-        user = locked.user
-        user.password_hash, user.password_salt = stored.hash, stored.salt
-        user.password_algorithm, user.password_set_at = stored.algorithm, self.now()
-        changed = [User.password_hash, User.password_salt, User.password_algorithm, User.password_set_at]
-        changed.append(User.is_email_verified)
-        changes = {field: getattr(user, field.name) for field in changed}
-        self.sessions.revoke_all(user.id, changes, kept=kept_session)
-        user.token_generation += 1
-        self.links.revoke_all(user.id)
-        self.audit.record("user.password_changed", by.name, user.username, ip=by.ip)
-        warnings = self.access.find_warnings("password", locked.account)
-        locked.take_user()
-        locked.intended = self.reconciler.request_password_write(locked.account)
-        return tuple(warnings)
 
     def _get_link_owner(self, token: str) -> User:
         link = self.links.find(token)
@@ -160,6 +156,9 @@ class PasswordChanges:
                 user.is_email_verified = True
 
         return self.set(owner.id, owner.username, stored, Actor(owner.username, caller.address), first=redeem)
+
+
+_LINKS_PER_OPERATOR: Final = (RateLimit(30, timedelta(hours=1)),)
 
 
 @dataclass(frozen=True)
@@ -185,19 +184,23 @@ class PasswordMails:
     email_policy: EmailPolicy
     rules: CredentialRules
     captchas: Captchas
+    limits: DurableLimits
     audit: Audit
     base_url: str
 
     def create_link(self, username: str, by: Principal) -> HandedOverLink:
         """Create a link to hand over; the user's earlier one of this kind ends. Blocking.
 
-        Raises `UserNotFound` and `ProtectedOperator`.
+        Raises `UserNotFound`, `ProtectedOperator`, and `RateLimited` for an operator who makes too many.
         """
         owner = self.access.get_user(username, "password", by)
+        operator = None if by.may_do_everything else by.actor.name
         with self.database.atomic():
             user = _get_user(owner.id)
-            link = self.links.issue_for_handover(user.id)
-            self.audit.record("user.password_link_created", by.actor.name, user.username, ip=by.actor.ip)
+            if operator is not None:
+                self.limits.hit("password_link.operator", name_key(operator), _LINKS_PER_OPERATOR)
+            link = self.links.issue_for_handover(user.id, operator)
+            self.audit.record("user.password_link_created", by.actor, user.username)
         address = link_address(self.base_url, self.links.token_of(link))
         return HandedOverLink(user.username, user.status, link.expires_at, address)
 
@@ -209,7 +212,7 @@ class PasswordMails:
         """
         self.mail_queue.require_available()
         result = await self.worker.run(self._mail_link, username, by)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return result
 
     async def forgot(self, email: str, caller: Caller, captcha: CaptchaProof = NO_PROOF) -> None:
@@ -221,7 +224,7 @@ class PasswordMails:
         address = self.email_policy.parse_mailable(email)
         with self.captchas.guard("forgot", captcha, caller):
             await self.worker.run(self._forgot, address, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
 
     def _mail_link(self, username: str, by: Principal) -> DecisionResult:
         owner = self.access.get_user(username, "password", by)
@@ -237,16 +240,11 @@ class PasswordMails:
             user = find_holder(address.key)
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
-            is_known = user is not None and not self._is_unproven_operator(user)
+            # an address in AuthMe's table proves nothing, and an operator's account is worth stealing
+            is_known = user is not None and (user.is_email_verified or not self.rules.is_operator(user.username))
             may_mail = self.mail_limits.may_mail(address.mailbox, caller, is_known=is_known)
             user_id = user.id if user and may_mail else None
             self.mail_queue.send_to(to, caller.language, "reset_password", user_id=user_id)
-
-    def _is_unproven_operator(self, user: User) -> bool:
-        """Whether an operator's address is unverified: an address in AuthMe's table proves nothing, and an operator's
-        account is worth stealing.
-        """
-        return not user.is_email_verified and self.rules.is_operator(user.username)
 
 
 def _get_user(user_id: int) -> User:

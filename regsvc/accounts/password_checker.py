@@ -23,7 +23,7 @@ from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import RateLimited, Unauthorized
 from regsvc.core.text import name_key
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import BANNED, GONE, VERIFIED, User
 from regsvc.sync.reconciler import Reconciler
@@ -273,7 +273,7 @@ class PasswordChecker:
             is_used = use_recovery_code(user_id, identity.recovery_code)
             if is_used:
                 name = identity.username
-                self._audit.record("user.recovery_code_used", name, name, ip=caller.address)
+                self._audit.record("user.recovery_code_used", Actor(name, caller.address), name)
             return is_used
         return identity.totp_step is None or use_time_step(user_id, identity.totp_step)
 
@@ -315,7 +315,7 @@ class PasswordChecker:
     def _tally(self, action: str, identity: LoginIdentity, caller: Caller) -> None:
         # a name without a user is not kept: people type passwords into the wrong field
         name = identity.username if identity.user_id is not None else None
-        self._audit.tally(action, "", name, caller.address, client=caller.limit_key, per=COUNTED_TOGETHER)
+        self._audit.tally(action, Actor("", caller.address), name, client=caller.limit_key, per=COUNTED_TOGETHER)
 
     def _find_totp_secret(self, user: UserRecord, account: Account) -> str | None:
         """Return the secret that was set up on the web, which nothing in the game changes; else the player's."""

@@ -21,7 +21,7 @@ from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.text import draw_qr_code, name_key
 from regsvc.core.units import RateLimit
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, User
 from regsvc.notifications.mail.queue import MailQueue
@@ -114,7 +114,7 @@ class SecondFactorSetup:
         identity = await self.checker.check_owner(session, password, caller)
         _require_off(identity)
         codes, secret = await self.worker.run(self._switch_on, identity, session, code, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         try:
             is_in_game = await self.worker.run(self.give, identity.key, secret)
         except errors.Refusal:  # the database is away now; the codes are shown this once
@@ -142,7 +142,7 @@ class SecondFactorSetup:
         _require_on(identity)
         await self.worker.run(self.use_code, identity, caller)  # not repeated with what follows
         is_in_game = await self.worker.run(self._switch_off, identity, session, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return is_in_game
 
     def find_origin(self, username: str) -> Literal["web", "game"] | None:
@@ -170,7 +170,7 @@ class SecondFactorSetup:
             if row is None:  # deleted meanwhile
                 raise errors.UserNotFound
             if had_one:
-                self.audit.record("user.totp_disabled", by.actor.name, row.username, ip=by.actor.ip)
+                self.audit.record("user.totp_disabled", by.actor, row.username)
                 self.mail_queue.send(row, "totp_reset")
         return had_one
 
@@ -209,9 +209,10 @@ class SecondFactorSetup:
                 raise errors.InvalidTotp
             changes = {"totp_enabled_at": self.now(), "totp_step": step}
             self.sessions.revoke_all(user.id, changes, kept=session.jti)
+            self.sessions.record_second_factor(session.jti)
             codes = self.second_factors.replace_recovery_codes(user.id)
             self.limits.hit("totp.enabled", str(user.id), _LIMITS)
-            self.audit.record("user.totp_enabled", user.username, user.username, ip=caller.address)
+            self.audit.record("user.totp_enabled", Actor(user.username, caller.address), user.username)
             self.mail_queue.send(user, "totp_enabled")
         return codes, secret
 
@@ -220,7 +221,7 @@ class SecondFactorSetup:
         with self.database.atomic():
             user = self._use_code(identity, caller)
             codes = self.second_factors.replace_recovery_codes(user.id)
-            self.audit.record("user.recovery_codes_replaced", user.username, user.username, ip=caller.address)
+            self.audit.record("user.recovery_codes_replaced", Actor(user.username, caller.address), user.username)
         return codes
 
     def use_code(self, identity: LoginIdentity, caller: Caller) -> None:
@@ -242,7 +243,7 @@ class SecondFactorSetup:
         with self.database.atomic():
             user = self._lock_user(identity)
             self._remove(user.id, kept=kept)
-            self.audit.record("user.totp_disabled", user.username, user.username, ip=caller.address)
+            self.audit.record("user.totp_disabled", Actor(user.username, caller.address), user.username)
             self.mail_queue.send(user, "totp_disabled")
         return in_game not in (None, identity.totp_secret)
 

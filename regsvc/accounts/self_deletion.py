@@ -48,7 +48,7 @@ class SelfDeletion:
         """
         identity = await self.checker.check_owner_with_totp(session, password, totp, caller)
         decided = await self.worker.run(self._delete, identity, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return decided
 
     def _delete(self, identity: LoginIdentity, caller: Caller) -> DecisionResult:
@@ -119,4 +119,4 @@ class SessionEnding:
         with self.database.atomic():
             if not self.sessions.revoke_of(user_id, session_id):
                 raise errors.SessionNotFound
-            self.audit.record("user.session_ended", by.name, username, ip=by.ip)
+            self.audit.record("user.session_ended", by, username)

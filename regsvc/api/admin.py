@@ -242,7 +242,7 @@ async def resend_mails(call: ApiHandler, request: ResendRequest) -> ResendReply 
         )
     else:
         reply = BulkResendReply(results=[await _resend_result(call, mail_id) for mail_id in targets])
-    call.services.mail_queue.wake()
+    call.services.mail_queue.wake_all()
     return reply
 
 

@@ -39,6 +39,7 @@ from regsvc.api.route import ADMIN, Routes
 from regsvc.api.users import Address, ClientFields, Origin, PlayerFields, SessionFields, SessionId, Transition
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
+from regsvc.core.text import MAX_REASON
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -50,7 +51,7 @@ MAX_BATCH = 100
 Reason = Annotated[
     str,
     Meta(
-        max_length=4000,
+        max_length=MAX_REASON,
         description="Mailed and shown to the user: a text, or the code of a built-in reason, which everyone reads in "
         f"their own language (replies have its words): {', '.join(f'`{code}`' for code in BUILT_IN_REASONS)}.",
         examples=["Too many alts"],
@@ -394,7 +395,11 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
     """Ban a user, temporarily or permanently, or change a ban."""
     end = request.expires_at
     expires_at = None if isinstance(end, UnsetType) else to_datetime(end)
-    return await change_status(call, request, "ban", _ban_message, expires_at=expires_at, keeps_expiry=end is UNSET)
+
+    def message(decided: DecisionResult) -> str:
+        return "ban_changed" if decided.status_before == decided.status else "banned"
+
+    return await change_status(call, request, "ban", message, expires_at=expires_at, keeps_expiry=end is UNSET)
 
 
 @ROUTES.add("POST", "/api/admin/user/unban", ADMIN, *DECISION_REFUSALS, errors.PlayerReplaced, errors.AuthMeUnavailable)
@@ -425,7 +430,8 @@ async def set_password(call: ApiHandler, request: SetPasswordRequest) -> Decisio
         mail_link = partial(call.services.password_mails.mail_link, by=by)
         return await apply(call, request, mail_link, "reset_link_sent")
     decide = partial(call.services.password_changes.set_by_admin, password=request.password, by=by)
-    return await apply(call, request, decide, _password_message)
+    kept = "player_password_kept"  # by a row that stays locked
+    return await apply(call, request, decide, lambda it: "player_password_set" if it.status == "approved" else kept)
 
 
 async def apply(
@@ -439,7 +445,7 @@ async def apply(
     else:
         decided = await decide(request.targets[0])
         reply = DecisionReply(**_outcome(call, decided, message_key))
-    call.services.mail_queue.wake()
+    call.services.mail_queue.wake_all()
     return reply
 
 
@@ -447,8 +453,7 @@ async def change_status(
     call: ApiHandler, request: ReviewRequest, transition: str, message_key: str | MessageKey, **details: Any
 ) -> DecisionReply | BulkDecisionReply:
     """Apply a transition to the targets; `details` are further ones of the decision."""
-    reason = (request.reason or "").strip() or None
-    decision = DecisionDetails(reason, is_silent=request.silent, **details)
+    decision = DecisionDetails(request.reason, is_silent=request.silent, **details)
     decide = partial(call.services.decisions.decide, transition=transition, by=call.principal, details=decision)
     return await apply(call, request, partial(call.run, decide), message_key)
 
@@ -479,14 +484,6 @@ def _outcome(call: ApiHandler, decided: DecisionResult, message_key: str | Messa
     }
 
 
-def _ban_message(decided: DecisionResult) -> str:
-    return "ban_changed" if decided.status_before == decided.status else "banned"
-
-
-def _password_message(decided: DecisionResult) -> str:
-    return "player_password_set" if decided.status == "approved" else "player_password_kept"
-
-
 # --- Links and sessions ---
 
 
@@ -505,7 +502,14 @@ class PasswordLinkReply(Reply, frozen=True, kw_only=True):
     expires_at: EpochMilliseconds
 
 
-@ROUTES.add("POST", "/api/admin/user/password-link", ADMIN, errors.UserNotFound, errors.ProtectedOperator)
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/password-link",
+    ADMIN,
+    errors.UserNotFound,
+    errors.ProtectedOperator,
+    errors.RateLimited,
+)
 async def make_password_link(call: ApiHandler, request: PasswordLinkRequest) -> PasswordLinkReply:
     """Make a link that sets a user's password once, to hand over yourself: it is shown only now."""
     created = await call.run(call.services.password_mails.create_link, request.username, call.principal)

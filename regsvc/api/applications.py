@@ -16,7 +16,6 @@ from regsvc.api.route import APPLICATION_TOKEN, PUBLIC, Routes
 from regsvc.core import errors
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.runtime.events import HEARTBEAT, PREAMBLE, encode_event
-from regsvc.users.user_details import AnsweredQuestion
 
 ROUTES: Final = Routes()
 
@@ -192,13 +191,14 @@ def _application_reply(
     call: ApiHandler, found: ApplicationStatus, message: str | UnsetType = UNSET
 ) -> ApplicationReply:
     """Return the application as its routes show it, with the reason in the caller's language."""
-    answers = None
-    if found.answers is not None:
-        answers = [_given_answer(answer) for answer in found.answers]
-    return to_reply(ApplicationReply, found, message=message, reason=call.word_reason(found.reason), answers=answers)
-
-
-def _given_answer(given: AnsweredQuestion) -> GivenAnswerFields:
+    answers: list[GivenAnswerFields] = []
+    for given in found.answers or ():
+        shown = "\n".join(given.answers)
+        answers.append(to_reply(GivenAnswerFields, given, answer=shown, selected_option_ids=list(given.option_ids)))
     return to_reply(
-        GivenAnswerFields, given, answer="\n".join(given.answers), selected_option_ids=list(given.option_ids)
+        ApplicationReply,
+        found,
+        message=message,
+        reason=call.word_reason(found.reason),
+        answers=None if found.answers is None else answers,
     )

@@ -21,7 +21,7 @@ import re
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -65,6 +65,9 @@ SECURITY_HEADERS = {
 }
 STRICT_TRANSPORT_SECURITY = "max-age=31536000"
 """Sent where players reach us by https; browsers ignore it elsewhere. Subdomains are not ours to decide on."""
+
+_NOTHING: Final = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+"""Content security policy of what is no page."""
 
 PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Address-Proof, X-Application-Token, X-Link-Token, "
@@ -219,7 +222,12 @@ class ApiHandler(BaseHandler):
 
     def negotiate_language(self, known: Container[str]) -> str:
         """Return the one of these languages to answer in."""
-        requested = self._requested_language() or (self.session.language if self.session else None)
+        requested = self.session.language if self.session else None
+        with contextlib.suppress(Refusal):  # a body or query that is refused cannot choose its refusal's language
+            requested = self.query.get("language", [requested])[0]
+        with contextlib.suppress(Refusal):
+            language = self._fields.get("language")
+            requested = language if isinstance(language, str) and language else requested
         accepted = self.request.headers.get("Accept-Language")
         return negotiate_language(known, requested, accepted, self.services.config.server.language)
 
@@ -247,10 +255,6 @@ class ApiHandler(BaseHandler):
         self.finish()
 
     # --- Tornado's hooks ---
-
-    def check_etag_header(self) -> bool:
-        """Skip Tornado's comparison: there is no ETag."""
-        return False
 
     async def prepare(self) -> None:
         self.check_request()
@@ -288,10 +292,13 @@ class ApiHandler(BaseHandler):
     def set_default_headers(self) -> None:
         super().set_default_headers()
         self.set_header("Content-Type", "application/json; charset=utf-8")
+        self.set_header("Content-Security-Policy", _NOTHING)
         if self.services.config.http.allowed_origins:
             self.set_header("Vary", "Origin")
-        if self._is_origin_allowed:
-            self.set_header("Access-Control-Allow-Origin", self.request.headers["Origin"])
+        origin = self.request.headers.get("Origin")
+        self._is_origin_allowed = origin in self.services.config.http.allowed_origins
+        if origin is not None and self._is_origin_allowed:
+            self.set_header("Access-Control-Allow-Origin", origin)
             self.set_header("Access-Control-Expose-Headers", "X-Request-ID, Retry-After")
 
     def on_connection_close(self) -> None:
@@ -307,7 +314,7 @@ class ApiHandler(BaseHandler):
 
     def write_refusal(self, refusal: Refusal, **facts: object) -> None:
         """Write the refusal's status, headers and body, with further facts, without finishing the request."""
-        self.services.metrics.count_refusal(refusal.code)
+        self.services.metrics.refusals.labels(refusal.code).inc()
         route = self._route
         if route is not None and route.write_refusal is not None and route.write_refusal(self, refusal):
             return
@@ -371,15 +378,18 @@ class ApiHandler(BaseHandler):
         if route.access is Access.PROBE:
             return
         try:
-            bearer = self._bearer
-            if bearer is None:
-                if route.access in (Access.USER, Access.ADMIN):
-                    raise Unauthorized
-            elif route.access is Access.ADMIN:
+            bearers = []  # other schemes than Bearer are meant for a proxy in front of this service
+            for credentials in self.request.headers.get_list("Authorization"):
+                scheme, _space, token = credentials.partition(" ")
+                if scheme.lower() == "bearer":
+                    bearers.append(token.strip())
+            if len(bearers) > 1 or (not bearers and route.access in (Access.USER, Access.ADMIN)):
+                raise Unauthorized
+            if bearers and route.access is Access.ADMIN:
                 verify = sessions.authenticate_admin
-                self.session = await self.run(verify, bearer, self.caller, is_activity=route.is_activity)
-            else:
-                self.session = await self.run(sessions.authenticate, bearer)
+                self.session = await self.run(verify, bearers[0], self.caller, is_activity=route.is_activity)
+            elif bearers:
+                self.session = await self.run(sessions.authenticate, bearers[0], is_activity=route.is_activity)
         except Unauthorized:
             if route.access is not Access.PUBLIC_WITH_ANY_TOKEN:
                 raise
@@ -387,23 +397,6 @@ class ApiHandler(BaseHandler):
     @property
     def _allowed_methods(self) -> list[str]:
         return sorted({*self._routes, *(["HEAD"] if "GET" in self._routes else [])})
-
-    @property
-    def _is_origin_allowed(self) -> bool:
-        headers = self.request.headers
-        return "Origin" in headers and headers["Origin"] in self.services.config.http.allowed_origins
-
-    @property
-    def _bearer(self) -> str | None:
-        """The access token, or None. Schemes other than Bearer are meant for a proxy in front of this service."""
-        bearer = None
-        for credentials in self.request.headers.get_list("Authorization"):
-            scheme, _space, token = credentials.partition(" ")
-            if scheme.lower() == "bearer":
-                if bearer is not None:
-                    raise Unauthorized
-                bearer = token.strip()
-        return bearer
 
     def _read_query(self, query_type: type[Request]) -> Request:
         """Convert the query to a request type; empty values count as missing. Raises InvalidField."""
@@ -431,13 +424,3 @@ class ApiHandler(BaseHandler):
                 except UnicodeDecodeError:
                     raise MalformedRequest from None
         return texts
-
-    def _requested_language(self) -> str | None:
-        # A body or query that is refused cannot choose the language of its refusal.
-        with contextlib.suppress(Refusal):
-            language = self._fields.get("language")
-            if isinstance(language, str) and language:
-                return language
-        with contextlib.suppress(Refusal):
-            return self.query.get("language", [None])[0]
-        return None

@@ -125,7 +125,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 def cookie_tokens(call: ApiHandler) -> tuple[str, ...]:
     """Return the link tokens in the browser's cookie, newest first."""
     written = call.get_cookie(_cookie_name(call)) or ""
-    return tuple(token for token in written.split(".")[:_KEPT] if _TOKEN.fullmatch(token))
+    return tuple(filter(_TOKEN.fullmatch, written.split(".")[:_KEPT]))
 
 
 def header_token(call: ApiHandler) -> str | None:

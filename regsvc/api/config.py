@@ -128,7 +128,7 @@ async def show_config(call: ApiHandler) -> ConfigReply:
 
 def public_config(services: Services) -> PublicConfigFields:
     """Return the public config in force now."""
-    config = services.config
+    config, questionnaire = services.config, services.questionnaires.questionnaire
     domains = list(config.registration.email_domains)
     return PublicConfigFields(
         theme=config.server.theme,
@@ -150,8 +150,14 @@ def public_config(services: Services) -> PublicConfigFields:
         enable_email_alias_limit=not config.registration.email_aliases,
         email_domain_whitelist=domains or UNSET,
         captcha=_captcha(config),
-        questionnaire=_questionnaire(services),
-        chat=_chat(config),
+        questionnaire=QuestionnaireConfigFields(
+            enabled=services.questionnaires.is_enabled,
+            pass_score=questionnaire.pass_score,
+            has_text_questions=questionnaire.has_text_questions,
+        ),
+        chat=ChatConfigFields(
+            enabled=bool(config.chat.platform), required=config.chat.required, platform=config.chat.platform or None
+        ),
         bedrock=to_reply(BedrockConfigFields, config.bedrock),
     )
 
@@ -185,19 +191,4 @@ def _captcha(config: Config) -> CaptchaConfigFields:
         type=config.captcha.type,
         without_picture=config.captcha.without_picture,
         required_for=required_for,
-    )
-
-
-def _questionnaire(services: Services) -> QuestionnaireConfigFields:
-    questionnaire = services.questionnaires.questionnaire
-    return QuestionnaireConfigFields(
-        enabled=services.questionnaires.is_enabled,
-        pass_score=questionnaire.pass_score,
-        has_text_questions=questionnaire.has_text_questions,
-    )
-
-
-def _chat(config: Config) -> ChatConfigFields:
-    return ChatConfigFields(
-        enabled=bool(config.chat.platform), required=config.chat.required, platform=config.chat.platform or None
     )

@@ -19,7 +19,7 @@ from typing import Final, Literal
 
 from tornado.iostream import IOStream
 
-from regsvc.config.sections import Config
+from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import NETWORK_FACTOR, is_in_networks, limit_key, network_key, trusted_networks
 from regsvc.runtime.metrics import Metrics
 
@@ -58,11 +58,8 @@ class Group:
 class Connections:
     """The open connections of this process. Use on the event loop only."""
 
-    def __init__(
-        self, read_config: Callable[[], Config], metrics: Metrics, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """`read_config` returns the config in force."""
-        self._read_config = read_config
+    def __init__(self, live: LiveConfig, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+        self._live = live
         self._metrics = metrics
         self._clock = clock
         self._groups: dict[str, Group] = {}
@@ -80,7 +77,10 @@ class Connections:
             if self._is_full(key, limit) and not self._close_waiting(key):
                 self._refuse("client", f"{key} has {limit} (is it a proxy that http.trusted_proxies does not name?)")
                 return False
-        most = self._max_connections()
+        most = self._live.current.http.max_connections
+        soft_limit, _hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft_limit != resource.RLIM_INFINITY:
+            most = min(most, int(soft_limit * _SHARE_OF_FILES))
         if self._is_full(_ALL, most) and not self._close_waiting(_ALL):
             self._refuse("all", f"there are {most} (http.max_connections)")
             return False
@@ -95,7 +95,7 @@ class Connections:
             group = self._groups.setdefault(key, Group())
             group.members[connection] = None
             group.waiting[connection] = self._clock()
-        self._metrics.set_connections(len(self._open))
+        self._metrics.connections.set(len(self._open))
 
     def remove(self, stream: IOStream) -> None:
         """Stop counting a connection; it may have been removed before."""
@@ -103,7 +103,7 @@ class Connections:
         if connection is not None:
             self._buffered_bytes -= connection.buffered_bytes
             self._leave(connection, {*connection.keys, *connection.request_keys})
-            self._metrics.set_connections(len(self._open))
+            self._metrics.connections.set(len(self._open))
 
     def await_request(self, stream: IOStream) -> None:
         """Note that a connection waits for its next request, because the last one is answered."""
@@ -134,7 +134,8 @@ class Connections:
         """Note that a request has arrived whole: the connection waits for its client no more."""
         connection = self._open.get(stream)
         if connection is not None:
-            self._end_wait(connection)
+            for key in connection.keys:
+                self._groups[key].waiting.pop(connection, None)
 
     def buffer_body(self, stream: IOStream, size: int) -> bool:
         """Count bytes of a body that is kept until its request is answered; return False if all are too many.
@@ -146,7 +147,7 @@ class Connections:
             return True
         connection.buffered_bytes += size
         self._buffered_bytes += size
-        most = self._read_config().http.max_buffered_bodies
+        most = self._live.current.http.max_buffered_bodies
         while self._buffered_bytes > most:
             others = (other for other in self._groups[_ALL].waiting if other.buffered_bytes and other is not connection)
             longest = next(others, None)
@@ -164,7 +165,7 @@ class Connections:
 
     def cut_unread(self) -> None:
         """Close the connections whose client took less than `_LEAST_TAKEN` of an answer in `http.write_timeout`."""
-        now, timeout = self._clock(), self._read_config().http.write_timeout.total_seconds()
+        now, timeout = self._clock(), self._live.current.http.write_timeout.total_seconds()
         for stream, connection in list(self._open.items()):
             if stream.closed():  # that of a WebSocket, which the server does not follow
                 self.remove(stream)
@@ -176,29 +177,19 @@ class Connections:
                 self._close(connection, "unread")
 
     def _begin_wait(self, connection: Connection) -> None:
-        self._end_wait(connection)
         for key in connection.keys:
-            self._groups[key].waiting[connection] = self._clock()
-
-    def _end_wait(self, connection: Connection) -> None:
-        for key in connection.keys:
-            self._groups[key].waiting.pop(connection, None)
+            waiting = self._groups[key].waiting
+            waiting.pop(connection, None)  # so that it is the last one
+            waiting[connection] = self._clock()
 
     def _is_proxy(self, address: str) -> bool:
-        config = self._read_config()
+        config = self._live.current
         return is_in_networks(address, trusted_networks(config.http.trusted_proxies, config.server.host))
 
     def _client_limits(self, address: str) -> Mapping[str, int]:
         """Return the limits that hold for a client, by the keys of their groups."""
-        limit = self._read_config().http.max_connections_per_client
+        limit = self._live.current.http.max_connections_per_client
         return {network_key(address): NETWORK_FACTOR * limit} | {limit_key(address): limit}  # IPv4: one key
-
-    def _max_connections(self) -> int:
-        soft_limit, _hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-        configured = self._read_config().http.max_connections
-        if soft_limit == resource.RLIM_INFINITY:
-            return configured
-        return min(configured, int(soft_limit * _SHARE_OF_FILES))
 
     def _is_full(self, key: str, limit: int) -> bool:
         group = self._groups.get(key)
@@ -218,7 +209,7 @@ class Connections:
         return first is not None
 
     def _close(self, connection: Connection, reason: Literal["idle", "unread"]) -> None:
-        self._metrics.count_cut_connection(reason)
+        self._metrics.cut_connections.labels(reason).inc()
         self.remove(connection.stream)
         connection.stream.close()
 
@@ -231,7 +222,7 @@ class Connections:
                 del self._groups[key]
 
     def _refuse(self, limit: Literal["all", "client"], reason: str) -> None:
-        self._metrics.count_refused_connection(limit)
+        self._metrics.refused_connections.labels(limit).inc()
         now = self._clock()
         if self._warned_at is None or now - self._warned_at >= _WARNING_INTERVAL:
             self._warned_at = now

@@ -155,7 +155,7 @@ async def show_versions(call: ApiHandler) -> VersionReply:
     """Show the installed versions, and whether newer ones are available (checked in the background)."""
     updates = call.services.updates
     own, plugin = updates.published.get("companion"), updates.published.get("plugin")
-    installed = await call.services.plugin.get()
+    installed = await call.services.plugin_version.get_last()
     return VersionReply(
         current_version=__version__,
         latest_version=own.version if own else None,

@@ -39,7 +39,7 @@ class ReadyReply(Reply, frozen=True, kw_only=True):
 @_ROUTES.add("GET", "/health/alive", Access.PROBE)
 async def show_alive(call: ApiHandler) -> AliveReply:
     """Answer that the process and its event loop run."""
-    return AliveReply(installation=call.services.health.installation)
+    return AliveReply(installation=call.services.health.installation.fingerprint)
 
 
 @_ROUTES.add("GET", "/health/ready", Access.PROBE)
@@ -53,7 +53,8 @@ async def show_ready(call: ApiHandler) -> ReadyReply | None:
     health = call.services.health
     status = await health.status()
     if status.refusal is not None:
-        call.write_refusal(status.refusal, restartNeeded=health.restart_needed, stateLost=health.is_state_lost)
+        is_lost = health.installation.is_lost
+        call.write_refusal(status.refusal, restartNeeded=status.restart_needed, stateLost=is_lost)
         call.finish()
         return None
     age = status.oldest_mail_age

@@ -119,21 +119,15 @@ def _finite_number(digits: str) -> float:
 
 
 def _check_texts_and_depth(value: object, depth: int) -> None:
+    """Refuse lone surrogates, which cannot be stored, and NUL, which ends a text early in some places only."""
     if isinstance(value, str):
-        _check_text(value)
+        if _NOT_STORABLE.search(value):
+            raise MalformedBody
     elif isinstance(value, dict | list):
         if depth > MAX_DEPTH:
             raise MalformedBody
-        for key in value if isinstance(value, dict) else ():
-            _check_text(key)
-        for member in value.values() if isinstance(value, dict) else value:
+        for member in [*value, *value.values()] if isinstance(value, dict) else value:
             _check_texts_and_depth(member, depth + 1)
-
-
-def _check_text(text: str) -> None:
-    """Refuse lone surrogates, which cannot be stored, and NUL, which ends a text early in some places only."""
-    if _NOT_STORABLE.search(text):
-        raise MalformedBody
 
 
 def _field_of(message: str) -> str:

@@ -152,15 +152,15 @@ async def change_password(call: ApiHandler, request: ChangePasswordRequest) -> C
     return to_reply(ChangePasswordReply, decided, message=call.message("password_changed"))
 
 
-@ROUTES.add(
-    "POST",
-    "/api/password/forgot",
-    PUBLIC,
+FORGOT_REFUSALS: Final = (
     errors.InvalidEmail,
     errors.DomainNotAllowed,
     *CAPTCHA_REFUSALS,
     errors.MailUnavailable,
 )
+
+
+@ROUTES.add("POST", "/api/password/forgot", PUBLIC, *FORGOT_REFUSALS)
 async def forgot_password(call: ApiHandler, request: ForgotPasswordRequest) -> MessageReply:
     """Mail a link to set a new password. The response does not reveal whether the address has an account."""
     await call.services.password_mails.forgot(request.email, call.caller, request.captcha)

@@ -77,7 +77,9 @@ def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> Any:
     if "const" in schema:
         return schema["const"]
     if "anyOf" in schema:
-        return example_of(_preferred(schema["anyOf"], schemas), schemas)
+        alternatives = schema["anyOf"]
+        told = (alternative for alternative in alternatives if _has_example(alternative, schemas))
+        return example_of(next(told, alternatives[-1]), schemas)
     if schema.get("type") == "object":
         return _example_object(schema, schemas)
     if schema.get("type") == "array" and schema.get("minItems", 0 if "$ref" not in schema.get("items", {}) else 1):
@@ -93,10 +95,6 @@ def _example_object(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) ->
         for name, field in schema.get("properties", {}).items()
         if name in required or _has_example(field, schemas)
     }
-
-
-def _preferred(alternatives: list[Schema], schemas: Mapping[str, Schema]) -> Schema:
-    return next((schema for schema in alternatives if _has_example(schema, schemas)), alternatives[-1])
 
 
 def _has_example(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> bool:
@@ -255,7 +253,7 @@ class OpenApiBuilder:
             more = f"Alias of `{route.method} {first.path}`."
         operation: dict[str, Any] = {
             "operationId": _operation_id(route.method, route.path),
-            "tags": [_group_of(route.path)],
+            "tags": [route.path.removeprefix("/api").split("/")[1].removesuffix(".json")],
             "summary": " ".join(summary.split()),
             "responses": self._responses(route),
         }
@@ -380,10 +378,6 @@ def _headers(*names: str) -> dict[str, Schema]:
 def _operation_id(method: str, path: str) -> str:
     words = [word for part in path.split("/") for word in part.replace(".", "-").split("-") if word not in ("", "api")]
     return method.lower() + "".join(word.capitalize() for word in words)
-
-
-def _group_of(path: str) -> str:
-    return path.removeprefix("/api").split("/")[1].removesuffix(".json")
 
 
 _building: Final = threading.Lock()

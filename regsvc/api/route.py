@@ -16,7 +16,6 @@ sent as it is typed, and the docstring becomes the operation's summary and descr
 from __future__ import annotations
 
 import inspect
-import sys
 import types
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -34,9 +33,7 @@ APPLICATION_TOKEN: Final = "applicationToken"  # noqa: S105 - a name
 """Credentials, by the names of their security schemes in the OpenAPI document."""
 
 SMALL_BODY: Final = 8 * 1024
-"""Largest body in bytes where a few short fields are sent."""
-LARGE_BODY: Final = sys.maxsize
-"""No limit of its own: `http.max_body` applies."""
+"""Largest body in bytes where a few short fields are sent; elsewhere `http.max_body` alone applies."""
 
 Answer = Callable[..., Awaitable[Reply | None]]
 AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
@@ -84,11 +81,6 @@ class Route:
     is_deprecated: bool = False
     write_refusal: Callable[[Any, Refusal], bool] | None = None
     """Writes refusals in the route's own way, and returns False for those to be written as JSON."""
-
-    @property
-    def max_body(self) -> int:
-        """Size of the largest body in bytes; `http.max_body` applies, too."""
-        return LARGE_BODY if self.has_large_body or self.access is ADMIN else SMALL_BODY
 
     def sends_as_200(self, refusal: type[Refusal]) -> bool:
         """Return whether refusals of this kind have status 200 under `http.legacy_status`."""

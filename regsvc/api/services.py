@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import ParamSpec, Protocol, TypeVar
 
 from plugin_bridge.authme.rules import NameRule, PasswordRule
@@ -20,8 +21,9 @@ from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
+from regsvc.core.shared_lookup import CachedCall
 from regsvc.database.audit import Audit
-from regsvc.doctor.checkup import CachedCheckup
+from regsvc.doctor.checkup import Checkup
 from regsvc.notifications.mail.history import MailResender
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.applications.changes import ApplicationChanges
@@ -34,7 +36,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.health import Health
 from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.updates import PluginVersionCache, Updates
+from regsvc.runtime.updates import Updates
 from regsvc.sync.service import SyncService
 from regsvc.users.export import UserExport
 from regsvc.users.user_details import UserDetailsLoader
@@ -87,11 +89,11 @@ class Services:
     health: Health
     metrics: Metrics
     updates: Updates
-    plugin: PluginVersionCache
+    plugin_version: CachedCall[str | None]
     game_status: GameStatus
     network: Mapping[str, GameStatus]
     """The status of each game server by name, the main one first; empty if there is only one."""
-    doctor: CachedCheckup
+    doctor: CachedCall[tuple[Checkup, datetime]]
     events: EventStreams
 
     @property

@@ -22,8 +22,8 @@ from tornado.web import RequestHandler, stream_request_body
 from regsvc.api.base import ApiHandler, BaseHandler, Rule, ServingApplication, printable_path
 from regsvc.api.connections import Connections
 from regsvc.api.legacy.event_socket import EventSocketHandler, is_socket_request
-from regsvc.api.legacy.routes import legacy_routes
-from regsvc.api.route import SMALL_BODY, Route
+from regsvc.api.legacy.routes import FOR_PROXIES, legacy_routes
+from regsvc.api.route import ADMIN, SMALL_BODY, Route
 from regsvc.api.routes import ROUTES
 from regsvc.api.services import Services
 from regsvc.core.addresses import client_address, trusted_networks
@@ -74,26 +74,24 @@ class EarlyRefusalHandler(ApiHandler):
 access_log = logging.getLogger("regsvc.access")
 
 MAX_HEADER_BYTES = 16 * 1024
-"""Of a request's line and headers together."""
-
-
-def make_application(
-    services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()
-) -> ApiApplication:
-    """Return the application for a route table; `pages` are further Tornado rules, matched after the routes."""
-    return ApiApplication(services, tuple(routes), pages)
+"""Of a request's line and headers together, as they were sent but for further spaces."""
 
 
 class ApiApplication(ServingApplication):
     """Tornado application with our services and our own handling of incoming requests."""
 
-    def __init__(self, services: Services, routes: tuple[Route, ...], pages: Sequence[Rule]) -> None:
-        """Raise ValueError for a route table that contradicts itself."""
-        tables = {False: routes, True: legacy_routes(routes)}
+    def __init__(self, services: Services, routes: Iterable[Route] = ROUTES, pages: Sequence[Rule] = ()) -> None:
+        """`pages` are further Tornado rules, matched after the routes.
+
+        Raises ValueError for a route table that contradicts itself.
+        """
+        tables = {False: tuple(routes), True: legacy_routes(tuple(routes))}
         super().__init__(services, tables, pages)
         self._by_path = {is_legacy: _by_path(table) for is_legacy, table in tables.items()}
+        # proxies whose `backend_url` ends with a slash
+        self._by_path[True] |= {f"/{path}": at for path, at in self._by_path[True].items() if path in FOR_PROXIES}
         self._paths = _literal_paths(pages).union(*self._by_path.values())
-        self.connections = Connections(lambda: services.config, services.metrics)
+        self.connections = Connections(services.live, services.metrics)
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return IncomingRequest(self, server_conn, request_conn)
@@ -112,7 +110,8 @@ class ApiApplication(ServingApplication):
         """Return the size of the largest body that a method of a path takes."""
         config = self.services.config.http
         route = self._by_path[config.legacy_status].get(request.path, {}).get(str(request.method))
-        return min(SMALL_BODY if route is None else route.max_body, config.max_body)
+        takes_large_ones = route is not None and (route.has_large_body or route.access is ADMIN)
+        return config.max_body if takes_large_ones else min(SMALL_BODY, config.max_body)
 
     def log_request(self, handler: RequestHandler) -> None:
         """Log one line per request, without the query: it may name users. Count it."""
@@ -156,7 +155,9 @@ class IncomingRequest(HTTPMessageDelegate):
         self._max_body = self._application.max_body(self._request)
         if not self._application.connections.begin_request(self._stream, str(self._request.remote_ip)):
             return self._refuse(Overloaded())
-        if _size_of_head(self._start_line, headers) > MAX_HEADER_BYTES:
+        lines = sum(len(name) + len(value) + 4 for name, value in headers.get_all())
+        line = self._start_line
+        if lines + len(line.method) + len(line.path) + len(line.version) + 6 > MAX_HEADER_BYTES:
             return self._refuse(HeadersTooLarge(max_bytes=MAX_HEADER_BYTES))
         if length > self._max_body:
             return self._refuse(BodyTooLarge(max_bytes=self._max_body))
@@ -210,12 +211,6 @@ class IncomingRequest(HTTPMessageDelegate):
         arguments = {"routes": {}, "refusal": refusal}
         self._delegate = self._application.get_handler_delegate(self._request, EarlyRefusalHandler, arguments)
         return cast(Awaitable[None], self._delegate.headers_received(self._start_line, self._headers))
-
-
-def _size_of_head(start_line: RequestStartLine, headers: HTTPHeaders) -> int:
-    """Return the length of a request's line and headers as they were sent, but for spaces."""
-    lines = sum(len(name) + len(value) + 4 for name, value in headers.get_all())
-    return lines + len(start_line.method) + len(start_line.path) + len(start_line.version) + 6
 
 
 def declared_length(headers: HTTPHeaders) -> int:

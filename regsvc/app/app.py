@@ -1,6 +1,8 @@
 """The application: all services of one process, wired feature by feature."""
 
 import asyncio
+import logging
+from datetime import timedelta
 from functools import partial
 
 from plugin_bridge.authme.rules import compile_pattern
@@ -31,13 +33,15 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.bounded_pool import BoundedPool
 from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
+from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.lease import instance_id
 from regsvc.database.location import read_other_authmes
-from regsvc.doctor.checkup import CachedCheckup
+from regsvc.database.models import OutboxEntry
+from regsvc.doctor.checkup import cached_checkup
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, RunningDaemon
 from regsvc.notifications.delivery import DeliveryWorker
@@ -47,7 +51,7 @@ from regsvc.notifications.mail.queue import AdminDigest, Budget, MailLimits, Mai
 from regsvc.notifications.mail.renderer import MailRenderer
 from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.notifications.mail.transport import MailTransport, mail_retry_policy, start_code
-from regsvc.notifications.outbox import Outbox, OutboxMessage, Outcome
+from regsvc.notifications.outbox import Outbox, Outcome
 from regsvc.notifications.rcon import (
     KIND,
     RCON_RETRY_POLICY,
@@ -76,11 +80,11 @@ from regsvc.runtime.health import Health
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
-from regsvc.runtime.updates import PluginVersionCache, make_updates
+from regsvc.runtime.updates import make_updates
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.report import SyncReport
-from regsvc.sync.run import Sync
+from regsvc.sync.run import SyncRunner
 from regsvc.sync.service import SyncService
 from regsvc.sync.sync_context import SyncContext
 from regsvc.users.chat_links import ChatLinks
@@ -90,6 +94,8 @@ from regsvc.users.retention import Retention, find_reapply_at_after
 from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
+
+log = logging.getLogger(__name__)
 
 
 class App:
@@ -141,6 +147,7 @@ class App:
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
         self.pending_restart = PendingRestart()
+        self._rights_checked: object = None  # the conditions under which `end_lost_rights` last ran
         self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
 
     def _wire_auth(self) -> None:
@@ -155,6 +162,7 @@ class App:
             user_idle=auth.user_idle,
             admin_idle=auth.admin_idle,
             is_operator=self.context.is_operator,
+            needs_second_factor=lambda: self.live.current.auth.operators_need_totp,
             audit=self.audit,
         )
         self.known_clients = KnownClients(self._now)
@@ -185,7 +193,7 @@ class App:
             digits=verification.code_digits,
             guesses=verification.tries_per_client,
         )
-        self.links = PasswordLinks(self._secrets, now)
+        self.links = PasswordLinks(self._secrets, now, self.context.is_operator)
         self.application_tokens = ApplicationTokens(self._secrets)
         self.outbox = Outbox(
             now,
@@ -199,7 +207,6 @@ class App:
             load_mail_templates(config.mail.templates),
             self.codes,
             self.links,
-            self.outbox,
             now,
             sender=self.mail_backend.sender,
             config=lambda: live.current,
@@ -222,7 +229,7 @@ class App:
             self.outbox,
             config.server.language,
             is_available=is_available and config.registration.requires_code,
-            wake=self._on_change,
+            wake_all=self._on_change,
             wake_mails=self.mail_delivery.wake,
         )
         registration = config.registration
@@ -255,7 +262,7 @@ class App:
         """Commands to the game servers' remote consoles."""
         config, servers, files = self._config, self._config.game_servers, self.context.properties_files
 
-        def on_finished(message: OutboxMessage, outcome: Outcome) -> None:
+        def on_finished(message: OutboxEntry, outcome: Outcome) -> None:
             self.metrics.count_delivery(KIND, outcome)
             insert_row_after_kick(message, partial(self.reconciler.reconcile, may_adopt=False))
 
@@ -289,7 +296,7 @@ class App:
         self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
-            Sync(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
+            SyncRunner(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
             SyncLease(self._database, instance_id(config.server.state_dir, config.server.instance)),
         )
         self.sync.on_finished = self._on_sync_finished
@@ -362,6 +369,7 @@ class App:
             email_policy=self.email_policy,
             rules=rules,
             captchas=self.captchas,
+            limits=self.limits,
             audit=self.audit,
             base_url=self.base_url,
         )
@@ -447,7 +455,7 @@ class App:
             mail_limits=self.mail_limits,
             live=self.live,
             audit=self.audit,
-            wake=self.mail_queue.wake,
+            wake=self.mail_queue.wake_all,
         )
 
     def _wire_own_account(self) -> None:
@@ -463,6 +471,7 @@ class App:
             mail_queue=self.mail_queue,
             reconciler=self.reconciler,
             audit=self.audit,
+            is_operator=self.context.is_operator,
         )
         self.services.user_export = UserExport(
             self.audit, self.chat_links.find_of, self.questionnaire_results.find_of, self._now
@@ -501,7 +510,9 @@ class App:
         services.game_status = main = statuses.pop("")
         services.network = {game.name or config.server.name: main, **statuses} if statuses else {}
         plugins = game.directory / "plugins" if game.directory else None
-        services.plugin = PluginVersionCache(PluginJar(plugins).find_version)
+        services.plugin_version = CachedCall(
+            partial(asyncio.to_thread, PluginJar(plugins).find_version), timedelta(seconds=10), "installed-plugin"
+        )
         services.updates = make_updates(config.updates, self._now)
 
     def _wire_admin(self) -> None:
@@ -516,7 +527,7 @@ class App:
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
         )
-        services.doctor = CachedCheckup(self._gather_facts, now)
+        services.doctor = cached_checkup(self._gather_facts, now)
 
     def _gather_facts(self) -> Facts:
         """Return what the doctor starts from. On the event loop."""
@@ -535,7 +546,7 @@ class App:
 
     def _on_sync_finished(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         self.events.publish_run(report)
 
     def _on_change(self) -> None:
@@ -573,6 +584,19 @@ class App:
             self.pause()
         elif was_lost and self.installation.check():
             self.open()
+
+    def end_lost_rights(self) -> None:
+        """End what operators had open when they lost their rights: it must not revive with those. Blocking.
+
+        At the start, and whenever ops.json or `auth.operators_need_totp` has changed. Until then it is refused as it is
+        used, by what ops.json says at that moment.
+        """
+        conditions = self.context.ops.count_reads(), self.live.current.auth.operators_need_totp
+        if conditions != self._rights_checked:
+            sessions, links = self.sessions.revoke_unentitled(), self.links.revoke_unentitled()
+            self._rights_checked = conditions
+            if sessions or links:
+                log.info("%d sessions and %d links ended: of those who made them, the right has ended", sessions, links)
 
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""

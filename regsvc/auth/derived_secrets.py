@@ -121,11 +121,6 @@ class ApplicationTokens:
         return self.secrets.is_link_token(token, int(user.id), *_describe(user))
 
 
-def application_address(base_url: str, token: str) -> str:
-    """Return the address of the page that shows this application; the token is in its fragment."""
-    return f"{base_url}{APPLICATION_PATH}#token={token}"
-
-
 def _describe(user: User) -> tuple[str, str]:
     """Return the nonce and the purpose of the user's token. An address that nothing proves has no key."""
     return str(epoch_ms(user.created_at)), f"application of {user.email_key or user.email or ''}"

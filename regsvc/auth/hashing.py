@@ -88,8 +88,8 @@ class PasswordHashing:
         authme = self._live.authme.hasher
         if authme is None:
             return StoredPassword(_OWN.hash(password), None, PASSLIB)
-        hashed = authme.hash(password, username)
-        return StoredPassword(hashed.hash, hashed.salt, authme.algorithm)
+        hashed = authme.configured.hash(password, username)
+        return StoredPassword(hashed.hash, hashed.salt, authme.configured.name)
 
     def verify(self, password: str, stored: StoredPassword | None, username: str) -> PasswordCheck:
         """Verify a password. None stored (no such user): `WRONG`, after the same work as for a wrong password."""
@@ -123,7 +123,7 @@ class PasswordHashing:
             return WRONG
         verdict = authme.verify(password, hashed, username)
         again = authme.rehash(password, verdict, username)
-        rehashed = StoredPassword(again.hash, again.salt, authme.algorithm) if again else None
+        rehashed = StoredPassword(again.hash, again.salt, authme.configured.name) if again else None
         return PasswordCheck(bool(verdict), rehashed)
 
     def _verify_dummy(self, password: str, username: str) -> PasswordCheck:

@@ -8,11 +8,12 @@ import hmac
 import os
 import secrets
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 from regsvc.config.sections import AuthSection
 from regsvc.config.value_checks import MIN_KEY_LENGTH, is_placeholder
@@ -34,20 +35,17 @@ class SigningKeys:
 
     def __init__(self, current: bytes, previous: Sequence[bytes] = ()) -> None:
         self.current_kid = fingerprint(current)
-        self._by_kid = {fingerprint(key): key for key in (*previous, current)}
+        self.by_kid: Final[Mapping[str, bytes]] = {fingerprint(key): key for key in (*previous, current)}
+        """All keys, by fingerprint."""
 
     @property
     def current(self) -> bytes:
-        return self._by_kid[self.current_kid]
-
-    def find(self, kid: str) -> bytes | None:
-        """Return the key with this fingerprint, or None if it is not (or no longer) ours."""
-        return self._by_kid.get(kid)
+        return self.by_kid[self.current_kid]
 
     @property
     def fingerprints(self) -> list[str]:
         """The fingerprints of all keys whose tokens are valid, the current key's first."""
-        return [self.current_kid, *(kid for kid in self._by_kid if kid != self.current_kid)]
+        return [self.current_kid, *(kid for kid in self.by_kid if kid != self.current_kid)]
 
     def __repr__(self) -> str:
         return "<SigningKeys>"
@@ -166,7 +164,8 @@ def _owner_remedy(path: Path) -> str | None:
 
 
 def _read_or_create(path: Path) -> bytes:
-    _prepare_directory(path.parent)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_directory(path.parent)
     try:
         text = _read_private(path)
     except FileNotFoundError:
@@ -184,11 +183,6 @@ def _validated(text: str, source: str) -> bytes:
     if is_placeholder(text):
         raise UnusableKey(f"{source} is a well-known placeholder. Create a key with: openssl rand -hex 32")
     return text.encode()
-
-
-def _prepare_directory(directory: Path) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check_directory(directory)
 
 
 def _check_directory(directory: Path) -> None:

@@ -3,13 +3,15 @@
 The link carries a token in its fragment (after `#`); the token is not stored (`regsvc.auth.derived_secrets`).
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, Literal
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ResetTokenInvalid
-from regsvc.database.models import Link, User
+from regsvc.core.text import name_key
+from regsvc.database.models import APPROVED, Link, User
 
 LinkPurpose = Literal["reset", "first_password"]
 
@@ -23,14 +25,16 @@ HANDOVER_LIFETIME: Final = timedelta(hours=1)
 _NOT_MAILED: Final = ""  # in place of the address
 
 SET_PASSWORD_PATH: Final = "/set-password"  # noqa: S105 - a path
+FORGOT_PASSWORD_PATH: Final = "/forgot-password"  # noqa: S105 - a path
 
 
 class PasswordLinks:
     """Password links, from issue to redemption; every method runs inside the caller's transaction."""
 
-    def __init__(self, secrets: DerivedSecrets, now: Clock) -> None:
+    def __init__(self, secrets: DerivedSecrets, now: Clock, is_operator: Callable[[str], bool]) -> None:
         self._secrets = secrets
         self._now = now
+        self._is_operator = is_operator
 
     def issue(self, user_id: int, purpose: LinkPurpose, email_key: str) -> Link:
         """Create a link for the reader of this address; it expires after its purpose's lifetime.
@@ -40,11 +44,17 @@ class PasswordLinks:
         """
         return self._issue(user_id, purpose, email_key, LIFETIMES[purpose])
 
-    def issue_for_handover(self, user_id: int) -> Link:
-        """Create a link for an operator to hand over; it proves no address. Revokes the user's earlier one."""
-        return self._issue(user_id, "reset", _NOT_MAILED, HANDOVER_LIFETIME)
+    def issue_for_handover(self, user_id: int, operator: str | None) -> Link:
+        """Create a link to hand over; it proves no address. Revokes the user's earlier one.
 
-    def _issue(self, user_id: int, purpose: LinkPurpose, email_key: str, lifetime: timedelta) -> Link:
+        It is void once this operator is none any more. None: the host, on the command line.
+        """
+        issued_by = None if operator is None else name_key(operator)
+        return self._issue(user_id, "reset", _NOT_MAILED, HANDOVER_LIFETIME, issued_by)
+
+    def _issue(
+        self, user_id: int, purpose: LinkPurpose, email_key: str, lifetime: timedelta, issued_by: str | None = None
+    ) -> Link:
         moment = self._now()
         is_mailed = Link.email_key != _NOT_MAILED
         is_same_kind = (Link.purpose == purpose) & (is_mailed if email_key else ~is_mailed)
@@ -56,12 +66,14 @@ class PasswordLinks:
             nonce=new_nonce(),
             created_at=moment,
             expires_at=moment + lifetime,
+            issued_by=issued_by,
         )
 
     def find_by_id(self, row_id: int) -> Link | None:
         """Return the link if it can still be used.
 
-        None when it is used, expired, deleted with its user, or mailed to an address the user no longer has.
+        None when it is used, expired, deleted with its user, mailed to an address the user no longer has, or made
+        by an operator who is none any more.
         """
         columns = (User.id, User.username, User.username_key, User.email_key)
         link: Link | None = Link.select(Link, *columns).join(User).where(Link.id == row_id).first()
@@ -97,7 +109,23 @@ class PasswordLinks:
 
     def _is_active(self, link: Link) -> bool:
         is_its_users = link.email_key in (_NOT_MAILED, link.user.email_key)
-        return is_its_users and link.redeemed_at is None and bool(link.expires_at > self._now())
+        is_open = link.redeemed_at is None and bool(link.expires_at > self._now())
+        return is_its_users and is_open and self._is_entitled(link.issued_by)
+
+    def _is_entitled(self, issuer: str | None) -> bool:
+        """Whether a link of this operator counts. Operators lose their links with their right, or when banned."""
+        if issuer is None:
+            return True
+        is_approved = (User.username_key == issuer) & (User.status == APPROVED)
+        return self._is_operator(issuer) and bool(User.select().where(is_approved).exists())
+
+    def revoke_unentitled(self) -> int:
+        """Revoke the links of those who are no operators any more, so that none revives with the right."""
+        issuers = (
+            Link.select(Link.issued_by).where(Link.issued_by.is_null(False), Link.redeemed_at.is_null()).distinct()
+        )
+        lost = [link.issued_by for link in issuers if not self._is_entitled(link.issued_by)]
+        return self._revoke(Link.issued_by.in_(lost)) if lost else 0
 
     def _revoke(self, which: object) -> int:
         """Revoke the matching links; returns how many could still have been used."""

@@ -19,7 +19,7 @@ from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import upsert_query
 from regsvc.database.engine import catch_up
 from regsvc.database.models import KnownClient
@@ -71,7 +71,8 @@ class SessionOwner(Protocol):
 class Sessions:
     """Issues, verifies and revokes access tokens and their sessions.
 
-    `is_operator` returns whether a username belongs to an operator at this moment.
+    `is_operator` returns whether a username belongs to an operator at this moment, `needs_second_factor` whether
+    operators need to have shown a second factor.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Sessions:
         user_idle: timedelta,
         admin_idle: timedelta,
         is_operator: Callable[[str], bool],
+        needs_second_factor: Callable[[], bool],
         audit: Audit,
     ) -> None:
         self._signing = signing
@@ -92,15 +94,22 @@ class Sessions:
         self._longest_idle: dict[str, timedelta] = {"user": user_idle, "admin": admin_idle}
         self._last_seen_interval = min(_LAST_SEEN_INTERVAL, user_idle / 4, admin_idle / 4)
         self._is_operator = is_operator
+        self._needs_second_factor = needs_second_factor
         self._audit = audit
 
     def issue(
-        self, user: SessionOwner, audience: Audience, caller: Caller, *, session_count: int | None = None
+        self,
+        user: SessionOwner,
+        audience: Audience,
+        caller: Caller,
+        *,
+        has_second_factor: bool = False,
+        session_count: int | None = None,
     ) -> IssuedToken:
         """Create a session of this user and return its token, valid once the caller's transaction commits.
 
-        Revokes the user's oldest session if there are too many. `session_count`: how many there were a moment ago;
-        None: not known.
+        Revokes the user's oldest session if there are too many. `has_second_factor`: whether the login showed one.
+        `session_count`: how many there were a moment ago; None: not known.
         """
         now, jti = self._now(), secrets.token_hex(16)
         expires_at = (now + self._lifetimes[audience]).replace(microsecond=0)
@@ -113,6 +122,7 @@ class Sessions:
             created_at=now,
             last_seen_at=now,
             expires_at=expires_at,
+            has_second_factor=has_second_factor,
         ).execute()
         if session_count is None or session_count >= _MAX_SESSIONS_PER_USER:
             self._revoke_oldest(user.id)
@@ -171,8 +181,7 @@ class Sessions:
         assert not models.AuditEntry._meta.database.in_transaction(), "the audit entry would be rolled back"
         self._audit.tally(
             "admin.denied",
-            operator=session.username,
-            ip=caller.address,
+            Actor(session.username, caller.address),
             client=caller.limit_key,
             per=_DENIAL_TALLY_PERIOD,
         )
@@ -210,6 +219,18 @@ class Sessions:
             sessions &= ~is_kept
         models.Session.delete().where(sessions).execute()
 
+    def record_second_factor(self, jti: str) -> None:
+        """Record that the user of this session has just shown a second factor."""
+        models.Session.update(has_second_factor=True).where(models.Session.jti == jti).execute()
+
+    def revoke_unentitled(self) -> int:
+        """Revoke admins' sessions whose user has lost that right, so that none revives with it; return their number."""
+        user = models.User
+        query = models.Session.select(models.Session, user.username, user.status).join(user)
+        rows = query.where(models.Session.audience == "admin")
+        lost = [row.jti for row in rows if not self._is_admin(row)]
+        return int(models.Session.delete().where(models.Session.jti.in_(lost)).execute()) if lost else 0
+
     def purge_expired(self) -> int:
         """Delete expired sessions; returns their number."""
         now = self._now()
@@ -224,7 +245,7 @@ class Sessions:
         if not bearer or len(bearer) > _MAX_TOKEN_LENGTH or not bearer.isascii():
             raise Unauthorized
         try:
-            key = self._signing.find(jwt.get_unverified_header(bearer).get("kid", ""))
+            key = self._signing.by_kid.get(jwt.get_unverified_header(bearer).get("kid", ""))
             if key is None:
                 raise Unauthorized
             return jwt.decode(
@@ -243,10 +264,15 @@ class Sessions:
             and row.token_generation == row.user.token_generation
             and row.user.status != models.BANNED
             and now < row.last_seen_at + self._longest_idle.get(row.audience, timedelta())
+            and not self._lacks_second_factor(row)
         )
 
+    def _lacks_second_factor(self, row: models.Session) -> bool:
+        return row.audience == "admin" and self._needs_second_factor() and not row.has_second_factor
+
     def _is_admin(self, row: models.Session) -> bool:
-        return row.audience == "admin" and row.user.status == models.APPROVED and self._is_operator(row.user.username)
+        is_operator = row.user.status == models.APPROVED and self._is_operator(row.user.username)
+        return row.audience == "admin" and is_operator and not self._lacks_second_factor(row)
 
     def _revoke_oldest(self, user_id: int) -> None:
         newest_first = (

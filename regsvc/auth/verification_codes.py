@@ -151,16 +151,12 @@ class VerificationCodes:
     def _find_active(self, email_key: str, purpose: str) -> Verification | None:
         of_address = (Verification.email_key == email_key) & (Verification.purpose == purpose)
         newest: Verification | None = Verification.select().where(of_address).order_by(Verification.id.desc()).first()
-        if newest is None or newest.redeemed_at is not None or self._expires_at(newest) <= self._now():
+        if newest is None or newest.redeemed_at is not None:
             return None
-        return newest
-
-    def _expires_at(self, row: Verification) -> datetime:
-        latest: datetime = row.created_at + MAX_AGE
-        if row.handed_over_at is None:
-            return latest
-        handed_over_at: datetime = row.handed_over_at
-        return min(latest, handed_over_at + self.valid)
+        expires_at = newest.created_at + MAX_AGE
+        if newest.handed_over_at is not None:
+            expires_at = min(expires_at, newest.handed_over_at + self.valid)
+        return newest if expires_at > self._now() else None
 
     def _is_exhausted(self, row: Verification) -> bool:
         """Return whether the client that asked last has used up its attempts."""

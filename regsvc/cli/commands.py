@@ -55,7 +55,8 @@ def _updates(app: App) -> int:
         print("update checks are off: updates.enabled is false")
         return 0
     failures = asyncio.run(app.services.updates.check())
-    installed: dict[Product, str | None] = {"companion": __version__, "plugin": asyncio.run(app.services.plugin.get())}
+    plugin = asyncio.run(app.services.plugin_version.get())
+    installed: dict[Product, str | None] = {"companion": __version__, "plugin": plugin}
     for product, current in installed.items():
         newest = _newest(app, product, current, failures.get(product))
         print(f"{_NAMES[product]}: {current or 'unknown version'} installed, {newest}")

@@ -15,7 +15,7 @@ from peewee import Database, PeeweeException, SqliteDatabase
 from plugin_bridge.authme.config import Backend
 from regsvc import __version__
 from regsvc.app.app import App
-from regsvc.cli.given_config import actor_name
+from regsvc.cli.given_config import actor_name, require_roots_alone
 from regsvc.cli.import_command import add_import_options, read_url, run_import
 from regsvc.cli.install.targets import BACKUPS
 from regsvc.cli.transfer.backup import make_backup
@@ -113,6 +113,7 @@ def _print_error(problem: Exception) -> int:
 
 
 def _back_up(args: argparse.Namespace, app: App) -> int:
+    require_roots_alone(args.folder)
     authme = app.context.authme
     authme_file = authme.sqlite_file if authme is not None and authme.backend == Backend.SQLITE else None
     database, keys = app.context.location.database, app.context.keys
@@ -128,6 +129,8 @@ def _back_up(args: argparse.Namespace, app: App) -> int:
 
 
 def _export(args: argparse.Namespace, app: App) -> int:
+    if args.output != STANDARD_OUTPUT:
+        require_roots_alone(Path(args.output))
     if args.with_hashes:
         print(
             "warning: with the hashes, passwords can be guessed; keep the file private and delete it soon",
@@ -197,7 +200,7 @@ def _read_applied(config: Config, location: DatabaseLocation) -> dict[int, datet
     is_there = location.file is None or location.file.exists()
     if not (is_there and is_installation(config.server.state_dir)):
         raise ConfigError(
-            [f"There is no installation in {config.server.state_dir.absolute()}; server.state_dir says where."]
+            f"There is no installation in {config.server.state_dir.absolute()}; server.state_dir says where."
         )
     location.database.connect(reuse_if_open=True)
     rows = location.database.execute_sql("SELECT number, applied_at FROM regsvc_migration").fetchall()

@@ -20,7 +20,11 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: st
     """
     logging.disable()  # whatever is worth reporting is a finding
     try:
-        config = _config_or_error(read_config)
+        config: Config | ConfigError
+        try:
+            config = read_config()
+        except ConfigError as error:
+            config = error
         facts = Facts(config, Host())
         checkup, places = examine(facts), facts.list_places()
     finally:
@@ -31,10 +35,3 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: st
     has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
     return EXIT_STATUS[checkup.verdict]
-
-
-def _config_or_error(read_config: Callable[[], Config]) -> Config | ConfigError:
-    try:
-        return read_config()
-    except ConfigError as error:
-        return error

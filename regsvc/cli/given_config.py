@@ -14,6 +14,7 @@ from typing import Final
 from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces, find_config_file, is_installation
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.safe_paths import find_foreign_folder, status_of
 
 _ROOT: Final = 0
 _USER_VARIABLE: Final = "LOGNAME"
@@ -22,42 +23,58 @@ _USER_VARIABLE: Final = "LOGNAME"
 def read_as_owner(config_file: Path | None) -> None:
     """Drop root's rights for those of the user that owns the config, unless it is one of the system's, in /etc.
 
-    Its owner says which files we read and write; with root's rights these could be anybody's.
+    Its owner says which files we read and write; with root's rights these could be anybody's. Raises `ConfigError` if
+    another user could exchange a config that is root's.
     """
     if os.geteuid() != _ROOT or config_file is None or SystemPlaces.of_config(config_file) is not None:
         return
     owner = _owner_of(config_file)
     if owner is not None and owner.st_uid != _ROOT:
         _work_as(owner, config_file)
+    require_roots_alone(config_file)
 
 
 def work_as_owner(config: Config, *, creates_state: bool) -> None:
     """Drop root's rights for those of the user that owns the state directory, so that every file we write is theirs.
 
     Does nothing for another user than root, and where root owns the state directory. With `creates_state` a missing
-    one is created for the owner of AuthMe's folder, who the companion runs as. Raises `ConfigError` if the owner cannot
-    read our own files. What only root may read must have been read before.
+    one is created for the owner of AuthMe's folder, who the companion runs as. Of a link that others than root could
+    have planted, the owner counts. Raises `ConfigError` if the owner cannot read our own files, or if we keep root's
+    rights and another user could exchange the directory. What only root may read must have been read before.
     """
     if os.geteuid() != _ROOT:
         return
     state_dir = config.server.state_dir
     owner = _owner_of(state_dir)
     if owner is None and creates_state:
-        owner = _owner_of(_game_folder(config))
+        authme = config.authme_config_path
+        is_there = authme is not None and authme.parent.is_dir()
+        owner = _owner_of(authme.parent if authme is not None and is_there else config.game.directory)
         if owner is not None and owner.st_uid != _ROOT:
             _create_for(owner, state_dir)
     if owner is not None and owner.st_uid != _ROOT:
         _work_as(owner, state_dir)
+    require_roots_alone(state_dir)
+
+
+def require_roots_alone(path: Path) -> None:
+    """Raise `ConfigError` if we have root's rights, and others can change where the path leads."""
+    folder = find_foreign_folder(path.absolute()) if os.geteuid() == _ROOT else None
+    if folder is not None:
+        raise ConfigError(
+            f"root does not use {path}, because others may write {folder} and could put a link there; use a path "
+            "below folders that only root may write, or run this as the user who owns it"
+        )
 
 
 def require_installation(state_dir: Path) -> None:
     """Raise `ConfigError` unless an installation has started with this state directory and we may read it."""
     if not is_installation(state_dir):
-        raise ConfigError([f"there is no installation in {state_dir}; server.state_dir says where"])
+        raise ConfigError(f"there is no installation in {state_dir}; server.state_dir says where")
     if not os.access(state_dir, os.R_OK | os.X_OK):
         owner = _owner_of(state_dir)
         other = "" if owner is None else f" {user_name(owner.st_uid)}, who owns it, or as"
-        raise ConfigError([f"{state_dir} cannot be read by {user_name(os.geteuid())}: run this command as{other} root"])
+        raise ConfigError(f"{state_dir} cannot be read by {user_name(os.geteuid())}: run this command as{other} root")
 
 
 def actor_name() -> str:
@@ -81,13 +98,12 @@ def _create_for(owner: os.stat_result, state_dir: Path) -> None:
 
     There a link might take the place of what we create, before it gets its owner.
     """
-    missing = [folder for folder in (*reversed(state_dir.parents), state_dir) if not folder.exists()]
-    if missing[0].parent.stat().st_uid != _ROOT:
+    if find_foreign_folder(state_dir) is not None:
         return
-    for folder in missing:
-        folder.mkdir(mode=0o700)
-        if folder != state_dir:
-            folder.chmod(0o755)
+    for folder in (*reversed(state_dir.parents), state_dir):
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+            folder.chmod(0o700 if folder == state_dir else 0o755)
     os.chown(state_dir, owner.st_uid, owner.st_gid)
 
 
@@ -111,14 +127,9 @@ def _become(user_id: int, group_id: int) -> None:
     os.setresuid(user_id, user_id, user_id)
 
 
-def _game_folder(config: Config) -> Path | None:
-    authme = config.authme_config_path
-    return authme.parent if authme is not None and authme.parent.is_dir() else config.game.directory
-
-
 def _owner_of(folder: Path | None) -> os.stat_result | None:
     try:
-        return None if folder is None else folder.stat()
+        return None if folder is None else status_of(folder)
     except OSError:
         return None
 
@@ -127,7 +138,7 @@ def _require_readable_program(name: str) -> None:
     for file in (Path(__file__), Path(os.__file__)):
         if not os.access(file, os.R_OK):
             raise ConfigError(
-                [f"the companion is installed where {name} cannot read it ({file}): install it below /opt, for example"]
+                f"the companion is installed where {name} cannot read it ({file}): install it below /opt, for example"
             )
 
 

@@ -12,7 +12,9 @@ from regsvc.app.app import App
 from regsvc.cli.given_config import actor_name
 from regsvc.cli.transfer.importing import (
     CHAT_LOST,
+    DUPLICATE_NAME,
     EMAIL_LOST,
+    NOT_BANNED_HERE,
     OUTCOMES,
     PASSWORD_LOST,
     Importer,
@@ -21,6 +23,7 @@ from regsvc.cli.transfer.importing import (
 from regsvc.cli.transfer.user_files import ImportedUser, RefusedRecord, read_users
 from regsvc.cli.transfer.verifymc import (
     CONVERTED,
+    NO_STATUS,
     PLAIN,
     READY,
     UNUSABLE,
@@ -41,14 +44,18 @@ _REFUSALS: Final = {
     "invalid_email": "the e-mail address is no text",
     "invalid_hash": "the password's hash has characters that no hash has",
     "not_a_record": "the record is not an object",
+    DUPLICATE_NAME: "another record has the same name",
+    NOT_BANNED_HERE: "the record bans a player who is here already and is not banned here",
+    NO_STATUS: "the record has no status, so the user waits for a decision",
 }
 STANDARD_INPUT: Final = "-"
 VERIFYMC: Final = "verifymc"
 
 
 def describe_refusal(row: RefusedRecord) -> str:
-    """Return a sentence about a record that was not imported."""
-    return f"not imported: {row.name!r} (record {row.line}): {_REFUSALS.get(row.code, row.code)}"
+    """Return a sentence about a record that was not imported, or not whole."""
+    outcome = "imported, but not whole" if row.is_imported else "not imported"
+    return f"{outcome}: {row.name!r} (record {row.line}): {_REFUSALS.get(row.code, row.code)}"
 
 
 def describe_operators(data: VerifyMCData, is_operator: Callable[[str], bool]) -> list[str]:
@@ -68,10 +75,14 @@ def describe_handover(
     algorithms: Collection[str],
     new_entries: int,
     kept_entries: int,
+    password_rule: str,
     *,
     is_dry_run: bool,
 ) -> list[str]:
-    """Return the lines of the report. `algorithms`: AuthMe's; `kept_entries`: audit entries that are not too old."""
+    """Return the lines of the report.
+
+    `algorithms`: AuthMe's; `kept_entries`: audit entries that are not too old; `password_rule`: ours at registration.
+    """
     records, entries = _count(len(data.users), "record"), _count(len(data.entries), "audit entry")
     lines = [
         f"VerifyMC: {records} and {entries} in {data.origin}",
@@ -80,9 +91,11 @@ def describe_handover(
         f"{report['matched']}",
         f"users here already, left as they are: {report['skipped']}",
         *([f"users who get the address of their record: {report['updated']}"] if report["updated"] else ()),
+        f"records of a name that another record has, left out: {report[DUPLICATE_NAME]}",
         f"not imported: {report['refused']}",
         *_parts(data, report, algorithms),
         *_entries(data, new_entries, kept_entries),
+        *_left_out(data, password_rule),
     ]
     if is_dry_run:
         return [*lines, "nothing was changed: this was a dry run"]
@@ -91,6 +104,17 @@ def describe_handover(
             "the next sync run creates the players of new users who are approved and whose password AuthMe knows"
         )
     return [*lines, "no mail was sent; the same command can be repeated"]
+
+
+def _left_out(data: VerifyMCData, password_rule: str) -> Iterator[str]:
+    if data.other_fields:
+        fields = ", ".join(f"{name!a} ({count})" for name, count in data.other_fields.most_common(10))
+        yield f"fields that are not kept here, left out: {fields}"
+    if data.settings.requires_password and password_rule == "optional":  # noqa: S105 - a mode
+        yield (
+            "its players had to choose a password when they registered (authme.require_password): for the same here, "
+            'set registration.password = "required"'
+        )
 
 
 def _parts(data: VerifyMCData, report: ImportReport, algorithms: Collection[str]) -> Iterator[str]:
@@ -187,10 +211,14 @@ def run_import(args: argparse.Namespace, app: App) -> int:
     if args.predecessor is not None:
         return _import_verifymc(args, app)
     importer = Importer(app, actor_name(), is_dry_run=args.dry_run, fill_emails=args.update)
-    report = _run(importer, read_users(Path(args.file), args.format), _print_refused, is_dry_run=args.dry_run)
+    ignored = set[str]()
+    records = read_users(Path(args.file), args.format, ignored)
+    report = _run(importer, records, _print_refused, is_dry_run=args.dry_run)
     verb = "would import" if args.dry_run else "imported"
     print(f"{verb} {report['imported']}, updated {report['updated']}, unchanged (existing) {report['skipped']}", end="")
     print(f", refused {report['refused']}")
+    if ignored:
+        print(f"columns that mean nothing here: {', '.join(map(ascii, sorted(ignored)[:10]))}", file=sys.stderr)
     if report["imported"] and not args.dry_run:
         print("the next sync run creates players for imported users who are approved and have a password")
     return 1 if report["refused"] else 0
@@ -205,7 +233,8 @@ def _import_verifymc(args: argparse.Namespace, app: App) -> int:
     importer = Importer(app, actor_name(), is_dry_run=args.dry_run, fill_emails=args.update, is_handover=True)
     new_entries, kept = _import_entries(data, app, is_dry_run=args.dry_run)
     report = _run(importer, data.users, refused.append, is_dry_run=args.dry_run)
-    told = describe_handover(data, report, algorithms, new_entries, kept, is_dry_run=args.dry_run)
+    rule = app.context.config.registration.password_rule
+    told = describe_handover(data, report, algorithms, new_entries, kept, rule, is_dry_run=args.dry_run)
     print("\n".join([*describe_operators(data, app.credential_rules.is_operator), *told]))
     for row in refused:
         print(describe_refusal(row), file=sys.stderr)
@@ -248,4 +277,5 @@ def _import_entries(data: VerifyMCData, app: App, *, is_dry_run: bool) -> tuple[
 
 
 def _print_refused(row: RefusedRecord) -> None:
-    print(f"line {row.line}: {row.name!r}: {row.code}", file=sys.stderr)
+    end = "; imported without it" if row.is_imported else ""
+    print(f"line {row.line}: {row.name!r}: {row.code}{end}", file=sys.stderr)

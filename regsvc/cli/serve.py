@@ -21,7 +21,7 @@ from tornado.netutil import bind_sockets
 
 from regsvc.api.health import PROBES
 from regsvc.api.server import make_server
-from regsvc.api.tornado_application import make_application
+from regsvc.api.tornado_application import ApiApplication
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
 from regsvc.cli.command_line import EX_CONFIG
@@ -96,7 +96,7 @@ class Daemon:
         self._app = app
         pages = [*PROBES, *PAGES, *DOCS, *CHAT_PAGE]
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
-        self._application = make_application(app.services, pages=pages)
+        self._application = ApiApplication(app.services, pages=pages)
         context, pending_restart = app.context, app.pending_restart
         self._reloader = Reloader(context.config, read_config, self._apply_config, pending_restart)
         self._game_files = GameFileWatcher(
@@ -217,6 +217,9 @@ class Daemon:
         async def purge() -> None:
             await app.worker.run(app.purge_expired)
 
+        async def end_lost_rights() -> None:
+            await app.worker.run(app.end_lost_rights)
+
         async def retention() -> None:
             purge_run = app.retention.start()
             while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
@@ -235,6 +238,7 @@ class Daemon:
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("purge", timedelta(hours=1), purge),
+            Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
             Job("retention", timedelta(hours=6), retention),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
             Job("game files", POLL_INTERVAL, self._game_files.poll),

@@ -13,7 +13,7 @@ from regsvc.accounts.access import MEANINGS, Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.app.app import App
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
-from regsvc.core.text import clean_name
+from regsvc.core.text import MAX_REASON, clean_name
 from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
 from regsvc.database.models import BANNED, STATUSES
@@ -48,7 +48,12 @@ def add_user_commands(parser: argparse.ArgumentParser, common: argparse.Argument
     for name in TRANSITIONS:
         decide = add(name, f"{name} a user")
         _add_name(decide)
-        decide.add_argument("--reason", metavar="TEXT", help="or the code of a built-in one: reject.short_answers")
+        decide.add_argument(
+            "--reason",
+            type=_reason,
+            metavar="TEXT",
+            help="or the code of a built-in one: reject.short_answers",
+        )
         decide.add_argument("--silent", action="store_true", help="send no mail")
         if name == "approve":
             decide.add_argument(
@@ -93,6 +98,12 @@ def _duration(text: str) -> timedelta | str:
         return parse_duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _reason(text: str) -> str:
+    if len(text) > MAX_REASON:
+        raise argparse.ArgumentTypeError(f"it has more than {MAX_REASON:,} characters; shorten it")
+    return text
 
 
 def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:

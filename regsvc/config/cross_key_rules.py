@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from regsvc.config.host_sections import MailSection
 from regsvc.config.host_style import THEMES, brace_warnings, picture_warnings, style_warnings, unusable_style_reason
 from regsvc.config.layers import GAME_SERVERS
-from regsvc.config.sections import ChatSection, Config, MailSection
+from regsvc.config.sections import ChatSection, Config
 from regsvc.config.value_checks import (
     exposed_reason,
     is_placeholder,
@@ -27,7 +28,7 @@ _FIRST_FREE_PORT: Final = 1024
 _PAGE_NAMES: Final = ("register", "login", "admin", "api")
 
 
-class RuleViolation(NamedTuple):
+class BrokenRule(NamedTuple):
     """A violated rule: the section and key to change, and a sentence that says what to do.
 
     `is_unreadable`: only the file that the key names is missing, or may not be read; not every command needs it.
@@ -39,7 +40,7 @@ class RuleViolation(NamedTuple):
     is_unreadable: bool = False
 
 
-def find_violations(config: Config) -> Iterator[RuleViolation]:
+def find_violations(config: Config) -> Iterator[BrokenRule]:
     """Yield every problem between keys that are valid one by one."""
     rules = (
         *(_tls, _folders, _languages, _style, _database_url, _game, _authme, _auth),
@@ -72,6 +73,11 @@ def config_warnings(config: Config) -> Iterator[str]:
         yield (
             f"captcha.also_for has {' and '.join(sorted(shut))}: front ends for http.legacy_status send no "
             "captcha there; remove it, unless yours does."
+        )
+    if config.http.legacy_status and config.registration.password_rule == "optional":  # noqa: S105 - a mode
+        yield (
+            'registration.password is "optional": front ends for http.legacy_status then ask new players for no '
+            'password, and they cannot log in to see their status; set it to "required", unless that is meant.'
         )
     if mail.backend == "http" and not mail.http_allow_private and (place := _private_place(mail.http_url)):
         yield f"mail.http_url leads to {place}: no mail is sent while mail.http_allow_private is false."
@@ -110,25 +116,25 @@ def _address_warnings(config: Config) -> Iterator[str]:
         )
 
 
-def _tls(config: Config) -> Iterator[RuleViolation]:
+def _tls(config: Config) -> Iterator[BrokenRule]:
     certificate, private_key = config.server.tls_cert_file, config.server.tls_key_file
     if certificate and not private_key:
-        yield RuleViolation("server", "tls_cert_file", "a certificate needs its key; set server.tls_key_file too")
+        yield BrokenRule("server", "tls_cert_file", "a certificate needs its key; set server.tls_key_file too")
     if private_key and not certificate:
-        yield RuleViolation("server", "tls_key_file", "a key needs its certificate; set server.tls_cert_file too")
+        yield BrokenRule("server", "tls_key_file", "a key needs its certificate; set server.tls_cert_file too")
     if certificate and (reason := unreadable_reason(certificate)):
-        yield RuleViolation("server", "tls_cert_file", reason, is_unreadable=True)
+        yield BrokenRule("server", "tls_cert_file", reason, is_unreadable=True)
     if private_key and (reason := unreadable_reason(private_key)):
-        yield RuleViolation("server", "tls_key_file", reason, is_unreadable=True)
+        yield BrokenRule("server", "tls_key_file", reason, is_unreadable=True)
     elif private_key and (reason := exposed_reason(private_key)):
-        yield RuleViolation("server", "tls_key_file", reason)
+        yield BrokenRule("server", "tls_key_file", reason)
     if certificate is None or private_key is None or unreadable_reason(certificate) or unreadable_reason(private_key):
         return
     if reason := unusable_certificate_reason(certificate, private_key):
-        yield RuleViolation("server", "tls_cert_file", reason)
+        yield BrokenRule("server", "tls_cert_file", reason)
 
 
-def _folders(config: Config) -> Iterator[RuleViolation]:
+def _folders(config: Config) -> Iterator[BrokenRule]:
     named = (
         ("server", "translations", config.server.translations),
         ("http", "web_root", config.http.web_root),
@@ -136,17 +142,17 @@ def _folders(config: Config) -> Iterator[RuleViolation]:
     )
     for section, key, folder in named:
         if folder is not None and (reason := missing_folder_reason(folder)):
-            yield RuleViolation(section, key, reason)
+            yield BrokenRule(section, key, reason)
 
 
-def _languages(config: Config) -> Iterator[RuleViolation]:
+def _languages(config: Config) -> Iterator[BrokenRule]:
     offered = {normalize_tag(language): language for language in config.server.languages}
     known = _known_languages(config)
     if unknown := [language for tag, language in offered.items() if tag not in known]:
         reason = f"there are no texts in {', '.join(unknown)}; there are {', '.join(known)}"
-        yield RuleViolation("server", "languages", reason)
+        yield BrokenRule("server", "languages", reason)
     elif offered and find_language(offered, config.server.language) is None:
-        yield RuleViolation(
+        yield BrokenRule(
             "server", "language", f"server.languages has only {', '.join(offered)}; add it there, or choose one of them"
         )
 
@@ -156,146 +162,144 @@ def _known_languages(config: Config) -> list[str]:
     return list_languages(None if folder is None or missing_folder_reason(folder) else folder)
 
 
-def _style(config: Config) -> Iterator[RuleViolation]:
+def _style(config: Config) -> Iterator[BrokenRule]:
     is_ours = not config.http.web_root and not config.http.allowed_origins
     if config.server.theme not in THEMES and is_ours:
-        yield RuleViolation(
+        yield BrokenRule(
             "server", "theme", f"the built-in pages have the themes {', '.join(THEMES)}; write one of them"
         )
     if config.server.custom_css and (reason := unusable_style_reason(config.server.custom_css)):
-        yield RuleViolation("server", "custom_css", reason)
+        yield BrokenRule("server", "custom_css", reason)
 
 
-def _database_url(config: Config) -> Iterator[RuleViolation]:
+def _database_url(config: Config) -> Iterator[BrokenRule]:
     if config.database.url == "auto":
         return
     try:
         parts = split_database_url(config.database.url)
     except ValueError as error:
-        yield RuleViolation("database", "url", f'write "auto" or a URL; {error}')
+        yield BrokenRule("database", "url", f'write "auto" or a URL; {error}')
         return
     if is_placeholder(parts.password or ""):
-        yield RuleViolation("database", "url", "its password is a well-known placeholder; change it")
+        yield BrokenRule("database", "url", "its password is a well-known placeholder; change it")
 
 
-def _game(config: Config) -> Iterator[RuleViolation]:
+def _game(config: Config) -> Iterator[BrokenRule]:
     game = config.game
     if game.rcon is True and not game.directory and not game.rcon_password:
-        yield RuleViolation("game", "rcon", "it needs game.rcon_password, or game.directory with server.properties")
+        yield BrokenRule("game", "rcon", "it needs game.rcon_password, or game.directory with server.properties")
     names = {(game.name or config.server.name).casefold()}
     for number, server in enumerate(config.servers, 1):
         section = f"{GAME_SERVERS}.{number}"
         if not server.name:
-            yield RuleViolation(section, "name", 'every server needs a name; write one, such as "survival"')
+            yield BrokenRule(section, "name", 'every server needs a name; write one, such as "survival"')
         elif server.name.casefold() in names:
-            yield RuleViolation(section, "name", "another server has this name, too; choose one of its own")
+            yield BrokenRule(section, "name", "another server has this name, too; choose one of its own")
         names.add(server.name.casefold())
         if not server.directory and not server.rcon_host:
-            yield RuleViolation(section, "directory", "set it to the server's folder, or set rcon_host")
+            yield BrokenRule(section, "directory", "set it to the server's folder, or set rcon_host")
         elif not server.directory and not server.rcon_password:
-            yield RuleViolation(section, "rcon_host", "it needs rcon_password, or directory with server.properties")
+            yield BrokenRule(section, "rcon_host", "it needs rcon_password, or directory with server.properties")
 
 
-def _authme(config: Config) -> Iterator[RuleViolation]:
+def _authme(config: Config) -> Iterator[BrokenRule]:
     if config.authme.enabled is True and not config.authme_config_path and not config.authme.backend:
-        yield RuleViolation(
+        yield BrokenRule(
             "authme", "enabled", "set game.directory, authme.config, or authme.backend and the keys below it"
         )
 
 
-def _auth(config: Config) -> Iterator[RuleViolation]:
+def _auth(config: Config) -> Iterator[BrokenRule]:
     if config.auth.admin_idle > config.auth.admin_token:
-        yield RuleViolation("auth", "admin_idle", "this must not be longer than auth.admin_token; shorten it")
+        yield BrokenRule("auth", "admin_idle", "this must not be longer than auth.admin_token; shorten it")
 
 
-def _registration(config: Config) -> Iterator[RuleViolation]:
+def _registration(config: Config) -> Iterator[BrokenRule]:
     if not config.registration.methods:
         reason = 'anyone could register any number of names; write ["email"], ["email", "captcha"] or ["captcha"]'
-        yield RuleViolation("registration", "methods", reason)
+        yield BrokenRule("registration", "methods", reason)
     elif not config.registration.requires_code and config.registration.password == "off":  # noqa: S105 - a mode
         reason = 'no link to set one can be mailed with registration.methods = ["captcha"]; write "required"'
-        yield RuleViolation("registration", "password", reason)
+        yield BrokenRule("registration", "password", reason)
     both = set(config.registration.email_domains) & set(config.registration.blocked_email_domains)
     if both:
         reason = f"{', '.join(sorted(both))} is in registration.email_domains too; remove it from one of them"
-        yield RuleViolation("registration", "blocked_email_domains", reason)
+        yield BrokenRule("registration", "blocked_email_domains", reason)
 
 
-def _captcha(config: Config) -> Iterator[RuleViolation]:
+def _captcha(config: Config) -> Iterator[BrokenRule]:
     if config.captcha.type == "work" and not config.captcha.without_picture:
         reason = 'captcha.type = "work" has no picture; write true, or choose another type'
-        yield RuleViolation("captcha", "without_picture", reason)
+        yield BrokenRule("captcha", "without_picture", reason)
 
 
-def _questionnaire(config: Config) -> Iterator[RuleViolation]:
+def _questionnaire(config: Config) -> Iterator[BrokenRule]:
     if (file := config.questionnaire.file) and (reason := unreadable_reason(file)):
-        yield RuleViolation("questionnaire", "file", reason)
+        yield BrokenRule("questionnaire", "file", reason)
     if not _is_confidential(config.questionnaire.scorer_url):
-        yield RuleViolation(
+        yield BrokenRule(
             "questionnaire", "scorer_url", "answers and the key must not be sent unencrypted; use https://"
         )
 
 
-def _chat(config: Config) -> Iterator[RuleViolation]:
+def _chat(config: Config) -> Iterator[BrokenRule]:
     chat = config.chat
     if not chat.platform:
         if chat.required:
-            yield RuleViolation(
+            yield BrokenRule(
                 "chat", "required", "registering would be impossible; set chat.platform, or set this to false"
             )
         return
     missing = [name for name in _required_chat_keys(chat) if not getattr(chat, name)]
     if missing:
         names = " and ".join(f"chat.{name}" for name in missing)
-        yield RuleViolation("chat", "platform", f"it needs {names}; set the values of your application there")
+        yield BrokenRule("chat", "platform", f"it needs {names}; set the values of your application there")
     for name in ("authorize_url", "token_url", "profile_url"):
         if not _is_confidential(getattr(chat, name)):
-            yield RuleViolation("chat", name, "codes and tokens must not be sent unencrypted; use https://")
+            yield BrokenRule("chat", name, "codes and tokens must not be sent unencrypted; use https://")
     if chat.role_ids and not chat.guild_id:
-        yield RuleViolation("chat", "role_ids", "a role belongs to a guild; set chat.guild_id too")
+        yield BrokenRule("chat", "role_ids", "a role belongs to a guild; set chat.guild_id too")
     if chat.guild_id and chat.platform != "discord":
-        yield RuleViolation("chat", "guild_id", 'only Discord has guilds; set chat.platform = "discord", or remove it')
+        yield BrokenRule("chat", "guild_id", 'only Discord has guilds; set chat.platform = "discord", or remove it')
 
 
-def _mail(config: Config) -> Iterator[RuleViolation]:
+def _mail(config: Config) -> Iterator[BrokenRule]:
     mail = config.mail
     if mail.ca_file and (reason := unreadable_reason(mail.ca_file) or no_certificate_reason(mail.ca_file)):
-        yield RuleViolation("mail", "ca_file", reason)
+        yield BrokenRule("mail", "ca_file", reason)
     if mail.backend == "http":
         yield from _mail_by_http(mail)
     if mail.backend != "smtp":
         return
     if not mail.host:
-        yield RuleViolation("mail", "backend", 'it needs a mail server; set mail.host, such as "smtp.example.org"')
+        yield BrokenRule("mail", "backend", 'it needs a mail server; set mail.host, such as "smtp.example.org"')
     if mail.username and not mail.password:
-        yield RuleViolation(
-            "mail", "username", "an account needs its password; set mail.password or mail.password_file"
-        )
+        yield BrokenRule("mail", "username", "an account needs its password; set mail.password or mail.password_file")
 
 
-def _mail_by_http(mail: MailSection) -> Iterator[RuleViolation]:
+def _mail_by_http(mail: MailSection) -> Iterator[BrokenRule]:
     if not mail.http_provider:
-        yield RuleViolation("mail", "backend", 'it needs a service; set mail.http_provider, such as "resend"')
+        yield BrokenRule("mail", "backend", 'it needs a service; set mail.http_provider, such as "resend"')
         return
     if not mail.sender:
-        yield RuleViolation("mail", "backend", "it needs mail.sender, an address that the service sends mails for")
+        yield BrokenRule("mail", "backend", "it needs mail.sender, an address that the service sends mails for")
     if not _is_confidential(mail.http_url):
-        yield RuleViolation("mail", "http_url", "mails and the key must not be sent unencrypted; use https://")
+        yield BrokenRule("mail", "http_url", "mails and the key must not be sent unencrypted; use https://")
     if mail.http_provider != "generic":
         if not mail.http_key:
-            yield RuleViolation("mail", "http_provider", "it needs its key; set mail.http_key or mail.http_key_file")
+            yield BrokenRule("mail", "http_provider", "it needs its key; set mail.http_key or mail.http_key_file")
         return
     if not mail.http_url:
-        yield RuleViolation("mail", "http_provider", "it needs the address of the service; set mail.http_url")
+        yield BrokenRule("mail", "http_provider", "it needs the address of the service; set mail.http_url")
     if not mail.http_body:
-        yield RuleViolation("mail", "http_provider", "it needs the body of a request; set mail.http_body")
+        yield BrokenRule("mail", "http_provider", "it needs the body of a request; set mail.http_body")
 
 
-def _downloads(config: Config) -> Iterator[RuleViolation]:
+def _downloads(config: Config) -> Iterator[BrokenRule]:
     for name, download in config.downloads.items():
         for key in ("name", "url"):
             if not getattr(download, key):
-                yield RuleViolation(f"downloads.{name}", key, "every download needs a name and an address; set it")
+                yield BrokenRule(f"downloads.{name}", key, "every download needs a name and an address; set it")
 
 
 def _required_chat_keys(chat: ChatSection) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from regsvc.config.value_checks import unreadable_reason
+from regsvc.core.safe_paths import open_file
 
 READABLE: Final = 4.5
 """The contrast that text needs."""
@@ -67,7 +68,7 @@ def readable_on(background: str, colour: str) -> str:
     end = 0 if _luminance(_channels(background)) > _luminance((128, 128, 128)) else 255
     channels = _channels(colour)
     mixtures = (
-        _format([round(channel + (end - channel) * step / _STEPS) for channel in channels])
+        f"#{bytes(round(channel + (end - channel) * step / _STEPS) for channel in channels).hex()}"
         for step in range(_STEPS + 1)
     )
     return next(mixture for mixture in mixtures if contrast(mixture, background) >= READABLE)
@@ -88,10 +89,6 @@ def _luminance(channels: tuple[int, ...]) -> float:
 
 def _linear(value: float) -> float:
     return value / 12.92 if value <= 0.04045 else float(((value + 0.055) / 1.055) ** 2.4)
-
-
-def _format(channels: list[int]) -> str:
-    return f"#{bytes(channels).hex()}"
 
 
 if TYPE_CHECKING:
@@ -135,7 +132,7 @@ def read_style(file: Path | None) -> str:
     """Return the text of `server.custom_css`; "" if it is not set or cannot be used."""
     if file is None or unusable_style_reason(file):
         return ""
-    return file.read_text(encoding="utf-8-sig")
+    return _read(file)
 
 
 def unusable_style_reason(file: Path) -> str | None:
@@ -145,10 +142,17 @@ def unusable_style_reason(file: Path) -> str | None:
     if file.stat().st_size > MAX_STYLE_BYTES:
         return f"{file} is larger than {MAX_STYLE_BYTES // 1024} KiB; every visitor would wait for it"
     try:
-        file.read_text(encoding="utf-8-sig")
+        _read(file)
     except UnicodeDecodeError:
         return f"{file} is not UTF-8 text; save it as UTF-8"
+    except OSError as error:
+        return f"{error.filename} cannot be read ({error.strerror})"
     return None
+
+
+def _read(file: Path) -> str:
+    with open(open_file(file), encoding="utf-8-sig") as style:  # noqa: PTH123 - a descriptor, not a path
+        return style.read()
 
 
 def image_sources(config: Config) -> list[str]:

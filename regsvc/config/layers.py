@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from plugin_bridge.regular_files import require_regular_file
+from regsvc.config.host_sections import GameServer
 from regsvc.config.key_types import Key, keys_of
-from regsvc.config.sections import Config, ConfigError, Download, GameServer
+from regsvc.config.sections import Config, ConfigError, Download
 
 _POSITION: Final = re.compile(r"\(at line (\d+), column \d+\)")
 _HEADER: Final = re.compile(r"\s*\[+\s*([^\]#]*?)\s*\]*\s*(?:#.*)?")
@@ -70,7 +71,7 @@ def _hints(line: str, error: tomllib.TOMLDecodeError) -> Iterator[str]:
         yield "write true or false, in lower case and without quotes"
     if "\\" in value and value.startswith('"'):
         yield f"a backslash has a meaning of its own in double quotes; use single quotes: {key} = 'C:\\server'"
-    if _has_open_quote(value):
+    if value[:1] in ("'", '"') and value.count(value[0]) % 2 == 1:
         yield "a quote is not closed"
     if not value:
         yield 'a value is missing; for an empty text write ""'
@@ -82,11 +83,6 @@ def _hints(line: str, error: tomllib.TOMLDecodeError) -> Iterator[str]:
         yield "a number begins with no 0"
     if value[:1] not in "\"'":
         yield f'texts need quotes, also durations and addresses: {key} = "…"'
-
-
-def _has_open_quote(value: str) -> bool:
-    quote = value[:1]
-    return quote in ("'", '"') and value.count(quote) % 2 == 1
 
 
 def _section(line: str) -> str | None:
@@ -153,13 +149,13 @@ def file_layer(path: Path) -> Layer:
         # Some editors on Windows write a byte order mark, which TOML does not allow.
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ConfigError([f"{path}: it cannot be read ({error.strerror}); check its name and permissions."]) from error
+        raise ConfigError(f"{path}: it cannot be read ({error.strerror}); check its name and permissions.") from error
     except UnicodeDecodeError as error:
-        raise ConfigError([f"{path}: it is not UTF-8 text; save it as UTF-8."]) from error
+        raise ConfigError(f"{path}: it is not UTF-8 text; save it as UTF-8.") from error
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError([f"{path}: {explain_mistake(text, error, _may_show)}"]) from error
+        raise ConfigError(f"{path}: {explain_mistake(text, error, _may_show)}") from error
     tables: dict[str, Mapping[str, object]] = {}
     problems: list[str] = []
     for name, table in _flat_tables(document):

@@ -50,36 +50,24 @@ class LiveConfig:
 
     def __init__(self, config: Config, authme: AuthMeConfig | None = None) -> None:
         """`authme` is None without AuthMe. Raises `ConfigError` for hashing settings that cannot be used."""
-        self._current = config
-        self._authme = _derive(config, authme)
-        self._is_cached_elsewhere = False
-
-    @property
-    def current(self) -> Config:
+        self.current = config
         """The config in force now."""
-        return self._current
-
-    @property
-    def authme(self) -> AuthMeRules:
+        self.authme = _derive(config, authme)
         """AuthMe's rules in force now."""
-        return self._authme
-
-    @property
-    def is_cached(self) -> bool:
-        """Return whether the AuthMe of any game server caches rows."""
-        return self._authme.is_cached or self._is_cached_elsewhere
+        self.is_cached_elsewhere = False
+        """Whether the AuthMe of another game server caches rows."""
 
     def apply_other_authmes(self, authmes: Iterable[object]) -> None:
         """Take notice of AuthMe's configs on the other game servers; those that cannot be read count for nothing."""
-        self._is_cached_elsewhere = any(isinstance(other, AuthMeConfig) and other.caching for other in authmes)
+        self.is_cached_elsewhere = any(isinstance(other, AuthMeConfig) and other.caching for other in authmes)
 
     def apply(self, config: Config) -> None:
         """Replace the config with one that differs only in reloadable keys (`regsvc.runtime.reload.RELOADABLE`)."""
-        self._current = config
+        self.current = config
 
     def apply_authme(self, authme: AuthMeConfig) -> None:
         """Replace AuthMe's rules; its table and columns must be the same. Raises `ConfigError`, changing nothing."""
-        self._authme = _derive(self._current, authme)
+        self.authme = _derive(self.current, authme)
 
 
 def _derive(config: Config, authme: AuthMeConfig | None) -> AuthMeRules:
@@ -108,4 +96,4 @@ def _make_hasher(authme: AuthMeConfig | None) -> PasswordHasher | None:
     try:
         return make_password_hasher(authme.hashing)
     except UnusableAlgorithm as error:
-        raise ConfigError([f"{authme.source}: {error}" if authme.source else str(error)]) from error
+        raise ConfigError(f"{authme.source}: {error}" if authme.source else str(error)) from error

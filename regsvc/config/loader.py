@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from regsvc.config.cross_key_rules import config_warnings, find_violations
+from regsvc.config.host_sections import GameServer
 from regsvc.config.host_style import read_style
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
@@ -28,8 +29,9 @@ from regsvc.config.layers import (
     section_class,
 )
 from regsvc.config.places import default_state_dir, find_credential_source, may_exist
-from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download, GameServer
+from regsvc.config.sections import MISSING_SECRET, Config, ConfigError, Download
 from regsvc.config.value_checks import exposed_reason, unreadable_reason, with_absolute_path
+from regsvc.core.safe_paths import PlantedLink, open_file
 
 _FILE_SUFFIX = "_file"
 _MAX_SHOWN = 80
@@ -123,7 +125,7 @@ class _ConfigBuilder:
         )
         self._check_rules(config)
         if self._problems:
-            raise ConfigError(self._problems)
+            raise ConfigError(*self._problems)
         return config
 
     def _add_section(
@@ -214,9 +216,12 @@ def _read_secret(written: object, folder: Path | None, *, as_lines: bool) -> obj
     if reason := exposed_reason(file):
         raise ValueError(reason)
     try:
-        content = file.read_text(encoding="utf-8")
+        with open(open_file(file), encoding="utf-8") as secret:  # noqa: PTH123 - a descriptor, not a path
+            content = secret.read()
     except UnicodeDecodeError:
         raise ValueError(f"{file} is not UTF-8 text") from None
+    except PlantedLink as link:
+        raise _SecretUnreadable(f"{link.filename} cannot be read ({link.strerror})") from None
     lines = content.splitlines()
     if not any(lines):
         raise ValueError(f"{file} is empty; write the secret into it")

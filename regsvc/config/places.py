@@ -42,7 +42,7 @@ class SystemPlaces:
         if instance is None:
             return cls(_PROGRAM)
         if re.fullmatch(_INSTANCE, instance) is None:
-            raise ConfigError(["The name of an instance consists of letters, digits and _ . - (64 at most)."])
+            raise ConfigError("The name of an instance consists of letters, digits and _ . - (64 at most).")
         return cls(f"{_PROGRAM}@{instance}")
 
     @classmethod
@@ -129,7 +129,7 @@ def find_credential_source(file: Path) -> Path | None:
 
 def _named(file: Path, what: str) -> Path:
     if not may_exist(file):
-        raise ConfigError([f"{file.absolute()}: there is no such file; check {what}."])
+        raise ConfigError(f"{file.absolute()}: there is no such file; check {what}.")
     return file.absolute()
 
 

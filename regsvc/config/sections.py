@@ -6,7 +6,7 @@ section is its heading in the sample.
 
 # ruff: noqa: RUF009 - every call among the defaults makes a dataclass field
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +24,6 @@ from regsvc.config.host_sections import (
     LogSection,
     MailSection,
     MetricsSection,
-    OnBan,
     RetentionSection,
     ServerSection,
     SyncSection,
@@ -34,23 +33,6 @@ from regsvc.config.host_sections import (
 from regsvc.core.addresses import is_unspecified
 from regsvc.core.exceptions import StartupError
 from regsvc.core.units import RateLimit
-
-__all__ = [  # of regsvc.config.host_sections
-    "AuthMeSection",
-    "DatabaseSection",
-    "GameSection",
-    "GameServer",
-    "HttpSection",
-    "LogSection",
-    "MailSection",
-    "MetricsSection",
-    "OnBan",
-    "RetentionSection",
-    "ServerSection",
-    "SyncSection",
-    "UpdatesSection",
-    "WebhookSection",
-]
 
 RegistrationMethod = Literal["email", "captcha"]
 PasswordRule = Literal["optional", "required", "off"]
@@ -346,9 +328,9 @@ It is an address because some secrets are one, and as long as a key has to be.
 class ConfigError(StartupError):
     """The config cannot be used; `str()` is one full sentence per problem and line, without any secret."""
 
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
 
 
 @dataclass(frozen=True)
@@ -395,7 +377,7 @@ class Config:
         """Raise `ConfigError` if a file of one of these secrets ("section.key"; none given: of any) was missing."""
         problems = [reason for name, reason in self.missing_secrets.items() if not names or name in names]
         if problems:
-            raise ConfigError(problems)
+            raise ConfigError(*problems)
 
     def base_url(self, bound_port: int | None = None) -> str:
         """Return the public address without a trailing slash; `bound_port` is the port chosen for port 0."""

@@ -10,7 +10,7 @@ import os
 import re
 import ssl
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
@@ -40,7 +40,6 @@ Values = Mapping[str, str | None]
 MIN_KEY_LENGTH = 32
 MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text", "html", "id")
 """What `mail.http_body` may contain, each in braces."""
-_IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,64}")
 _WEB_ADDRESS = re.compile(r"""https?://[^\s/?#@;,'"\\]+(?:[/?#]\S*)?""")  # the host is part of a page's CSP
 # What examples, tutorials and samples put in place of a secret; added digits and punctuation do not help.
 _PLACEHOLDERS = re.compile(
@@ -154,11 +153,20 @@ def required(written: str) -> str:
     return written
 
 
-def instance_name(written: str) -> str:
-    """Return the name of one daemon among several, which logs and labels can show as it is."""
-    if written and not re.fullmatch(r"[A-Za-z0-9._-]{1,24}", written):
-        raise ValueError("at most 24 letters, digits, dots, hyphens and underscores")
-    return written
+def _matching(pattern: str, sentence: str) -> Callable[[str], str]:
+    """Return a check that accepts what matches the pattern, and refuses all else with this sentence."""
+    compiled = re.compile(pattern)
+
+    def check(written: str) -> str:
+        if compiled.fullmatch(written) is None:
+            raise ValueError(sentence)
+        return written
+
+    return check
+
+
+instance_name: Final = _matching(r"[A-Za-z0-9._-]{1,24}", "at most 24 letters, digits, dots, hyphens and underscores")
+"""The name of one daemon among several, which logs and labels can show as it is."""
 
 
 def short_name(written: str) -> str:
@@ -203,11 +211,11 @@ def icon(written: str) -> str:
         raise ValueError(f'{error}, or a word, such as "gamepad"') from None
 
 
-def host(written: str) -> str:
-    """Accept the name or IP address of a machine, without a scheme and without a port."""
-    if re.fullmatch(r"[^\s/:\[\]]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%\w]*", written) is None:
-        raise ValueError("this must be a name or an IP address alone; a port has a key of its own")
-    return written
+host: Final = _matching(
+    r"[^\s/:\[\]]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%\w]*",
+    "this must be a name or an IP address alone; a port has a key of its own",
+)
+"""The name or IP address of a machine, without a scheme and without a port."""
 
 
 def origin(written: str) -> str:
@@ -217,11 +225,10 @@ def origin(written: str) -> str:
     return written.lower()
 
 
-def column_name(written: str) -> str:
-    """Accept a name of a table or column that can be quoted safely on every database."""
-    if _IDENTIFIER.fullmatch(written) is None:
-        raise ValueError("the name of a table or column has 1 to 64 letters, digits and underscores")
-    return written
+column_name: Final = _matching(
+    r"[A-Za-z0-9_]{1,64}", "the name of a table or column has 1 to 64 letters, digits and underscores"
+)
+"""A name of a table or column that can be quoted safely on every database."""
 
 
 def language_tag(written: str) -> str:
@@ -245,11 +252,10 @@ def email_domain(written: str) -> str:
         raise ValueError('this must be a domain, such as "example.org"') from error
 
 
-def email_address(written: str) -> str:
-    """Accept text that looks like an e-mail address; whether mail arrives, only `mail-test` can show."""
-    if re.fullmatch(r"[^\s@<>,]+@[^\s@<>,]+", written) is None:
-        raise ValueError('this must be an e-mail address, such as "admin@example.org"')
-    return written
+email_address: Final = _matching(
+    r"[^\s@<>,]+@[^\s@<>,]+", 'this must be an e-mail address, such as "admin@example.org"'
+)
+"""Text that looks like an e-mail address; whether mail arrives, only `mail-test` can show."""
 
 
 def listen_host(written: str) -> str:
@@ -292,18 +298,13 @@ def webhook_secret(written: str) -> str:
     return written
 
 
-def header_value(written: str) -> str:
-    """Accept what can be sent as the value of an HTTP header."""
-    if re.fullmatch(r"[!-~]+", written) is None:
-        raise ValueError("this must consist of ASCII characters, without spaces")
-    return written
-
-
-def key_header(written: str) -> str:
-    """Accept the name and value of an HTTP header, such as "Authorization: Bearer {key}"."""
-    if re.fullmatch(r"[A-Za-z0-9-]+: ?[ -~]*\{key\}[ -~]*", written) is None:
-        raise ValueError('this must be the name of a header, a colon and {key}, such as "Authorization: Bearer {key}"')
-    return written
+header_value: Final = _matching(r"[!-~]+", "this must consist of ASCII characters, without spaces")
+"""What can be sent as the value of an HTTP header."""
+key_header: Final = _matching(
+    r"[A-Za-z0-9-]+: ?[ -~]*\{key\}[ -~]*",
+    'this must be the name of a header, a colon and {key}, such as "Authorization: Bearer {key}"',
+)
+"""The name and value of an HTTP header, such as "Authorization: Bearer {key}"."""
 
 
 def mail_body(written: str) -> str:

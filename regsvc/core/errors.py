@@ -311,6 +311,7 @@ CodeRequired = _define(
 LoginTooOld = _define(
     "login_too_old", Category.INVALID, "The request has no password, and the session began more than `minutes` ago."
 )
+"""`fault`: "operator" for an operator, whose password is needed however fresh the session is."""
 ResetTokenInvalid = _define(
     "invalid_token", Category.INVALID, "A link to set a password is used, expired or not ours.", field="token"
 )
@@ -380,6 +381,7 @@ PasswordChoiceNeeded = _define(
 )
 """`fault`: why a choice is not possible: "nothing_to_keep", "nothing_to_take", or "no_address" for the link."""
 NotEnabled = _define("not_enabled", Category.CONFLICT, "The route's feature is switched off.")
+"""`fault`: "codes" or "phones" for what existing front ends offer, "reset_by_link" where a link is mailed instead."""
 ChatAccountTaken = _define("chat_account_taken", Category.CONFLICT, "The chat account belongs to another user.")
 ChatNotMember = _define(
     "chat_not_member",

@@ -30,6 +30,7 @@ USER_AGENT: Final = f"companion/{__version__}"
 _MAX_BODY: Final = 64 * 1024  # bytes
 _MAX_HEADERS: Final = 16 * 1024
 _SHORTEST_TIMEOUT: Final = 0.001  # seconds; Tornado takes 0 for "no limit"
+_HTTPS_PORT: Final = 443
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _RETRYABLE: Final = frozenset({408, 425, 429})
 _LONGEST_RETRY_AFTER: Final = timedelta(hours=1)
@@ -139,7 +140,10 @@ class HttpClient:
         self._resolver.close()
 
     async def get(self, url: str, headers: Mapping[str, str], *, max_redirects: int = 0) -> Response:
-        """Send a GET request. Redirects are followed to https alone. Raises `NoResponse`, also for one too many."""
+        """Send a GET request. Raises `NoResponse`, also for one redirect too many.
+
+        Redirects are followed to https on the same host, on the same port or that of https.
+        """
         for _redirect in range(max_redirects + 1):
             response = await self._fetch(self._request(url, headers))
             if not max_redirects or response.status not in _REDIRECTS:
@@ -233,11 +237,14 @@ def _redirect_target(url: str, location: str) -> str:
     try:
         target = urljoin(url, location)
         parts = urlsplit(target)
-        is_https = parts.scheme == "https" and bool(parts.hostname) and parts.port != 0
+        is_https = parts.scheme == "https" and bool(parts.hostname)
+        is_same = parts.hostname == urlsplit(url).hostname and parts.port in (None, _HTTPS_PORT, urlsplit(url).port)
     except ValueError:
-        is_https = False
+        is_https = is_same = False
     if not is_https:
         raise NoResponse("it redirects to an address that is not https")
+    if not is_same:
+        raise NoResponse("it redirects to another server")
     return target
 
 

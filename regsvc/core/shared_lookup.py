@@ -1,14 +1,52 @@
-"""Concurrent look-ups that are answered together, by one call for all of them."""
+"""Look-ups that share calls: concurrent ones are answered together, and a result may be kept for a while."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 from regsvc.core.errors import Overloaded
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class CachedCall(Generic[V]):
+    """A call that is made again once its last result is older than `max_age`; callers share the one under way.
+
+    One that fails is not kept. `name` is its task's. For the event loop alone.
+    """
+
+    def __init__(self, call: Callable[[], Awaitable[V]], max_age: timedelta, name: str) -> None:
+        self._call = call
+        self._max_age = max_age.total_seconds()
+        self._name = name
+        self._task: asyncio.Task[V] | None = None
+        self._expires_at = 0.0  # on the loop's clock; 0: there is no result
+        self._last: list[V] = []
+
+    def start(self, *, force: bool = False) -> asyncio.Task[V]:
+        """Return the call under way, else the last one while its result may be used, unless forced; else a new one."""
+        now = asyncio.get_running_loop().time()
+        if self._task is None or (self._task.done() and (force or now >= self._expires_at)):
+            self._expires_at = 0.0
+            self._task = asyncio.create_task(self._run(), name=self._name)
+        return self._task
+
+    async def get(self, *, force: bool = False) -> V:
+        """Wait for the result; see `start`."""
+        return await asyncio.shield(self.start(force=force))
+
+    async def get_last(self) -> V:
+        """Return the last result at once, also if it is too old and a call begins; only the first is waited for."""
+        task = self.start()
+        return self._last[0] if self._last else await asyncio.shield(task)
+
+    async def _run(self) -> V:
+        self._last[:] = [await self._call()]
+        self._expires_at = asyncio.get_running_loop().time() + self._max_age
+        return self._last[0]
 
 
 class SharedLookup(Generic[K, V]):

@@ -3,13 +3,30 @@
 import re
 from typing import Final
 
-# Control characters except the line feed, line separators, and characters that change the writing direction.
-_INVISIBLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+INVISIBLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Control characters except the line feed, line separators, and characters that change the writing direction."""
+_LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+MAX_REASON: Final = 4000
+"""Characters of a reason."""
 
 
 def strip_invisible(text: str) -> str:
     """Remove invisible characters; line feeds stay."""
-    return _INVISIBLE.sub("", text)
+    return INVISIBLE.sub("", text)
+
+
+def clean_lines(text: str) -> str:
+    """Return the text with `\n` between its lines, spaces for tabs, `?` for lone surrogates, and nothing invisible."""
+    lines = _LINE_ENDS.sub("\n", text).replace("\t", " ")
+    return strip_invisible(lines.encode("utf-8", "replace").decode())
+
+
+def clean_reason(written: str | None) -> str | None:
+    """Return the reason of a decision as it is stored: clean and cut; None if nothing is left.
+
+    Requests and commands refuse one of more than `MAX_REASON` characters before, as a person is there to shorten it.
+    """
+    return shorten(clean_lines(written or "").strip(), MAX_REASON) or None
 
 
 def shorten(text: str, length: int) -> str:

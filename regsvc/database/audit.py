@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.text import name_key
-from regsvc.database.bulk import find_page, insert_or_update, insert_rows, select_rows
+from regsvc.database.bulk import EntryPage, find_page, insert_or_update, insert_rows, select_rows
 from regsvc.database.models import AuditEntry, Review, User
 
 
@@ -101,15 +101,6 @@ class PastEntry:
     happened_at: datetime
 
 
-@dataclass(frozen=True)
-class AuditPage:
-    """Records, newest first. `total` is None where more than `bulk.MAX_COUNT` match."""
-
-    entries: tuple[AuditRecord, ...]
-    total: int | None
-    has_next: bool
-
-
 class Audit:
     """The audit log. All methods run in the caller's transaction."""
 
@@ -119,47 +110,43 @@ class Audit:
     def record(
         self,
         action: str,
-        operator: str,
+        by: Actor,
         target: str | None = None,
         detail: Mapping[str, Any] | None = None,
-        ip: str | None = None,
     ) -> None:
         """Add a record. `detail` is stored as JSON; raises AssertionError if a key in it names a secret."""
         _require_known(action)
         AuditEntry.insert(
             action=action,
-            operator=operator,
+            operator=by.name,
             target=target,
             detail=None if detail is None else _to_json(detail),
-            ip=ip,
+            ip=by.ip,
             created_at=self._now(),
         ).execute()
 
     def record_each(
         self,
         action: str,
-        operator: str,
+        by: Actor,
         targets: Sequence[str],
         detail: Mapping[str, Any] | None = None,
-        ip: str | None = None,
     ) -> None:
         """Add one record for each target, with the same details, in one statement."""
-        self.record_all(operator, [(action, target, detail) for target in targets], ip)
+        self.record_all(by, [(action, target, detail) for target in targets])
 
-    def record_all(
-        self, operator: str, records: Sequence[tuple[str, str, Mapping[str, Any] | None]], ip: str | None = None
-    ) -> None:
-        """Add records of the same operator, each an action, a target and its details, in one statement."""
+    def record_all(self, by: Actor, records: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> None:
+        """Add records of the same actor, each an action, a target and its details, in one statement."""
         moment, rows = self._now(), []
         for action, target, detail in records:
             _require_known(action)
             rows.append(
                 {
                     "action": action,
-                    "operator": operator,
+                    "operator": by.name,
                     "target": target,
                     "detail": None if detail is None else _to_json(detail),
-                    "ip": ip,
+                    "ip": by.ip,
                     "created_at": moment,
                 }
             )
@@ -198,25 +185,24 @@ class Audit:
     def tally(
         self,
         action: str,
-        operator: str,
+        by: Actor,
         target: str | None = None,
-        ip: str | None = None,
         *,
         client: str | None = None,
         per: timedelta,
     ) -> None:
         """Add a record the first time in each period `per`, and increment its `occurrences` every further time.
 
-        `client` identifies one client (for IPv6 its /64) where that is wider than `ip`.
+        `client` identifies one client (for IPv6 its /64) where that is wider than the actor's `ip`.
         """
         _require_known(action)
         now = self._now()
         period = epoch_ms(now) // round(per.total_seconds() * 1000)
         same = (
             action,
-            operator.lower(),
+            by.name.lower(),
             (target or "").lower(),
-            client or ip or "",
+            client or by.ip or "",
             per.total_seconds(),
             period,
         )
@@ -224,9 +210,9 @@ class Audit:
             AuditEntry,
             {
                 AuditEntry.action: action,
-                AuditEntry.operator: operator,
+                AuditEntry.operator: by.name,
                 AuditEntry.target: target,
-                AuditEntry.ip: ip,
+                AuditEntry.ip: by.ip,
                 AuditEntry.tally: sha256(json.dumps(same).encode()).hexdigest(),
                 AuditEntry.created_at: now,
             },
@@ -244,17 +230,14 @@ class Audit:
         target: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> AuditPage:
+    ) -> EntryPage[AuditRecord]:
         """Return one page (the first is 1) of entries with this action or one of these, newest first.
 
         Past the end it is empty.
         Names match without regard to case, both times are inclusive. The caller has validated the filters.
         """
         conditions = _conditions(action, operator, target, since, until)
-        found = find_page(AuditEntry, conditions, page, size)
-        rows = {row.id: row for row in AuditEntry.select().where(AuditEntry.id.in_(found.ids))} if found.ids else {}
-        entries = tuple(_entry(rows[entry_id]) for entry_id in found.ids if entry_id in rows)
-        return AuditPage(entries, found.total, found.has_next)
+        return find_page(AuditEntry, conditions, page, size, AuditEntry.select(), _entry)
 
 
 def _require_known(action: str) -> None:

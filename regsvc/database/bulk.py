@@ -1,8 +1,8 @@
 """Bulk statements on thousands of rows, bypassing the query builder, which is slower than the database here."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from peewee import CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField, fn
 from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
@@ -10,6 +10,8 @@ from pymysql.constants import SERVER_STATUS
 from pymysql.converters import escape_string
 
 from regsvc.database.models import BaseModel
+
+T = TypeVar("T")
 
 _ROWS_PER_STATEMENT: Final = 500
 _PLAIN_TYPES: Final = frozenset({str, int, bool, float, bytes, type(None)})
@@ -29,8 +31,7 @@ def insert_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
     if not rows:
         return
     columns = _columns_of(model, rows)
-    names = ", ".join(field.column_name for field in columns)
-    into = f"INSERT INTO {model._meta.table_name} ({names}) VALUES "  # noqa: S608
+    into = f"INSERT INTO {model._meta.table_name} ({', '.join(columns)}) VALUES "  # noqa: S608
     if not isinstance(database, MySQLDatabase):
         marks = ", ".join("?" * len(columns))
         execute_many(database, f"{into}({marks})", list(zip(*columns.values(), strict=True)))
@@ -47,20 +48,19 @@ def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
     if not rows:
         return
     columns = _columns_of(model, rows)
-    (key, keys), *changes = columns.items()
-    assert key.primary_key, "the primary key comes first"
+    key, *changed = columns
+    keys, *changes = columns.values()
+    assert model._meta.columns[key].primary_key, "the primary key comes first"
     table = model._meta.table_name
     if not isinstance(database, MySQLDatabase):
-        assigned = ", ".join(f"{field.column_name} = ?" for field, _values in changes)
-        new = list(zip(*(values for _field, values in changes), keys, strict=True))
-        execute_many(database, f"UPDATE {table} SET {assigned} WHERE {key.column_name} = ?", new)  # noqa: S608
+        assigned = ", ".join(map("{} = ?".format, changed))
+        new = list(zip(*changes, keys, strict=True))
+        execute_many(database, f"UPDATE {table} SET {assigned} WHERE {key} = ?", new)  # noqa: S608
         return
     collation = " COLLATE utf8mb4_bin" if isinstance(keys[0], str) else ""
     literals = [_literals(database, values) for values in columns.values()]
     names = [f"c{number}" for number in range(len(columns))]
-    assigned = ", ".join(
-        f"t.{field.column_name} = new.{name}" for (field, _values), name in zip(changes, names[1:], strict=True)
-    )
+    assigned = ", ".join(map("t.{} = new.{}".format, changed, names[1:]))
     for start in range(0, len(keys), _ROWS_PER_STATEMENT):
         rows_of_page = list(zip(*(column[start : start + _ROWS_PER_STATEMENT] for column in literals), strict=True))
         key_value, *others = rows_of_page[0]
@@ -69,7 +69,7 @@ def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
         _execute(
             database,
             f"UPDATE (SELECT {union}) new "  # noqa: S608
-            f"STRAIGHT_JOIN {table} t ON t.{key.column_name} = new.c0 SET {assigned}",
+            f"STRAIGHT_JOIN {table} t ON t.{key} = new.c0 SET {assigned}",
         )
 
 
@@ -97,7 +97,7 @@ def select_rows(
     else:  # SQLite locks the whole file
         cursor = database.execute_sql(f"{sql}({', '.join('?' * len(keys))})", tuple(keys))
     rows: list[tuple[Any, ...]] = list(cursor.fetchall())
-    converted = {number for number, field in enumerate(fields) if not isinstance(field, _AS_STORED)}
+    converted = [number for number, field in enumerate(fields) if not isinstance(field, _AS_STORED)]
     if not rows or not converted:
         return rows
     values: list[Sequence[Any]] = list(zip(*rows, strict=True))
@@ -110,15 +110,15 @@ def _column(field: Field) -> str:
     return f"{field.model._meta.table_name}.{field.column_name}"
 
 
-def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[Field, list[Any]]:
-    """Return the values of each field that the rows name, as drivers accept them."""
+def _columns_of(model: type[Model], rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the values of the fields that the rows name, as drivers accept them, by column."""
     columns = {}
     for name in rows[0]:
         field = model._meta.fields[name]
         values = [row[name] for row in rows]
         if not _PLAIN_TYPES.issuperset(map(type, values)):
             values = [value if type(value) in _PLAIN_TYPES else field.db_value(value) for value in values]
-        columns[field] = values
+        columns[field.column_name] = values
     return columns
 
 
@@ -185,25 +185,29 @@ _MAX_OFFSET: Final = 2**53
 
 
 @dataclass(frozen=True)
-class IdPage:
-    """Ids of one page, newest first. `total` is None where more than `MAX_COUNT` rows match."""
+class EntryPage(Generic[T]):
+    """Entries of one page, newest first. `total` is None where more than `MAX_COUNT` rows match."""
 
-    ids: tuple[int, ...]
+    entries: tuple[T, ...]
     total: int | None
     has_next: bool
 
 
-def find_page(model: Any, conditions: Sequence[Any], page: int, size: int) -> IdPage:
-    """Return the ids of one page (the first is 1) of the rows that meet all conditions; no ids past the end."""
-    offset = (page - 1) * size
-    found = _ids(model, conditions, offset, size + 1) if offset <= _MAX_OFFSET else []
-    return IdPage(tuple(found[:size]), _count(model, conditions), has_next=len(found) > size)
+def find_page(
+    model: Any, conditions: Sequence[Any], page: int, size: int, rows: Any, entry_of: Callable[[Any], T]
+) -> EntryPage[T]:
+    """Return one page (the first is 1) of the rows that meet all conditions; empty past the end.
 
-
-def _ids(model: Any, conditions: Sequence[Any], offset: int, size: int) -> list[int]:
-    """Select only ids: skipping rows is cheap in an index and expensive in the table."""
-    query = model.select(model.id).order_by(model.id.desc()).limit(size).offset(offset)
-    return [row.id for row in (query.where(*conditions) if conditions else query)]
+    `rows` is the query that reads the rows of a page, each of which `entry_of` converts.
+    """
+    offset, found = (page - 1) * size, list[int]()
+    if offset <= _MAX_OFFSET:  # ids alone: skipping rows is cheap in an index and expensive in the table
+        query = model.select(model.id).order_by(model.id.desc()).limit(size + 1).offset(offset)
+        found = [row.id for row in (query.where(*conditions) if conditions else query)]
+    ids = found[:size]
+    by_id = {row.id: row for row in rows.where(model.id.in_(ids))} if ids else {}
+    entries = tuple(entry_of(by_id[entry_id]) for entry_id in ids if entry_id in by_id)
+    return EntryPage(entries, _count(model, conditions), has_next=len(found) > size)
 
 
 def _count(model: Any, conditions: Sequence[Any]) -> int | None:

@@ -139,7 +139,7 @@ def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
     )
 
 
-class _QuickConnection(Connection):
+class QuickConnection(Connection):
     """MySQL connection that does not read the system's certificates.
 
     Without TLS settings PyMySQL uses TLS if the server offers it, and verifies no certificate; yet it creates a context
@@ -167,7 +167,7 @@ class ReadCommittedMySQL(_WithFailpoints, MySQLDatabase):
     """Whether the server is a node of a cluster; None: not asked yet (see `catch_up`)."""
 
     def _connect(self) -> Any:
-        connection = _QuickConnection(database=self.database, autocommit=True, **self.connect_params)
+        connection = QuickConnection(database=self.database, autocommit=True, **self.connect_params)
         with connection.cursor() as cursor:  # the variable's name differs between MySQL and MariaDB
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             if self.causal_reads == "always":
@@ -274,11 +274,6 @@ def _waited_for_lock(error: BaseException) -> bool:
         return False
     is_locked = "database is locked" in str(error) or "database table is locked" in str(error)
     return is_locked or _code(error) == _LOCK_WAIT_TIMEOUT
-
-
-def _misses_parent(error: BaseException) -> bool:
-    """Return whether a row was inserted for one that another transaction deleted after the call had read it."""
-    return isinstance(error, IntegrityError) and _code(error) == _PARENT_IS_GONE
 
 
 def _code(error: BaseException) -> Any:
@@ -407,7 +402,8 @@ class Worker:
                 return MAX_RACE_RETRIES
             if _waited_for_lock(cause):
                 return _MAX_LOCK_RETRIES
-        return _MAX_PARENT_RETRIES if _misses_parent(error) else 0
+        misses_parent = isinstance(error, IntegrityError) and _code(error) == _PARENT_IS_GONE
+        return _MAX_PARENT_RETRIES if misses_parent else 0
 
     def close(self) -> None:
         """Let running and waiting calls finish, then close every thread's connections."""

@@ -7,7 +7,6 @@ While the file holds `<point>:<n>`, the process kills itself when it reaches tha
 import os
 import signal
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -40,13 +39,10 @@ class _KillOrder:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _do_nothing(point: Point) -> None:
-    """Implement `reach` outside tests."""
+_order: Final = _KillOrder(Path(os.environ[VARIABLE])) if os.environ.get(VARIABLE) else None
 
 
-def _choose(given: str | None) -> Callable[[Point], None]:
-    return _KillOrder(Path(given)).reach if given else _do_nothing
-
-
-reach: Final = _choose(os.environ.get(VARIABLE))
-"""Report that the process is at this point now."""
+def reach(point: Point) -> None:
+    """Report that the process is at this point now."""
+    if _order is not None:
+        _order.reach(point)

@@ -75,15 +75,13 @@ def read_authme(config: Config) -> AuthMeConfig | None:
         if "backend" in overrides:
             return _overridden(AuthMeConfig(), config)
     except AuthMeConfigError as error:
-        raise ConfigError([str(error)]) from error
+        raise ConfigError(str(error)) from error
     except OSError as error:
-        raise ConfigError([f"{path} cannot be read: {error.strerror}."]) from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     if config.authme.enabled is True:
         raise ConfigError(
-            [
-                f"{config.file or 'default'}: [authme] enabled = true: there is no AuthMe config at {path}: set "
-                "game.directory or authme.config."
-            ]
+            f"{config.file or 'default'}: [authme] enabled = true: there is no AuthMe config at {path}: set "
+            "game.directory or authme.config."
         )
     return None
 
@@ -125,7 +123,7 @@ def _overridden(authme: AuthMeConfig, config: Config) -> AuthMeConfig:
     try:
         return authme.with_overrides(**config.authme.overrides)
     except AuthMeConfigError as error:
-        raise ConfigError([f"{config.file or 'environment'}: {error}"]) from error
+        raise ConfigError(f"{config.file or 'environment'}: {error}") from error
 
 
 def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
@@ -139,14 +137,12 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
 def _resolve(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     config.require_secrets("database.url", "authme.password")
     if authme is not None and authme.backend_problem is not None:
-        raise ConfigError([authme.backend_problem])
+        raise ConfigError(authme.backend_problem)
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
     if authme is not None and is_shared and "," in authme.host:
         raise ConfigError(
-            [
-                f"AuthMe's mySQLHost names several servers ({authme.host}). Put a proxy such as HAProxy in front of "
-                "them, and name that: both sides have to use the same one."
-            ]
+            f"AuthMe's mySQLHost names several servers ({authme.host}). Put a proxy such as HAProxy in front of "
+            "them, and name that: both sides have to use the same one."
         )
     if config.database.url != "auto":
         return _configured_location(config, authme if is_shared else None, authme)
@@ -166,28 +162,24 @@ def _configured_location(config: Config, shared: AuthMeConfig | None, authme: Au
     if shared is None:
         database = open_database(config.database.url, config.database.busy_timeout)
         if authme is not None and isinstance(database, SqliteDatabase):
-            _require_own_file(Path(database.database), authme.sqlite_file)
+            authmes = authme.sqlite_file
+            if Path(database.database).resolve() == authmes.resolve():
+                raise ConfigError(
+                    f"[database] url names {authmes}, which is AuthMe's own file: name another file, or set it to "
+                    '"auto".'
+                )
         return DatabaseLocation(location_name(config.database.url), database, _separate_players(config, authme))
     same_server = parts.scheme in ("mysql", "mariadb") and (
         _canonical(parts.hostname or "") == _canonical(shared.host) and (parts.port or 3306) == shared.port
     )
     if not same_server:
         raise ConfigError(
-            [
-                "[database] url names another server than AuthMe's config.yml "
-                f"({shared.host}:{shared.port}). Both databases change in one transaction: use the same server."
-            ]
+            "[database] url names another server than AuthMe's config.yml "
+            f"({shared.host}:{shared.port}). Both databases change in one transaction: use the same server."
         )
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, shared.database, shared.lock_group)
     return DatabaseLocation(location_name(config.database.url), database, players)
-
-
-def _require_own_file(ours: Path, authmes: Path) -> None:
-    if ours.resolve() == authmes.resolve():
-        raise ConfigError(
-            [f'[database] url names {authmes}, which is AuthMe\'s own file: name another file, or set it to "auto".']
-        )
 
 
 def _separate_players(config: Config, authme: AuthMeConfig | None) -> Players:

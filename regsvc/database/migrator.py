@@ -254,7 +254,7 @@ def _in_dialect(database: Database, statement: str) -> str:
         statement = _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
         statement = re.sub(r"^CREATE (TABLE|INDEX) (?!IF )", r"CREATE \1 IF NOT EXISTS ", statement)
         # a note after an added column would stay in the SQL that SQLite keeps of the table, and comment out its end
-        return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if _is_alter(statement) else statement
+        return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if statement.startswith("ALTER") else statement
     statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")
     statement = re.sub(r"^(\s+.+?)(,?) -- (.*)$", _comment, statement, flags=re.MULTILINE)
     # MySQL parses and ignores an inline REFERENCES; it needs a clause of its own
@@ -267,10 +267,6 @@ def _in_dialect(database: Database, statement: str) -> str:
     if statement.startswith("CREATE TABLE"):
         statement = re.sub(r"\)\s*$", _MYSQL_TABLE, statement)
     return statement
-
-
-def _is_alter(statement: str) -> bool:
-    return statement.startswith("ALTER TABLE")
 
 
 def _with_types(statement: str, types: dict[str, str], text: Callable[[str], str]) -> str:

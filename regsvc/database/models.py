@@ -5,6 +5,7 @@ data.
 """
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -39,21 +40,15 @@ class UtcDateTimeField(Field):
         """Return the stored moment; of a value that is none, which SQL users may have typed, None or `UNKNOWN`."""
         if value is None:
             return None
-        moment = value if isinstance(value, datetime) else _parse(str(value))
-        if moment is None:
-            return None if self.null else UNKNOWN
-        return moment.replace(tzinfo=UTC)
-
-
-def _parse(text: str) -> datetime | None:
-    """Parse a date with or without time, as `db_value` writes it; None for anything else."""
-    if text[4:5] != "-" or text[7:8] != "-" or text[10:11] not in ("", " "):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:  # also a zero date, which MySQL's driver returns as text
-        return None
-    return moment if moment.tzinfo is None else None
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=UTC)
+        text = str(value)  # a date with or without time, as `db_value` writes it
+        if text[4:5] == "-" and text[7:8] == "-" and text[10:11] in ("", " "):
+            with suppress(ValueError):  # also of a zero date, which MySQL's driver returns as text
+                moment = datetime.fromisoformat(text)
+                if moment.tzinfo is None:
+                    return moment.replace(tzinfo=UTC)
+        return None if self.null else UNKNOWN
 
 
 # `SyncRecord.presence`: whether the name had a row in AuthMe's table when both sides were last in sync.
@@ -246,6 +241,7 @@ class Session(BaseModel):
     created_at = UtcDateTimeField()
     last_seen_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
+    has_second_factor = BooleanField(default=False)
 
 
 class KnownClient(BaseModel):
@@ -292,6 +288,7 @@ class Link(BaseModel):
     created_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
     redeemed_at = UtcDateTimeField(null=True)
+    issued_by = CharField(255, null=True)
 
 
 class ChatRequest(BaseModel):

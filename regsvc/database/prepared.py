@@ -57,15 +57,15 @@ class PreparedQuery:
 
     def rows(self, **values: Any) -> list[Any]:
         """Return all rows, with the selected fields."""
-        compiled = self._compile()
-        found = self._run(compiled, values).fetchall()
-        return [self._row(compiled.fields, row) for row in found]
+        compiled, cursor = self._run(values)
+        return [self._row(compiled.fields, row) for row in cursor.fetchall()]
 
     def execute(self, **values: Any) -> int:
         """Run a statement that changes rows; returns how many it found."""
-        return int(self._run(self._compile(), values).rowcount)
+        return int(self._run(values)[1].rowcount)
 
-    def _compile(self) -> _Compiled:
+    def _run(self, values: dict[str, Any]) -> tuple[_Compiled, Any]:
+        """Execute the query, compiled before it runs first; returns its form and a cursor."""
         database = self._model._meta.database
         compiled = self._compiled
         if compiled is None or compiled.database is not database:
@@ -74,13 +74,10 @@ class PreparedQuery:
             fields = tuple((self._key_to(field), field) for field in getattr(query, "_returning", None) or ())
             compiled = _Compiled(database, sql, tuple(parameters), fields)
             self._compiled = compiled
-        return compiled
-
-    def _run(self, compiled: _Compiled, values: dict[str, Any]) -> Any:
         parameters = [
             part.convert(values[part.name]) if isinstance(part, _Slot) else part for part in compiled.parameters
         ]
-        return compiled.database.execute_sql(compiled.sql, parameters)
+        return compiled, database.execute_sql(compiled.sql, parameters)
 
     def _key_to(self, field: Field) -> str | None:
         """Return the name of the foreign key to the field's table."""

@@ -1,6 +1,5 @@
 """Checkups: all checks, in the order of the report, the function that runs them, and the daemon's cache of the last."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.exceptions import locate_exception
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.sentences import Sentence
+from regsvc.core.shared_lookup import CachedCall
 from regsvc.doctor.abandonable import await_call
 from regsvc.doctor.checks import authme, background, config, database, game, host, rules, tables
 from regsvc.doctor.facts.facts import Facts, FactUnavailable
@@ -58,37 +58,16 @@ def examine(facts: Facts) -> Checkup:
     return Checkup(findings, tuple(dict.fromkeys(reason for reason in not_examined if reason)))
 
 
-class CachedCheckup:
-    """Checkups on a thread of their own; the last result is cached. Use on the event loop only."""
+def cached_checkup(
+    gather: Callable[[], Facts],
+    now: Clock,
+    *,
+    examine: Callable[[Facts], Checkup] = examine,
+    max_age: timedelta = MAX_AGE,
+) -> CachedCall[tuple[Checkup, datetime]]:
+    """Return checkups, each with when it was made, on a thread of their own. `gather` creates the facts for one."""
 
-    def __init__(
-        self,
-        gather: Callable[[], Facts],
-        now: Clock,
-        *,
-        examine: Callable[[Facts], Checkup] = examine,
-        max_age: timedelta = MAX_AGE,
-    ) -> None:
-        """`gather` creates the facts for a new checkup. A checkup younger than `max_age` is reused unless forced."""
-        self._gather = gather
-        self._now = now
-        self._examine = examine
-        self._max_age = max_age.total_seconds()
-        self._task: asyncio.Task[tuple[Checkup, datetime]] | None = None
-        self._expires_at = 0.0  # on the loop's clock
+    async def run() -> tuple[Checkup, datetime]:
+        return await await_call(partial(examine, gather())), now()
 
-    async def get(self, *, force: bool = False) -> tuple[Checkup, datetime]:
-        """Return the checkup under way, the cached one, or a new one, and when it was made.
-
-        With `force` a new one if none is under way. A new one may take some seconds.
-        """
-        task = self._task
-        if task is None or (task.done() and (force or asyncio.get_running_loop().time() >= self._expires_at)):
-            self._expires_at = 0.0  # a failed checkup is not cached
-            task = self._task = asyncio.create_task(self._run_checkup(), name="doctor")
-        return await asyncio.shield(task)
-
-    async def _run_checkup(self) -> tuple[Checkup, datetime]:
-        checkup = await await_call(partial(self._examine, self._gather()))
-        self._expires_at = asyncio.get_running_loop().time() + self._max_age
-        return checkup, self._now()
+    return CachedCall(run, max_age, "doctor")

@@ -13,7 +13,8 @@ from regsvc.core.backoff import Backoff
 from regsvc.core.errors import Busy, DatabaseUnavailable, Overloaded
 from regsvc.core.exceptions import describe_exception
 from regsvc.database.engine import Worker
-from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.database.models import OutboxEntry
+from regsvc.notifications.outbox import Outbox
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Transport(ABC):
     noun: ClassVar[str]
 
     @abstractmethod
-    async def send(self, message: OutboxMessage) -> None:
+    async def send(self, message: OutboxEntry) -> None:
         """Send the message; returns once the other side has accepted it.
 
         Raises `Drop`, `PermanentFailure`, `TemporaryFailure` or `TransportUnavailable`.
@@ -72,8 +73,8 @@ class Transport(ABC):
 class DeliveryWorker:
     """Background delivery of one kind of message: several recipients in parallel, messages of one recipient in order.
 
-    `is_on` returns whether messages of this kind are enqueued. `first_pause` is the first back-off while the server is
-    unreachable, `shutdown_timeout` how long `run` waits for attempts under way after `stop`.
+    `is_on` returns whether messages of this kind are enqueued; None: they always are. `first_pause` is the first
+    back-off while the server is unreachable, `shutdown_timeout` how long `run` waits for attempts after `stop`.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class DeliveryWorker:
         outbox: Outbox,
         transport: Transport,
         *,
-        is_on: Callable[[], bool] = lambda: True,
+        is_on: Callable[[], bool] | None = None,
         first_pause: timedelta = _FIRST_PAUSE,
         shutdown_timeout: timedelta = _SHUTDOWN_TIMEOUT,
     ) -> None:
@@ -106,7 +107,10 @@ class DeliveryWorker:
             while not self._is_stopping:
                 self._wakeup.clear()
                 await self._start_due()
-                await self._wait()
+                # until woken, an attempt ended, the back-off is over, or the poll interval is
+                poll = (_DATABASE_POLL_INTERVAL if self._is_database_down else _POLL_INTERVAL).total_seconds()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wakeup.wait(), min(self._backoff.remaining() or poll, poll))
         finally:
             self._loop = None
             await self._finish()
@@ -119,7 +123,7 @@ class DeliveryWorker:
     def wake(self) -> None:
         """Check the outbox now. Thread-safe; called after the transaction that enqueued something has committed."""
         loop = self._loop
-        if loop is None or not self._is_on():
+        if loop is None or (self._is_on is not None and not self._is_on()):
             return  # not running yet (`run` checks the outbox as soon as it starts), or nothing is enqueued
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(self._wakeup.set)
@@ -134,7 +138,7 @@ class DeliveryWorker:
             self._in_flight.add(task)
             task.add_done_callback(self._on_done)
 
-    async def _claim(self, limit: int) -> list[OutboxMessage]:
+    async def _claim(self, limit: int) -> list[OutboxEntry]:
         try:
             claimed = await self._worker.run(self._outbox.claim_due, limit)
         except _TRY_AGAIN:
@@ -152,14 +156,7 @@ class DeliveryWorker:
         self._in_flight.discard(task)
         self._wakeup.set()
 
-    async def _wait(self) -> None:
-        """Wait until something may be due: woken, an attempt ended, the back-off is over, or the poll interval is."""
-        poll = (_DATABASE_POLL_INTERVAL if self._is_database_down else _POLL_INTERVAL).total_seconds()
-        timeout = min(self._backoff.remaining() or poll, poll)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wakeup.wait(), timeout)
-
-    async def _deliver(self, message: OutboxMessage) -> None:
+    async def _deliver(self, message: OutboxEntry) -> None:
         """Make one attempt, whatever happens.
 
         If its result cannot be recorded before the claim ends, the message is due again.
@@ -179,7 +176,7 @@ class DeliveryWorker:
             )
             await self._worker.run(self._outbox.record_failure, message, f"internal error: {type(error).__name__}")
 
-    async def _attempt(self, message: OutboxMessage) -> None:
+    async def _attempt(self, message: OutboxEntry) -> None:
         deadline = asyncio.get_running_loop().time() + _CLAIM_SHARE * self._outbox.claim_period.total_seconds()
         run, outbox = partial(self._record, deadline), self._outbox
         try:

@@ -38,27 +38,6 @@ class Recipient(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OutboxMessage:
-    """A claimed outbox entry, to be sent. `attempts` includes the one under way.
-
-    `template` is the name of the mail, the webhook's event or the console command; `payload` is JSON, None where rows
-    hold everything. `link_id` is set once a link was issued for it.
-    """
-
-    id: int
-    template: str
-    recipient: str
-    recipient_key: str
-    language: str
-    user_id: int | None
-    row_id: int | None
-    link_id: int | None
-    payload: str | None
-    attempts: int
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Retry policy for one kind of outbox message: waits grow from `first_retry` to `longest_retry`.
 
@@ -79,11 +58,11 @@ class RetryPolicy:
         delay = backoff_delay(attempts, self.first_retry, self.longest_retry, self.growth)
         return delay * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
 
-    def is_too_old(self, message: OutboxMessage, moment: datetime) -> bool:
+    def is_too_old(self, message: OutboxEntry, moment: datetime) -> bool:
         """Return whether the message has exceeded `max_age`."""
         return self.max_age is not None and moment - message.created_at >= self.max_age
 
-    def was_last_attempt(self, message: OutboxMessage, moment: datetime) -> bool:
+    def was_last_attempt(self, message: OutboxEntry, moment: datetime) -> bool:
         """Return whether the attempt under way is the last one."""
         is_enough = self.max_attempts is not None and message.attempts >= self.max_attempts
         return is_enough or self.is_too_old(message, moment)
@@ -109,8 +88,8 @@ class Outbox:
         kind: str,
         retry_policy: RetryPolicy,
         *,
-        on_sent: Callable[[OutboxMessage], None] = lambda message: None,
-        on_finished: Callable[[OutboxMessage, Outcome], None] = lambda message, outcome: None,
+        on_sent: Callable[[OutboxEntry], None] = lambda message: None,
+        on_finished: Callable[[OutboxEntry, Outcome], None] = lambda message, outcome: None,
     ) -> None:
         """`on_sent` applies further effects of a delivery, in the transaction that records it.
 
@@ -165,24 +144,28 @@ class Outbox:
             self._local.batched = None
         insert_rows(OutboxEntry._meta.database, OutboxEntry, entries)
 
-    def claim_due(self, limit: int) -> list[OutboxMessage]:
+    def claim_due(self, limit: int) -> list[OutboxEntry]:
         """Claim up to `limit` due messages, only the oldest unfinished one of each recipient.
 
-        The process that claims a message has the policy's `claim` to record the result; after that it counts as crashed
-        and the message is due again. While nothing is due, nothing is written or locked.
+        Their `attempts` include the one under way. The process that claims a message has the policy's `claim` to record
+        the result; after that it counts as crashed and the message is due again. While nothing is due, nothing is
+        written or locked.
         """
         due = _LIST_DUE.rows(kind=self._kind, now=self._now(), limit=limit)
         if not due:
             return []
         with OutboxEntry._meta.database.atomic():
             until = self._now() + self.claim_period
-            return [
-                message_from_row(entry, attempts=entry.attempts + 1)
+            claimed = [  # those that another process claimed first are left out
+                entry
                 for entry in due
                 if _CLAIM.execute(id=entry.id, listed=entry.next_attempt_at, next_attempt_at=until)
-            ]  # those that another process claimed first are left out
+            ]
+        for entry in claimed:
+            entry.attempts += 1
+        return claimed
 
-    def record_sent(self, message: OutboxMessage) -> None:
+    def record_sent(self, message: OutboxEntry) -> None:
         """Record that the other side has accepted the message."""
         with OutboxEntry._meta.database.atomic():
             self._on_sent(message)
@@ -190,7 +173,7 @@ class Outbox:
         self._on_finished(message, "sent")
 
     def record_failure(
-        self, message: OutboxMessage, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
+        self, message: OutboxEntry, error: str, *, is_final: bool = False, retry_after: timedelta | None = None
     ) -> timedelta | None:
         """Record a failed attempt; returns the time until the next one, or None if the message is given up.
 
@@ -205,7 +188,7 @@ class Outbox:
         _update(message.id, next_attempt_at=to_milliseconds(moment + wait), last_error=error[:_MAX_ERROR_LENGTH])
         return wait
 
-    def release(self, message: OutboxMessage, reason: str) -> None:
+    def release(self, message: OutboxEntry, reason: str) -> None:
         """Return a claimed message to the queue without counting the attempt: nothing of this kind can be sent now.
 
         One that has exceeded `max_age` is given up instead.
@@ -221,7 +204,7 @@ class Outbox:
             last_error=reason[:_MAX_ERROR_LENGTH],
         )
 
-    def drop(self, message: OutboxMessage, reason: str) -> None:
+    def drop(self, message: OutboxEntry, reason: str) -> None:
         """Record that there is no point in sending it: its code expired, its user is gone or never existed."""
         self._finish(message, "dropped", reason)
         self._on_finished(message, "dropped")
@@ -248,10 +231,6 @@ class Outbox:
         is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.done_at == entry.done_at)
         return bool(OutboxEntry.update(changes).where(is_as_read, OutboxEntry.next_attempt_at.is_null()).execute())
 
-    def remember_link(self, message_id: int, link_id: int) -> None:
-        """Store the link that this mail contains, so that a retry sends the same one."""
-        _update(message_id, link_id=link_id)
-
     def backlog(self) -> Backlog:
         """Return the unfinished entries, including those not due yet. Cheap: finished entries are not read."""
         query = OutboxEntry.select(fn.COUNT(OutboxEntry.id), fn.MIN(OutboxEntry.created_at)).where(
@@ -264,12 +243,12 @@ class Outbox:
         """Delete entries of every kind that were finished before this moment; returns their number."""
         return int(OutboxEntry.delete().where(OutboxEntry.done_at < before).execute())
 
-    def _give_up(self, message: OutboxMessage, error: str) -> None:
+    def _give_up(self, message: OutboxEntry, error: str) -> None:
         log.error("%s %d (%s) given up after %d attempts", self._kind, message.id, message.template, message.attempts)
         self._finish(message, "failed", error)
         self._on_finished(message, "failed")
 
-    def _finish(self, message: OutboxMessage, outcome: Outcome, error: str | None = None) -> None:
+    def _finish(self, message: OutboxEntry, outcome: Outcome, error: str | None = None) -> None:
         last_error = None if error is None else error[:_MAX_ERROR_LENGTH]
         _FINISH.execute(id=message.id, done_at=self._now(), outcome=outcome, last_error=last_error)
 
@@ -324,20 +303,3 @@ _FINISH: Final = PreparedQuery(
         }
     ).where(OutboxEntry.id == slot(OutboxEntry.id)),
 )
-
-
-def message_from_row(entry: OutboxEntry, attempts: int = 1) -> OutboxMessage:
-    """Return the entry as a message for this attempt."""
-    return OutboxMessage(
-        id=entry.id,
-        template=entry.template,
-        recipient=entry.recipient,
-        recipient_key=entry.recipient_key,
-        language=entry.language,
-        user_id=entry.user_id,
-        row_id=entry.row_id,
-        link_id=entry.link_id,
-        payload=entry.payload,
-        attempts=attempts,
-        created_at=entry.created_at,
-    )

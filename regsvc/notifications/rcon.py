@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar, Final, Literal
 
 from plugin_bridge.authme.players import PlayersUnavailable
@@ -32,13 +33,13 @@ from plugin_bridge.server.rcon import (
     open_rcon,
     pardon,
 )
-from regsvc.config.sections import GameServer, OnBan
+from regsvc.config.host_sections import GameServer, OnBan
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
-from regsvc.notifications.outbox import Outbox, OutboxMessage, Recipient, RetryPolicy
+from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
 
 log = logging.getLogger(__name__)
 
@@ -105,15 +106,15 @@ class RconQueue:
             self._kick((user.username, user.id, "banned", user.reason) for user in users)
         elif self._on_ban == "ban":
             with self._outbox.batched():
-                for user in users:
-                    self._put_everywhere("ban", user.username, user.id, "banned", user.reason)
+                for user, server in product(users, self._servers()):
+                    self._put("ban", user.username, user.id, "banned", user.reason, server=server)
 
     def on_unbans(self, user_ids: Mapping[str, int | None]) -> None:
         """Take the players of these names off the game's ban list, if `game.on_ban` puts players there."""
         if self._on_ban == "ban":
             with self._outbox.batched():
-                for username, user_id in user_ids.items():
-                    self._put_everywhere("pardon", username, user_id, "banned")
+                for (username, user_id), server in product(user_ids.items(), self._servers()):
+                    self._put("pardon", username, user_id, "banned", server=server)
 
     def on_deletions(self, user_ids: Mapping[str, int | None], banned: Collection[str]) -> None:
         """Kick the players of these names; take the banned off the game's list: the names' next users are not."""
@@ -133,9 +134,10 @@ class RconQueue:
 
         Servers with RCON off do not count. Missing kicks are enqueued; the delivery of the last one inserts the row.
         """
-        keys = {_key_of(KICK_FIRST, username, server): server for server in self._servers()}
-        if not keys:
+        servers = self._servers()
+        if not servers:
             return True
+        keys = {_key_of(KICK_FIRST, username, server): server for server in servers}
         kicks = (
             OutboxEntry.select(OutboxEntry.recipient_key, OutboxEntry.done_at)
             .where(
@@ -175,12 +177,6 @@ class RconQueue:
             for key, (kick, server) in wanted.items():
                 if key not in enqueued:
                     self._put("kick", *kick, server=server)
-
-    def _put_everywhere(
-        self, command: Command, username: str, user_id: int | None, cause: Cause, reason: str | None = None
-    ) -> None:
-        for server in self._servers():
-            self._put(command, username, user_id, cause, reason, server=server)
 
     def _put(
         self,
@@ -238,7 +234,7 @@ _NEXT_PLACE: Final = timedelta(seconds=5)
 """How long an attempt at a server that hangs takes at most."""
 
 
-def insert_row_after_kick(message: OutboxMessage, reconcile: Callable[[str], object]) -> None:
+def insert_row_after_kick(message: OutboxEntry, reconcile: Callable[[str], object]) -> None:
     """Insert the player's row once a `kick_first` has ended on each server, whatever its outcome: none waits for ever.
 
     `reconcile` reconciles the account with this lower-case name, as the sync would.
@@ -278,7 +274,7 @@ class RconTransport(Transport):
         self._server_name = server_name
         self._now = now
 
-    async def send(self, message: OutboxMessage) -> None:
+    async def send(self, message: OutboxEntry) -> None:
         payload = json.loads(message.payload or "{}")
         server = payload.get("server", "")
         age = self._now() - message.created_at
@@ -311,7 +307,7 @@ class RconTransport(Transport):
             log.info("%s can be used again", _noun_of(server))
         console.is_unreachable = False
 
-    def _compose(self, message: OutboxMessage, payload: Mapping[str, Any]) -> str:
+    def _compose(self, message: OutboxEntry, payload: Mapping[str, Any]) -> str:
         """Return the console command. Raises `UnsafeName`."""
         if message.template == "pardon":
             return pardon(message.recipient)
@@ -321,7 +317,7 @@ class RconTransport(Transport):
         return ban(message.recipient, reason) if message.template == "ban" else kick(message.recipient, reason)
 
 
-async def _execute(address: RconAddress, message: OutboxMessage, command: str) -> None:
+async def _execute(address: RconAddress, message: OutboxEntry, command: str) -> None:
     """Send the command. Raises `RconError`."""
     async with open_rcon(address) as connection:
         # for a player who is offline many plugins kick one whose name begins alike: kick only who may be online
@@ -331,7 +327,7 @@ async def _execute(address: RconAddress, message: OutboxMessage, command: str) -
 
 
 def _failure(
-    message: OutboxMessage, reason: str, retry_after: timedelta | None = None
+    message: OutboxEntry, reason: str, retry_after: timedelta | None = None
 ) -> PermanentFailure | TemporaryFailure:
     if message.template == KICK_FIRST and message.attempts >= _MAX_KICK_ATTEMPTS:
         return PermanentFailure(f"the row is inserted without a kick: {reason}")

@@ -9,14 +9,15 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal, NoReturn
 
-from regsvc.config.sections import WebhookSection
+from regsvc.config.host_sections import WebhookSection
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
 from regsvc.core.i18n.translations import Translations
 from regsvc.core.text import shorten, strip_invisible
 from regsvc.core.webhook_signature import signed_headers
+from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
-from regsvc.notifications.outbox import Outbox, OutboxMessage, Recipient, RetryPolicy
+from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
 
 Event = Literal["registered", "approved", "rejected", "banned", "unbanned", "deleted"]
 
@@ -61,7 +62,7 @@ class WebhookQueue:
         self.outbox.put(event, _RECEIVER, self._language, payload=json.dumps(payload, ensure_ascii=False))
 
 
-def render_webhook(message: OutboxMessage, translations: Translations, server_name: str) -> tuple[str, bytes]:
+def render_webhook(message: OutboxEntry, translations: Translations, server_name: str) -> tuple[str, bytes]:
     """Return the id and the body of the call, in the host's language.
 
     The id is the same at every attempt, so receivers can detect duplicates. No name in the body can mention a user,
@@ -114,7 +115,7 @@ class WebhookTransport(Transport):
         self._server_name = server_name
         self._now = now
 
-    async def send(self, message: OutboxMessage) -> None:
+    async def send(self, message: OutboxEntry) -> None:
         if not self._config.url:
             raise Drop("no webhook is configured any more")
         delivery, body = render_webhook(message, self._translations, self._server_name)
@@ -129,14 +130,14 @@ class WebhookTransport(Transport):
                 raise TransportUnavailable(str(error)) from None
         self._check(message, response)
 
-    def _check(self, message: OutboxMessage, response: Response) -> None:
+    def _check(self, message: OutboxEntry, response: Response) -> None:
         if response.is_success:
             return
         if response.is_temporary:
             raise TemporaryFailure(response.describe(), response.retry_after(self._now()))
         self._fail(message, response.describe())
 
-    def _fail(self, message: OutboxMessage, reason: str) -> NoReturn:
+    def _fail(self, message: OutboxEntry, reason: str) -> NoReturn:
         if message.attempts >= _MAX_REJECTIONS:
             raise PermanentFailure(reason)
         raise TemporaryFailure(reason)

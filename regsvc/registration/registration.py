@@ -95,7 +95,7 @@ class Registration:
             if request.password is not None:
                 password = await self.hashing.hash_in_pool(request.password, request.username)
             registered = await self.worker.run(self._create, request, proven, password, caller)
-        self.mail_queue.wake()
+        self.mail_queue.wake_all()
         return registered
 
     def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:

@@ -28,9 +28,6 @@ MAX_REPLAYED: Final = 500
 MAX_QUEUED: Final = 10_000
 """Unread events per client; one more ends the stream."""
 MAX_PER_CHUNK: Final = 200
-HEARTBEAT_INTERVAL: Final = timedelta(seconds=20)
-POLL_INTERVAL: Final = timedelta(seconds=2)
-SESSION_CHECK_INTERVAL: Final = timedelta(seconds=5)
 
 # A transaction may stay open for a while after it took its id, so higher ids can become visible before it.
 _COMMIT_DELAY: Final = 10.0  # seconds
@@ -88,9 +85,9 @@ class EventStreams(LiveStreams[EventStream]):
         worker: Worker,
         is_still_admin: IsStillAdmin,
         *,
-        heartbeat_interval: timedelta = HEARTBEAT_INTERVAL,
-        poll_interval: timedelta = POLL_INTERVAL,
-        session_check_interval: timedelta = SESSION_CHECK_INTERVAL,
+        heartbeat_interval: timedelta = timedelta(seconds=20),
+        poll_interval: timedelta = timedelta(seconds=2),
+        session_check_interval: timedelta = timedelta(seconds=5),
         max_queued: int = MAX_QUEUED,
     ) -> None:
         """`is_still_admin` blocks; it runs on the worker."""

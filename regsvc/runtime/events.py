@@ -9,7 +9,7 @@ from peewee import fn
 
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import AuditEntry, User
-from regsvc.sync.report import SyncReport
+from regsvc.sync.report import COUNTS, SyncReport
 
 PREAMBLE: Final = b"retry: 3000\n\n"
 HEARTBEAT: Final = b": still here\n\n"
@@ -35,7 +35,6 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
 }
 """Audit action → event name. Other actions are not events."""
 
-_SYNC_COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
 _DELETED: Final = "deleted"
 _PAGE: Final = 500
 
@@ -106,4 +105,4 @@ def _event(entry: AuditEntry, statuses: Mapping[str, str]) -> Event:
 
 
 def _sync_data(counts: Mapping[str, int], by: str, at: int) -> dict[str, object]:
-    return {**{name: counts.get(name, 0) for name in _SYNC_COUNTS}, "at": at, "by": by}
+    return {**{name: counts.get(name, 0) for name in COUNTS}, "at": at, "by": by}

@@ -10,7 +10,7 @@ from typing import Final
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.config_changes import plan_change
-from plugin_bridge.server.files import PropertiesFile
+from plugin_bridge.server.files import PropertiesFile, stamp_of
 from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.sections import Config, ConfigError
 from regsvc.database.location import read_authme, read_other_authmes
@@ -20,15 +20,7 @@ log = logging.getLogger(__name__)
 
 POLL_INTERVAL: Final = timedelta(seconds=2)
 
-# inode, size, mtime and ctime in ns; None: no such file, or it may not be looked at
-_Stamp = tuple[int, int, int, int] | None
-_PROPERTY_NAMES: Final = {
-    "rcon_enabled": "enable-rcon",
-    "rcon_ip": "rcon.ip",
-    "rcon_port": "rcon.port",
-    "rcon_password": "rcon.password",
-}
-_NEVER_READ: Final = (-1, -1, -1, -1)
+_NEVER_READ: Final = object()
 
 
 class _WatchedFile:
@@ -36,10 +28,10 @@ class _WatchedFile:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._seen: _Stamp = _NEVER_READ
-        self._read: _Stamp = _NEVER_READ
+        self._seen: object = _NEVER_READ
+        self._read: object = _NEVER_READ
 
-    def has_changed(self, stamp: _Stamp) -> bool:
+    def has_changed(self, stamp: object) -> bool:
         """Return whether the file changed since this last returned True, and is not being written right now."""
         is_settled, self._seen = stamp == self._seen, stamp
         if stamp == self._read or not is_settled:
@@ -97,11 +89,11 @@ class GameFileWatcher:
             if file.has_changed(stamp) or self._known[server] is None:
                 await self._read_properties(server)
 
-    def _look(self) -> tuple[_Stamp, list[_Stamp], list[_Stamp]]:
+    def _look(self) -> tuple[object, list[object], list[object]]:
         """Return the states of AuthMe's config, of those on other servers, and of each server.properties."""
         self._uuids.refresh()
-        others = [_find_stamp(file.path) for file in self._others]
-        return _find_stamp(self._authme.path), others, [_find_stamp(file.path) for file in self._properties.values()]
+        others = [stamp_of(file.path) for file in self._others]
+        return stamp_of(self._authme.path), others, [stamp_of(file.path) for file in self._properties.values()]
 
     async def _read_authme(self) -> None:
         try:
@@ -134,20 +126,8 @@ class GameFileWatcher:
             )
         elif read is not None and known is not None:
             changed = [
-                _PROPERTY_NAMES.get(part.name, part.name.replace("_", "-"))
-                for part in fields(read)
-                if getattr(read, part.name) != getattr(known, part.name)
+                part.metadata["key"] for part in fields(read) if getattr(read, part.name) != getattr(known, part.name)
             ]
             if changed:
                 log.info("%s has changed; now in effect: %s", name, ", ".join(changed))
         self._known[server] = read
-
-
-def _find_stamp(path: Path | None) -> _Stamp:
-    if path is None:
-        return None
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

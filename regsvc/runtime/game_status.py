@@ -15,6 +15,7 @@ from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.game_address import GameAddress, find_game_address, public_bedrock_address, public_game_address
+from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import draw_qr_code
 
 log = logging.getLogger(__name__)
@@ -55,33 +56,23 @@ class GameStatus:
         self.find_address = find_address
         self._is_hidden = is_hidden
         self._now = now
-        self._max_age = max_age.total_seconds()
         self._timeout = timeout.total_seconds()
         self._last = LastStatus()
-        self._ping: asyncio.Task[LastStatus] | None = None
-        self._expires_at = 0.0  # on the loop's clock
+        self._ping = CachedCall(self._update, max_age, "game-status")
 
     def last_status(self) -> LastStatus:
         """Return the last result at once; if it has expired, start a ping for the next caller."""
-        if asyncio.get_running_loop().time() >= self._expires_at:
-            self._start_ping()
+        self._ping.start()
         return self._last
 
     async def refresh(self) -> LastStatus:
         """Wait for the ping under way or a new one. Never raises: any problem counts as no answer."""
-        return await asyncio.shield(self._start_ping())
-
-    def _start_ping(self) -> asyncio.Task[LastStatus]:
-        """Return the ping under way, or a new one."""
-        if self._ping is None or self._ping.done():
-            self._ping = asyncio.create_task(self._update(), name="game-status")
-        return self._ping
+        return await self._ping.get(force=True)
 
     async def _update(self) -> LastStatus:
         status = await self._find_status()
         is_hidden = status is None and await asyncio.to_thread(self._is_hidden)
         self._last = LastStatus(status, self._now(), is_hidden)
-        self._expires_at = asyncio.get_running_loop().time() + self._max_age
         return self._last
 
     async def _find_status(self) -> ServerStatus | None:

@@ -12,6 +12,7 @@ from peewee import PeeweeException, fn
 from regsvc.core.clock import Clock
 from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
+from regsvc.core.shared_lookup import CachedCall
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, SyncRecord, User
 from regsvc.notifications.outbox import Backlog, Outbox
@@ -88,33 +89,18 @@ class Health:
         self._outbox = outbox
         self._sync = sync
         self._now = now
-        self._pending_restart = pending_restart
-        self._installation = installation
+        self.pending_restart = pending_restart
+        self.installation = installation
         self._is_bridge_on = is_bridge_on
         self._timeout = timeout
-        self._query: asyncio.Task[Backlog | Refusal] | None = None
-        self._expires_at = 0.0  # on the loop's clock
-        self._count: asyncio.Task[WaitingCounts | None] | None = None
-        self._count_expires_at = 0.0
-
-    @property
-    def restart_needed(self) -> tuple[str, ...]:
-        """Keys of config files that have changed and take effect at the next start."""
-        return self._pending_restart.keys
-
-    @property
-    def installation(self) -> str | None:
-        """Fingerprint of the installation; None before its first start."""
-        return self._installation.fingerprint
-
-    @property
-    def is_state_lost(self) -> bool:
-        """Whether the state directory or the database was removed under the process."""
-        return self._installation.is_lost
+        self._backlog = CachedCall(self._query_backlog, _MAX_AGE, "health")
+        self._waiting = CachedCall(lambda: worker.run(_count_waiting), _WORK_MAX_AGE, "waiting work")
 
     async def status(self) -> HealthStatus:
         """Return the current status. Problems are part of the status and never raised."""
-        found = await self._backlog()
+        query = self._backlog.start()
+        await asyncio.wait([query], timeout=self._timeout.total_seconds())  # does not cancel it: others wait, too
+        found = query.result() if query.done() else DatabaseUnavailable(retry_after=_RETRY_AFTER)
         backlog = None if isinstance(found, Refusal) else found
         oldest_at = None if backlog is None else backlog.oldest_at
         report = self._sync.last_report
@@ -124,24 +110,14 @@ class Health:
             has_held_back_changes=report is not None and report.held_back is not None,
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if oldest_at is None else max(self._now() - oldest_at, timedelta(0)),
-            restart_needed=self.restart_needed,
+            restart_needed=self.pending_restart.keys,
             seconds_since_sync=self._sync.seconds_since_run,
         )
 
     async def waiting_work(self) -> WaitingCounts | None:
         """Return what waits for an admin, counted at most once a minute; None while the database does not answer."""
-        moment = asyncio.get_running_loop().time()
-        if self._count is None or (self._count.done() and moment >= self._count_expires_at):
-            self._count = asyncio.create_task(self._count_waiting(), name="waiting work")
-            self._count_expires_at = moment + _WORK_MAX_AGE.total_seconds()
-        counts = await asyncio.shield(self._count)  # other scrapers wait for it, too
-        if counts is None:
-            self._count_expires_at = 0.0
-        return counts
-
-    async def _count_waiting(self) -> WaitingCounts | None:
         try:
-            return await self._worker.run(_count_waiting)
+            return await self._waiting.get()
         except (Refusal, PeeweeException):  # the health status says so, and logs it
             return None
 
@@ -152,15 +128,6 @@ class Health:
         if report is None:
             return BridgeState.UNKNOWN
         return BridgeState.UP if report.unavailable is None else BridgeState.AWAY
-
-    async def _backlog(self) -> Backlog | Refusal:
-        moment = asyncio.get_running_loop().time()
-        if self._query is None or (self._query.done() and moment >= self._expires_at):
-            self._query = asyncio.create_task(self._query_backlog(), name="health")
-            self._expires_at = moment + _MAX_AGE.total_seconds()
-        query = self._query
-        await asyncio.wait([query], timeout=self._timeout.total_seconds())  # does not cancel it: others wait, too
-        return query.result() if query.done() else DatabaseUnavailable(retry_after=_RETRY_AFTER)
 
     async def _query_backlog(self) -> Backlog | Refusal:
         try:

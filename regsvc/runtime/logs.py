@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
-from regsvc.config.sections import LogSection
+from regsvc.config.host_sections import LogSection
 from regsvc.core.exceptions import describe_exception
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would create one for each line

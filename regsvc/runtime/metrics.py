@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, Summary
@@ -23,7 +23,7 @@ from regsvc.database.engine import Worker
 from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
-from regsvc.sync.report import SyncReport
+from regsvc.sync.report import COUNTS, SyncReport
 
 _INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process
 _SAMPLES: Final = 12
@@ -63,7 +63,6 @@ CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
 _BUCKETS: Final = (0.005, 0.02, 0.1, 0.25, 1, 2.5, 10)  # seconds
 _UNKNOWN: Final = math.nan
-_SYNC_CHANGES: Final = ("adopted", "provisioned", "updated", "locked", "restored", "removed")
 
 # `_created` series would double the scrape, and say no more than `process_start_time_seconds`.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -96,15 +95,15 @@ class Metrics:
             registry=self._registry,
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._refusals = self._counter("companion_http_refusals", "Requests refused, by code.", "code")
-        self._connections = self._gauge("companion_http_connections", "Open connections.")
-        self._refused_connections = self._counter(
+        self.refusals = self._counter("companion_http_refusals", "Requests refused, by code.", "code")
+        self.connections = self._gauge("companion_http_connections", "Open connections.")
+        self.refused_connections = self._counter(
             "companion_http_connections_refused",
             "Connections refused, by the limit that was reached.",
             "limit",
             ("all", "client"),
         )
-        self._cut_connections = self._counter(
+        self.cut_connections = self._counter(
             "companion_http_connections_cut",
             "Connections closed to make room (idle), or because the client did not read its answer (unread).",
             "reason",
@@ -136,7 +135,7 @@ class Metrics:
         self._sync_scanned = self._gauge("companion_sync_scanned", "Players examined by the last run.")
         self._sync_conflicts = self._gauge("companion_sync_conflicts", "Conflicts found by the last run.")
         self._sync_changes = self._counter(
-            "companion_sync_changes", "Changed names, by kind of change.", "kind", _SYNC_CHANGES
+            "companion_sync_changes", "Changed names, by kind of change.", "kind", COUNTS[1:]
         )
         self._sync_errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=self._registry)
 
@@ -187,22 +186,6 @@ class Metrics:
         requests.inc()
         durations.observe(seconds)
 
-    def count_refusal(self, code: str) -> None:
-        """Count a refused request by its code."""
-        self._refusals.labels(code).inc()
-
-    def set_connections(self, count: int) -> None:
-        """Set the number of open connections."""
-        self._connections.set(count)
-
-    def count_refused_connection(self, limit: Literal["all", "client"]) -> None:
-        """Count a connection refused at the limit for all, or for one client."""
-        self._refused_connections.labels(limit).inc()
-
-    def count_cut_connection(self, reason: Literal["idle", "unread"]) -> None:
-        """Count a connection closed because others needed room, or because its client did not read."""
-        self._cut_connections.labels(reason).inc()
-
     def count_delivery(self, kind: str, outcome: Outcome) -> None:
         """Count a message of the outbox of this kind with a final outcome. Safe from any thread."""
         self._deliveries[kind].labels(outcome).inc()
@@ -219,7 +202,7 @@ class Metrics:
             self._sync_succeeded_at.set(report.started_at.timestamp() + seconds)
         self._sync_scanned.set(report.scanned)
         self._sync_conflicts.set(len(report.conflicts))
-        for kind in _SYNC_CHANGES:
+        for kind in COUNTS[1:]:
             self._sync_changes.labels(kind).inc(getattr(report, kind))
         self._sync_errors.inc(len(report.errors))
 

@@ -1,16 +1,17 @@
-"""The plugin's version, and background checks for new ones: requests get the last result and wait for no feed."""
+"""Background checks for new versions: requests get the last result and wait for no feed."""
 
-import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 from plugin_bridge.server.versions import find_version
-from regsvc.config.sections import UpdatesSection
+from regsvc.config.host_sections import UpdatesSection
+from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock
 from regsvc.core.http_client import HttpClient, NoResponse
@@ -34,6 +35,8 @@ MAX_REDIRECTS: Final = 3
 _MAX_URL_LENGTH: Final = 500
 
 _PAGE_URL: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&()*+,;=%-]+")
+_API_PREFIX: Final = "api."
+"""Of a host with the API of another one, which has the pages: api.github.com."""
 
 _OK: Final = 200
 
@@ -49,11 +52,16 @@ class PublishedVersion:
 
 
 class UpdateFeed:
-    """Client for one release feed. Repeated requests are conditional (ETag)."""
+    """Client for one release feed. Repeated requests are conditional (ETag).
+
+    It connects to public addresses only, unless `address` is a private one itself, as an IP address or "localhost".
+    """
 
     def __init__(self, address: str, *, timeout: timedelta = TIMEOUT) -> None:
-        """`address` comes from the config; redirects from it must lead to https."""
+        """`address` comes from the config; redirects from it are followed on its host, to https."""
         self._address = address
+        self._host = urlsplit(address).hostname or ""
+        self._public_only = not (is_loopback(self._host) or is_private(self._host))
         self._timeout = timeout
         self._etag: str | None = None
         self._published: PublishedVersion | None = None
@@ -61,18 +69,18 @@ class UpdateFeed:
     async def fetch(self) -> PublishedVersion:
         """Return the published version. Raises `NoResponse`, also for an answer that is not usable."""
         headers = {"Accept": "application/json"} | ({} if self._etag is None else {"If-None-Match": self._etag})
-        with HttpClient(self._timeout, max_body=MAX_ANSWER_BYTES) as client:
+        with HttpClient(self._timeout, max_body=MAX_ANSWER_BYTES, public_only=self._public_only) as client:
             response = await client.get(self._address, headers, max_redirects=MAX_REDIRECTS)
         if response.status == _NOT_MODIFIED and self._published is not None:
             return self._published
         if response.status != _OK:
             raise NoResponse(f"the feed answered with status {response.status}")
-        published = _read(response.body)
+        published = _read(response.body, self._host)
         self._published, self._etag = published, response.headers.get("Etag")
         return published
 
 
-def _read(body: bytes) -> PublishedVersion:
+def _read(body: bytes, host: str) -> PublishedVersion:
     try:
         data: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -80,13 +88,21 @@ def _read(body: bytes) -> PublishedVersion:
     version = data.get("tag_name") if isinstance(data, dict) else None
     if not isinstance(version, str) or find_version(version) is None:
         raise NoResponse("the answer names no version")
-    return PublishedVersion(version.strip().removeprefix("v").removeprefix("V"), _page(data.get("html_url")))
+    return PublishedVersion(version.strip().removeprefix("v").removeprefix("V"), _page(data.get("html_url"), host))
 
 
-def _page(address: object) -> str | None:
-    """Return the URL if it is safe to use as a link in front ends, else None."""
-    is_usable = isinstance(address, str) and _PAGE_URL.fullmatch(address) is not None
-    return address if isinstance(address, str) and is_usable and len(address) <= _MAX_URL_LENGTH else None
+def _page(address: object, host: str) -> str | None:
+    """Return the URL of the release's page if front ends may link to it, else None: it is on the feed's own host.
+
+    api.github.com has its pages on github.com, and so have others.
+    """
+    if not isinstance(address, str) or len(address) > _MAX_URL_LENGTH or _PAGE_URL.fullmatch(address) is None:
+        return None
+    try:
+        is_known = urlsplit(address).hostname in (host, host.removeprefix(_API_PREFIX))
+    except ValueError:
+        return None
+    return address if is_known else None
 
 
 class Updates:
@@ -132,34 +148,6 @@ class Updates:
             backoff_delay(self._failures, FIRST_RETRY_DELAY, self._every) if is_failing else self._every
         )
         return failures
-
-
-MAX_AGE: Final = timedelta(seconds=10)
-
-
-class PluginVersionCache:
-    """Cache of the version found in the plugin's jar. Use on the event loop only."""
-
-    def __init__(self, find_version: Callable[[], str | None], max_age: timedelta = MAX_AGE) -> None:
-        """`find_version` reads files and may block; its result is reused for `max_age`."""
-        self._find_version = find_version
-        self._max_age = max_age.total_seconds()
-        self._version: str | None = None
-        self._lookup: asyncio.Task[None] | None = None
-        self._expires_at = 0.0  # on the loop's clock
-
-    async def get(self) -> str | None:
-        """Return the version, None if it is unknown. Only the very first call waits for the disk."""
-        is_first = self._lookup is None
-        if self._lookup is None or (self._lookup.done() and asyncio.get_running_loop().time() >= self._expires_at):
-            self._lookup = asyncio.create_task(self._look_up(), name="installed-plugin")
-        if is_first or not self._expires_at:
-            await asyncio.shield(self._lookup)
-        return self._version
-
-    async def _look_up(self) -> None:
-        self._version = await asyncio.to_thread(self._find_version)
-        self._expires_at = asyncio.get_running_loop().time() + self._max_age
 
 
 def make_updates(config: UpdatesSection, now: Clock) -> Updates:

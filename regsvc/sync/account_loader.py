@@ -60,11 +60,11 @@ class AccountLoader:
     def find_changed(self, accounts: Sequence[Account]) -> set[str]:
         """Lock our rows of these accounts, and return the names whose rows are not as in the accounts."""
         users, sync_records = self._find([account.key for account in accounts], is_locking=True)
-        return {
-            account.key
-            for account in accounts
-            if (account.user, account.sync_record) != (users.get(account.key), sync_records.get(account.key))
-        }
+        changed = set()
+        for account in accounts:
+            if (account.user, account.sync_record) != (users.get(account.key), sync_records.get(account.key)):
+                changed.add(account.key)
+        return changed
 
     def _find(
         self, keys: Collection[str], *, is_locking: bool = False
@@ -80,7 +80,9 @@ class AccountLoader:
         records = select_rows(
             self._database, SyncRecord, _OF_RECORD, SyncRecord.username_key, others, for_update=is_locking
         )
-        return users, sync_records | {row[0]: SyncValues(*row) for row in records}
+        for row in records:
+            sync_records[row[0]] = SyncValues(*row)
+        return users, sync_records
 
     def _build(
         self,
@@ -92,9 +94,9 @@ class AccountLoader:
         owner_ids = {key: known.user_id for key, known in sync_records.items() if key not in users and known.user_id}
         owners = select_rows(self._database, User, _OF_USER, User.id, set(owner_ids.values()))
         by_id = {row[0]: UserRecord(*row) for row in owners}
-        without_record = {
+        without_record = [
             user.id for key, user in users.items() if key not in sync_records or sync_records[key].user_id != user.id
-        }
+        ]
         ids_and_names: list[Any] = [SyncRecord.user_id, SyncRecord.username_key]
         names: dict[int, str] = dict(
             select_rows(self._database, SyncRecord, ids_and_names, SyncRecord.user_id, without_record)

@@ -9,7 +9,7 @@ from peewee import Database, IntegrityError, fn
 from plugin_bridge.authme.players import PlayerRow, locked_hash
 from regsvc.core.clock import from_epoch_ms
 from regsvc.core.email_address import EmailAddress
-from regsvc.database.audit import Audit
+from regsvc.database.audit import SYNC, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, VERIFIED, SyncRecord, User
 from regsvc.sync.actions import Adopt, Conflict
@@ -122,8 +122,8 @@ def _registered_at(player: PlayerRow, moment: datetime) -> datetime:
 def _record(audit: Audit, adoptions: Sequence[Adopt], conflicting: Sequence[str]) -> None:
     if len(adoptions) > _SINGLE_ENTRIES_UP_TO:
         names = [adoption.username for adoption in adoptions]
-        audit.record("user.adopted", "sync", None, {"count": len(names), "first": names[0], "last": names[-1]})
+        audit.record("user.adopted", SYNC, None, {"count": len(names), "first": names[0], "last": names[-1]})
     else:
         for adoption in adoptions:
-            audit.record("user.adopted", "sync", adoption.username, {"status": adoption.status})
-    audit.record_each("sync.conflict", "sync", conflicting, {"field": "email", "kept": "both"})
+            audit.record("user.adopted", SYNC, adoption.username, {"status": adoption.status})
+    audit.record_each("sync.conflict", SYNC, conflicting, {"field": "email", "kept": "both"})

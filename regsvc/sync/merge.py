@@ -107,15 +107,11 @@ def _merge_realname(user: UserRecord, base: SyncValues, player: PlayerRow) -> Me
     if theirs is None or theirs == user.username:
         return None
     if theirs == base.base_realname:
-        return Merge(player, to_player={"realname": user.username}) if _is_case_of(user.username, base) else None
+        is_same_name = theirs.lower() == user.username.lower()  # then it was changed on our side
+        return Merge(player, to_player={"realname": user.username}) if is_same_name else None
     if theirs.lower() == user.username_key:
         return Merge(player, takes_realname=theirs)
     return Merge(player, conflicts=(Conflict("realname", "both"),))
-
-
-def _is_case_of(username: str, base: SyncValues) -> bool:
-    """Return whether the base name differs from `username` in case only: then it was changed on our side."""
-    return base.base_realname is not None and base.base_realname.lower() == username.lower()
 
 
 def claim_unverified(wanted: Mapping[Claimant, str]) -> dict[Claimant, EmailAddress]:

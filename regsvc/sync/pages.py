@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from plugin_bridge.authme.players import NameCollides, NewPlayer, PlayerRefused, PlayerRow, RowDelete, RowUpdate
 from regsvc.database import failpoints
+from regsvc.database.audit import SQL
 from regsvc.database.models import APPROVED, BANNED, SyncRecord, User
 from regsvc.sync import actions
 from regsvc.sync.account_loader import AccountLoader, pages_of
@@ -27,50 +28,52 @@ from regsvc.sync.steps import STEPS, Step, claim_emails, collision_effects
 from regsvc.sync.sync_context import A, Case, Cases, SyncContext
 
 OwnStep = Callable[[SyncContext, Cases[Any]], Cases[Any]]
-"""Function that applies an action in a transaction. Cases that it does not return are to be loaded again."""
+"""Function that applies an action in a transaction, and returns the cases that it was applied to."""
 
 
 def _adopt(context: SyncContext, cases: Cases[actions.Adopt]) -> Cases[actions.Adopt]:
     known = [(case.key, None) for case in cases if case.account.sync_record is not None]
     replace_records(context.database, known)  # tombstones of former users
     adopted = adopt_each(context.database, context.audit, [case.action for case in cases], context.now())
-    found = []
-    for case in cases:
-        if case.key in adopted:
-            conflict = adopted[case.key]
-            effects = Effects(conflicts=(conflict,)) if conflict is not None else NOTHING
-            # the status of a user who may play entails nothing; the others are loaded again
-            is_done = case.action.status in (APPROVED, BANNED)
-            found.append(replace(case, effects=effects, next="nothing" if is_done else "load"))
+    found = [case for case in cases if case.key in adopted]
+    for case in found:
+        conflict = adopted[case.key]
+        case.effects = Effects(conflicts=(conflict,)) if conflict is not None else NOTHING
+        if case.action.status in (APPROVED, BANNED):  # which entails nothing; the others are loaded again
+            case.next = "nothing"
     return found
 
 
 def _apply_sql_edits(context: SyncContext, cases: Cases[actions.ApplySqlEdit]) -> Cases[actions.ApplySqlEdit]:
-    changed = _change_users(context.transitions.apply_sql_edits, cases)
-    return [replace(case, effects=intent_effects(case.action.intent)) for case in changed]
-
-
-def _end_bans(context: SyncContext, cases: Cases[actions.EndBan]) -> Cases[actions.EndBan]:
-    return _change_users(context.transitions.end_bans, cases)
+    _change_users(context.transitions.apply_sql_edits, cases)
+    for case in cases:
+        case.effects = intent_effects(case.action.intent)
+    return cases
 
 
 def _reject(context: SyncContext, cases: Cases[actions.RejectNameConflict]) -> Cases[actions.RejectNameConflict]:
-    rejected = _change_users(context.transitions.reject_name_conflicts, cases)
-    # the player registered first: we have no intent for the row, and it stays as it is
-    return [replace(case, effects=state_effects(case.account, "conflict")) for case in rejected]
+    _change_users(context.transitions.reject_name_conflicts, cases)
+    for case in cases:  # the player registered first: we have no intent for the row, and it stays as it is
+        case.effects = state_effects(case.account, "conflict")
+    return cases
 
 
 def _change_users(change: Callable[[list[User]], None], cases: Cases[A]) -> Cases[A]:
     rows = {row.id: row for row in User.select().where(User.id.in_([case.user.id for case in cases]))}
     change(list(rows.values()))
-    return [case.after(replace(case.account, user=UserRecord.from_row(rows[case.user.id]))) for case in cases]
+    for case in cases:
+        case.store(replace(case.account, user=UserRecord.from_row(rows[case.user.id])))
+        case.next = "decide"
+    return cases
 
 
 def _mark_deleted(context: SyncContext, cases: Cases[actions.MarkDeleted]) -> Cases[actions.MarkDeleted]:
     context.transitions.record_deletions([case.key for case in cases])
-    deleted = [case.after(replace(case.account, sync_record=tombstone(case.account))) for case in cases]
-    replace_records(context.database, [(case.key, case.account.sync_record) for case in deleted])
-    return deleted
+    for case in cases:
+        case.store(replace(case.account, sync_record=tombstone(case.account)))
+        case.next = "decide"
+    replace_records(context.database, [(case.key, case.account.sync_record) for case in cases])
+    return cases
 
 
 def _revert_renames(context: SyncContext, cases: Cases[actions.RevertRename]) -> Cases[actions.RevertRename]:
@@ -85,14 +88,14 @@ def _revert_renames(context: SyncContext, cases: Cases[actions.RevertRename]) ->
         spellings = (user.username, known.base_realname if known is not None else None)
         username = next((name for name in spellings if name and name.lower() == key), key)
         User.update(username=username, username_key=key).where(User.id == user.id).execute()
-        context.audit.record("sync.edit_refused", "sql", username, {"username": user.username})
+        context.audit.record("sync.edit_refused", SQL, username, {"username": user.username})
     return []
 
 
 OWN_STEPS: Final[dict[type, OwnStep]] = {
     actions.Adopt: _adopt,
     actions.ApplySqlEdit: _apply_sql_edits,
-    actions.EndBan: _end_bans,
+    actions.EndBan: lambda context, cases: _change_users(context.transitions.end_bans, cases),
     actions.RejectNameConflict: _reject,
     actions.MarkDeleted: _mark_deleted,
     actions.RevertRename: _revert_renames,
@@ -146,8 +149,6 @@ class Page:
         """Cases whose rows are written after this transaction."""
         self._unsaved: dict[str, tuple[Account, Effects]] = {}
         """Accounts as they are stored, with what is intended for them and not written yet."""
-        self._settled: set[str] = set()
-        """Names for which nothing more is done in this transaction."""
 
     def reconcile(self, accounts: Sequence[Account]) -> dict[str, ReconcileResult]:
         """Apply actions to these accounts, loaded without locks, until nothing is left. Returns the results.
@@ -190,7 +191,6 @@ class Page:
 
     def _reconcile_once(self, keys: Sequence[str], new: Cases[Any]) -> list[str]:
         """Lock the accounts and apply what is due, also the new cases. Returns the names to be loaded again."""
-        self._settled.clear()
         with self._context.database.atomic():
             locked = self._loader.load_for_update(keys, with_players=self._scope.has_players) if keys else []
             again = self._apply([*new, *self._due(locked)])
@@ -209,12 +209,10 @@ class Page:
             accounts: list[Account] = []
             for kind, group in _by_kind(cases).items():
                 if kind in OWN_STEPS:
-                    done = self._apply_own(OWN_STEPS[kind], group)
+                    accounts += self._apply_own(OWN_STEPS[kind], group)
                 else:
-                    done = self._apply_step(STEPS[kind], group)
-                accounts += done
-                settled = self._settled.union(account.key for account in done)
-                again += [case.key for case in group if case.key not in settled]
+                    accounts += self._apply_step(STEPS[kind], group)
+                again += [case.key for case in group if case.next == "load"]
             cases = self._due(accounts)
             if not cases:
                 return again
@@ -224,14 +222,16 @@ class Page:
         self._save()
         applied = step(self._context, cases)
         self._record(applied)
-        self._settled.update(case.key for case in applied if case.next == "nothing")
         return self._write([case for case in applied if case.next == "decide"])
 
     def _apply_step(self, step: Step, cases: Cases[Any]) -> list[Account]:
         """Promise what the cases entail, and finish those that need no write outside this transaction."""
         moment, pending, held = self._context.now(), [], []
         for case in cases:
-            if self._still_collides(case):
+            case.next = "nothing"
+            known = case.account.sync_record
+            has_collided = isinstance(case.action, actions.Provision) and known is not None and known.conflict == "name"
+            if has_collided and self._context.players.find_colliding(case.key) is not None:
                 self._refuse_collision(case)
                 continue
             case.effects |= step.promise(case)
@@ -243,13 +243,13 @@ class Page:
                 held.append(case)
         if self._context.players.shares_transactions:
             self._write(held)
-            self._settled.update(case.key for case in held)
             self._write_rows(pending)
             return self._confirm(step, pending)
         outside = [case for case in pending if case.write is not None]
         stored = self._write([*held, *outside])[len(held) :]
-        self._promised += [case.after(account) for case, account in zip(outside, stored, strict=True)]
-        self._settled.update(case.key for case in [*held, *outside])
+        for case, account in zip(outside, stored, strict=True):
+            case.store(account)
+        self._promised += outside
         return self._confirm(step, [case for case in pending if case.write is None])
 
     def _write_promised(self) -> list[str]:
@@ -263,9 +263,8 @@ class Page:
             accounts: list[Account] = []
             for kind, group in _by_kind([case for case in promised if case.key not in changed]).items():
                 accounts += self._confirm(STEPS[kind], group)
-        due = [case.key for case in self._due(accounts)]
-        finished = {account.key for account in accounts}.difference(due)
-        return [case.key for case in promised if case.key not in finished and not self.results[case.key].refused]
+        again = changed.union(case.key for case in self._due(accounts))
+        return [case.key for case in promised if case.key in again or case.next == "load"]
 
     def _write_rows(self, cases: Cases[Any]) -> None:
         """Write AuthMe's rows, and keep the results in the cases."""
@@ -286,6 +285,7 @@ class Page:
         done = list[Case[Any]]()
         for case in cases:
             row = rows.get(case.key) if isinstance(case.write, NewPlayer) else _row_after(case)
+            case.next = "nothing"
             if case.result.refused is not None:
                 self._refuse(case.key, case.result.refused)
             elif row is None and isinstance(case.write, NewPlayer):
@@ -294,7 +294,10 @@ class Page:
                 self._write([case])
             elif case.result.is_written:
                 case.take_row(row)
+                case.next = "decide"
                 done.append(case)
+            else:
+                case.next = "load"
         if step.claims_email:
             claim_emails(done)
         for case in done:
@@ -312,13 +315,6 @@ class Page:
         """Write what was intended and went with no action."""
         unsaved, self._unsaved = list(self._unsaved.values()), {}
         self._context.write(unsaved)
-
-    def _still_collides(self, case: Case[Any]) -> bool:
-        """Return whether AuthMe's table still has the equal name that it had at the last attempt."""
-        known = case.account.sync_record
-        if not isinstance(case.action, actions.Provision) or known is None or known.conflict != "name":
-            return False
-        return self._context.players.find_colliding(case.key) is not None
 
     def _due(self, accounts: Sequence[Account]) -> list[Case[Any]]:
         """Decide on the accounts, and return those with an action that may be applied now."""
@@ -344,7 +340,6 @@ class Page:
     def _refuse(self, key: str, refused: PlayerRefused) -> None:
         """Record that AuthMe's table refused a write."""
         self.results[key].refused = refused
-        self._settled.add(key)
         log.warning("a player could not be updated, the sync will try again: %s", refused)
 
     def _refuse_collision(self, case: Case[Any]) -> None:

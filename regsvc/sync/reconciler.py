@@ -16,6 +16,7 @@ from plugin_bridge.authme.players import PlayerRefused, PlayerRow, Players, Play
 from regsvc.auth.hashing import StoredPassword
 from regsvc.config.live import AuthMeRules, LiveConfig
 from regsvc.config.sections import Config
+from regsvc.core.errors import AuthMeUnavailable
 from regsvc.database import failpoints
 from regsvc.database.engine import is_retryable
 from regsvc.database.models import ABSENT, APPROVED, OPEN, PASSWORD, PROVISION, UNASKED, Installation, SyncRecord
@@ -25,8 +26,8 @@ from regsvc.sync.effects import NOTHING, Effects, intent_effects
 from regsvc.sync.merge import has_conflict
 from regsvc.sync.pages import Page, ReconcileResult, Scope
 from regsvc.sync.records import NO_INTENT, NO_LOCK, NO_TOMBSTONE, Account, Policy, replace_records, tombstone
-from regsvc.sync.rules import decide, find_new_hash, is_registered_anew, password_for_row, row_intent
-from regsvc.sync.steps import kept_group
+from regsvc.sync.rules import decide, find_new_hash, password_for_row, row_intent
+from regsvc.sync.steps import unlock
 from regsvc.sync.sync_context import SyncContext
 
 log = logging.getLogger(__name__)
@@ -42,18 +43,10 @@ class Reconciler:
         self._context = context
         self._live = live
         self._operators = operators
+        self.is_enabled = context.players.is_enabled
+        """Whether there is an AuthMe to sync with."""
         self._derived: tuple[AuthMeRules, Policy] | None = None
         self.loader = AccountLoader(context.database, context.players, operators, context.now)
-
-    @property
-    def is_enabled(self) -> bool:
-        """Return whether there is an AuthMe to sync with."""
-        return self._context.players.is_enabled
-
-    @property
-    def is_one_transaction(self) -> bool:
-        """Return whether AuthMe's row can be written in the same transaction as ours."""
-        return self._context.players.shares_transactions
 
     @property
     def operators(self) -> frozenset[str]:
@@ -83,7 +76,7 @@ class Reconciler:
         """
         read = partial(self._find_rows, key)
         try:
-            if self.is_one_transaction:
+            if self._context.players.shares_transactions:
                 return read
         except PlayersUnavailable:
             return lambda: None
@@ -111,7 +104,8 @@ class Reconciler:
         """
         scope = Scope(may_adopt=may_adopt, is_guarded=is_guarded)
         account = self.load(key)
-        return self.reconcile_many([account], scope).get(key) or ReconcileResult(account)
+        page = Page(self._context, self.loader, self.policy, scope)
+        return page.reconcile([account]).get(key) or ReconcileResult(account)
 
     def reconcile_many(self, accounts: Collection[Account], scope: Scope = _EVERYTHING) -> dict[str, ReconcileResult]:
         """Reconcile accounts loaded without locks, and return the results as `Page.reconcile` does."""
@@ -123,15 +117,15 @@ class Reconciler:
         `intended` is written in any case. Raises `PlayersUnavailable`.
         """
         try:
-            if not account.is_player_known or not self.is_one_transaction:
-                self.record([(account, intended)])
-                return None
-            with self._context.database.atomic():
-                page = Page(self._context, self.loader, self.policy, _EVERYTHING)
-                return page.reconcile_locked(account, intended)
+            if account.is_player_known and self._context.players.shares_transactions:
+                with self._context.database.atomic():
+                    page = Page(self._context, self.loader, self.policy, _EVERYTHING)
+                    return page.reconcile_locked(account, intended)
         except PlayersUnavailable:
-            self.record([(account, intended)])
+            self._context.write([(account, intended)])
             raise
+        self._context.write([(account, intended)])
+        return None
 
     def record(self, cases: Sequence[tuple[Account, Effects]]) -> None:
         """Write what is intended for accounts that the caller's transaction has locked, without carrying it out."""
@@ -142,7 +136,7 @@ class Reconciler:
 
         Raises `PlayersUnavailable` also when our own database is busy: the committed work must not be repeated.
         """
-        if self.is_one_transaction:
+        if self._context.players.shares_transactions:
             return None
         try:
             return self.reconcile(key)
@@ -226,11 +220,11 @@ class Reconciler:
     def request_new_row(self, account: Account) -> Effects:
         """Return the intent to give a user the row that was registered anew, with the password in it.
 
-        It is carried out only on a row that still has this password. Raises `PlayersUnavailable` if it is not known.
+        It is carried out only on a row that still has this password. Raises `AuthMeUnavailable` if it is not known.
         """
         new = find_new_hash(account)
         if new is None:
-            raise PlayersUnavailable("The new row cannot be read.")
+            raise AuthMeUnavailable
         return intent_effects(OPEN, new)
 
     def has_password_for_row(self, account: Account) -> bool:
@@ -242,10 +236,6 @@ class Reconciler:
         """Return whether the user's row is gone, and none was requested yet."""
         known = account.sync_record
         return known is not None and known.plugin_state == "absent" and known.intent not in (PROVISION, OPEN)
-
-    def is_registered_anew(self, account: Account) -> bool:
-        """Return whether an approval has to say which password counts (`plan.is_registered_anew`)."""
-        return self.policy.is_bridge_on and is_registered_anew(account)
 
     def request_reclaim(self, account: Account) -> Effects:
         """Return the intent to reclaim a returned row for a user who has just proven to know the password set by us."""
@@ -277,7 +267,7 @@ class Reconciler:
 
     def record_tombstone(self, account: Account) -> Account:
         """Record which row goes with the user about to be deleted. Returns the account without the user."""
-        if not self.is_one_transaction and account.is_player_known:
+        if not self._context.players.shares_transactions and account.is_player_known:
             rows = self._find_rows(account.key)  # the row may have changed while we waited for our own lock
             account = replace(account, player=rows.get(account.key)) if rows is not None else account
         new = tombstone(account) if self.is_enabled else None
@@ -320,10 +310,7 @@ def unlock_all(players: Players) -> tuple[int, list[str]]:
             if hash_ is None:
                 unrecoverable.append(row.username)
                 continue
-            changes: dict[str, str | int | None] = {"hash": hash_, "has_session": 0, **kept_group(known, row)}
-            if known is not None and known.kept_premium_uuid:
-                changes["premium_uuid"] = known.kept_premium_uuid
-            if not players.update(row, changes):
+            if not players.update(row, unlock(row, StoredPassword(hash_, row.salt, None), known).changes):
                 continue  # it has changed since it was read, and no longer holds our lock
             unlocked += 1
             if known is not None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final
 
 from peewee import Database
@@ -57,7 +58,7 @@ class UserRecord:
     @classmethod
     def from_row(cls, row: User) -> "UserRecord":
         """Return the record of a database row."""
-        return cls(*[getattr(row, name) for name in USER_COLUMNS])
+        return cls(*attrgetter(*USER_COLUMNS)(row))
 
     def with_columns(self, changes: Mapping[str, Any]) -> "UserRecord":
         """Return the record after these columns of the user were written; columns without a field are ignored."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from regsvc.core.clock import epoch_ms
 
-_COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
+COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
 _WORDS: Final = {
     "scanned": ("player looked at", "players looked at"),
     "provisioned": ("added to the game", "added to the game"),
@@ -87,7 +87,7 @@ class SyncReport:
         return {
             "startedAt": epoch_ms(self.started_at),
             "durationMs": self.duration_ms,
-            **{name: getattr(self, name) for name in _COUNTS},
+            **{name: getattr(self, name) for name in COUNTS},
             "conflicts": self.conflicts,
             "errors": self.errors,
             "braked": None if self.held_back is None else self.held_back.as_json(),
@@ -95,7 +95,7 @@ class SyncReport:
 
     def counts(self) -> dict[str, int]:
         """Return the counts that are not 0, for the log and the audit."""
-        return {name: getattr(self, name) for name in _COUNTS if getattr(self, name)}
+        return {name: getattr(self, name) for name in COUNTS if getattr(self, name)}
 
 
 def counts_in_words(counts: Mapping[str, int]) -> str:

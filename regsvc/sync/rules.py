@@ -91,7 +91,7 @@ def row_intent(account: Account, policy: Policy) -> str | None:
     return OPEN if sync_record.is_different_row(player) else None
 
 
-def is_registered_anew(account: Account) -> bool:
+def is_registered_anew(account: Account, policy: Policy) -> bool:
     """Return whether the row of a user who could play is another by now, registered in the game under the name.
 
     The same person may have done that, with a new password, because they had forgotten the old one: an approval must
@@ -99,7 +99,7 @@ def is_registered_anew(account: Account) -> bool:
     approved, and never had a row, is not meant: the password chosen with it counts.
     """
     user, sync_record, player = account.user, account.sync_record, account.player
-    if user is None or sync_record is None or user.applied_status == BANNED:
+    if user is None or sync_record is None or user.applied_status == BANNED or not policy.is_bridge_on:
         return False
     is_approved, had_row = user.applied_status == APPROVED, sync_record.base_hash is not None
     if not account.is_player_known:
@@ -137,7 +137,7 @@ def _locks_unapproved(is_operator: bool, policy: Policy) -> bool:
 def _apply_edit(account: Account, user: UserRecord, policy: Policy) -> actions.ApplySqlEdit:
     is_approval = user.status == APPROVED and user.applied_status in (PENDING, REJECTED)
     # SQL cannot say which password counts where the row was registered anew: the row stays locked until it is said
-    requests_row = is_approval and not is_registered_anew(account)
+    requests_row = is_approval and not is_registered_anew(account, policy)
     return actions.ApplySqlEdit(row_intent(account, policy) if requests_row else None)
 
 

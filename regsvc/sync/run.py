@@ -7,7 +7,7 @@ by `plan.decide`, also in a full run.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -35,7 +35,7 @@ from regsvc.sync.records import Account
 from regsvc.sync.report import SyncReport
 from regsvc.sync.reporting.run_log import RunLog
 from regsvc.sync.rules import decide, lock_after_adoption, returns
-from regsvc.sync.run_state import RunState, count_held_back, is_mass_change
+from regsvc.sync.run_state import SyncRun, count_held_back, is_mass_change
 
 log = logging.getLogger(__name__)
 
@@ -51,23 +51,20 @@ _MAX_BUCKETS = 8_192
 """If more than this many of the 65,536 buckets changed, or of the rows on SQLite, looking at every row is cheaper."""
 
 
-class Sync:
-    """Sync runs over all accounts, each with a `RunState`. Blocking: they have a thread of their own."""
+class _Stopped(Exception):
+    """The process was told to stop: the next run does the rest."""
+
+
+class SyncRunner:
+    """Runner of the sync over all accounts, each time with a `SyncRun`. Blocking: it has a thread of its own."""
 
     def __init__(
-        self,
-        database: Database,
-        players: Players,
-        reconciler: Reconciler,
-        audit: Audit,
-        max_changes: ChangeLimit,
-        now: Clock,
+        self, database: Database, players: Players, reconciler: Reconciler, audit: Audit, limit: ChangeLimit, now: Clock
     ) -> None:
         self._database = database
         self._players = players
         self._reconciler = reconciler
-        self._audit = audit
-        self._max_changes = max_changes
+        self._max_changes = limit
         self._now = now
         self._run_log = RunLog(database, audit)
         self._comparison = TableComparison(database, players)
@@ -96,45 +93,43 @@ class Sync:
         """
         report = SyncReport(self._now(), is_enabled=self._reconciler.is_enabled)
         report.restores_players = self._reconciler.policy.on_player_removed == "restore"
-        run = RunState(report, may_go_on, is_full, is_plan, max_names=max_names)
+        run = SyncRun(report, may_go_on, is_full, is_plan, max_names=max_names)
         started = time.monotonic()
         self._run_log.report_dates(report, is_plan=is_plan, is_full=is_full)
         try:
-            self._players.refresh()
-            self._reconcile_all(run, allow_mass_changes)
-            report.missing_email_column = self._players.find_missing_email_column() if report.adopted else None
-        except PlayersUnavailable as error:
-            run.report.unavailable = str(error)
-            run.report.add_error(None, str(error))
-            self._reconcile_without_players(run)
-            self._finish(run, allow_mass_changes)
-        run.report.duration_ms = round((time.monotonic() - started) * 1000)
+            try:
+                self._players.refresh()
+                self._reconcile_all(run, allow_mass_changes)
+            except PlayersUnavailable as error:
+                report.unavailable = str(error)
+                report.add_error(None, str(error))
+                self._reconcile_without_players(run)
+                self._finish(run, allow_mass_changes)
+        except _Stopped:
+            report.is_complete = False
+        if report.adopted and report.unavailable is None:
+            report.missing_email_column = self._players.find_missing_email_column()
+        report.duration_ms = round((time.monotonic() - started) * 1000)
         if not is_plan:
-            self._run_log.record(run.report)
-        return run.report
+            self._run_log.record(report)
+        return report
 
-    def _reconcile_all(self, run: RunState, allow_mass_changes: bool) -> None:
+    def _reconcile_all(self, run: SyncRun, allow_mass_changes: bool) -> None:
         """Go over all candidates, and store the new checksums only if none was left out."""
-        last, inputs = RunInputs.find_last(), self._inputs()
+        last, reconciler = RunInputs.find_last(), self._reconciler
+        inputs = RunInputs(fingerprint(reconciler.policy), reconciler.operators, *count_users(self._database))
         is_full = run.is_full or last is None or last[0].policy != inputs.policy
         is_full = is_full or last is None or abs(self._now() - last[1]) >= FULL_EVERY
         is_full = is_full or (self._comparison.is_empty() and not self._players.is_empty())  # the first players
         changes = self._comparison.compare(is_full=is_full)
         run.report.scanned = changes.total
-        last_inputs = last[0] if last is not None else None
-        for may_go_on in self._reconcile_candidates(run, changes, last_inputs, inputs):
-            if not may_go_on:
-                run.report.is_complete = False
-                return
-        if self._finish(run, allow_mass_changes) and not run.is_plan:
+        self._reconcile_candidates(run, changes, last[0] if last is not None else None, inputs)
+        self._finish(run, allow_mass_changes)
+        if not run.is_plan:
             self._store(run, changes, last, inputs)
 
-    def _inputs(self) -> RunInputs:
-        reconciler = self._reconciler
-        return RunInputs(fingerprint(reconciler.policy), reconciler.operators, *count_users(self._database))
-
     def _store(
-        self, run: RunState, changes: TableChanges, last: tuple[RunInputs, datetime] | None, inputs: RunInputs
+        self, run: SyncRun, changes: TableChanges, last: tuple[RunInputs, datetime] | None, inputs: RunInputs
     ) -> None:
         names = run.unfinished()
         if names:
@@ -147,44 +142,42 @@ class Sync:
         self._comparison.keep(changes, names, run.report.started_at)
 
     def _reconcile_candidates(
-        self, run: RunState, changes: TableChanges, last_inputs: RunInputs | None, inputs: RunInputs
-    ) -> Iterator[bool]:
-        """Yield after each page whether the run may go on."""
+        self, run: SyncRun, changes: TableChanges, last_inputs: RunInputs | None, inputs: RunInputs
+    ) -> None:
         marks = self._changed_rows.newest()  # before this run makes any
         rows = changes.scan.changed if changes.scan is not None else ()
         is_every_row = changes.is_full or len(changes.changed) + len(rows) > _MAX_BUCKETS
         if is_every_row:
             newest: int = User.select(User.id).order_by(User.id.desc()).limit(1).scalar() or 0
-            yield from self._reconcile_all_rows(run, changes.total)
-            yield from self._reconcile_pages(run, self._candidates.of_users_without_player(newest))
+            self._reconcile_all_rows(run, changes.total)
+            self._reconcile_pages(run, self._candidates.of_users_without_player(newest))
         else:
-            yield from self._reconcile_pages(run, self._candidates.in_changed_buckets(changes))
-            yield from self._reconcile_pages(run, pages_of(changes.open_locks))
-        deleted = self._candidates.deleted_in_sql(last_inputs, inputs, is_full=changes.is_full)
-        yield from self._reconcile_pages(run, deleted)
+            self._reconcile_pages(run, self._candidates.in_changed_buckets(changes))
+            self._reconcile_pages(run, pages_of(changes.open_locks))
+        self._reconcile_pages(run, self._candidates.deleted_in_sql(last_inputs, inputs, is_full=changes.is_full))
         if run.is_plan and is_every_row:
             return  # every name has been reported
         if last_inputs is not None:
-            yield from self._reconcile_pages(run, pages_of(sorted(last_inputs.operators ^ inputs.operators)))
-        yield from self._reconcile_pages(run, self._candidates.expired_bans(self._now()))
-        yield from self._reconcile_changed_rows(run, marks)
+            self._reconcile_pages(run, pages_of(sorted(last_inputs.operators ^ inputs.operators)))
+        self._reconcile_pages(run, self._candidates.expired_bans(self._now()))
+        self._reconcile_changed_rows(run, marks)
 
-    def _reconcile_all_rows(self, run: RunState, total: int) -> Iterator[bool]:
+    def _reconcile_all_rows(self, run: SyncRun, total: int) -> None:
         progress = Progress("sync", total, self.terminal, unit="players", quiet_for=_QUIET_FOR)
         try:
             for page in self._players.pages(_ROWS):
                 self._reconcile_rows(run, [row.username for row in page], {row.username: row for row in page})
                 progress.advance(len(page))
-                yield run.may_go_on()
+                _stop_if_told(run)
         finally:
             progress.end()
 
-    def _reconcile_pages(self, run: RunState, pages: Iterator[Sequence[str]]) -> Iterator[bool]:
+    def _reconcile_pages(self, run: SyncRun, pages: Iterable[Sequence[str]]) -> None:
         for names in pages:
             self._reconcile_names(run, names)
-            yield run.may_go_on()
+            _stop_if_told(run)
 
-    def _reconcile_changed_rows(self, run: RunState, newest: Sequence[datetime | None]) -> Iterator[bool]:
+    def _reconcile_changed_rows(self, run: SyncRun, newest: Sequence[datetime | None]) -> None:
         """Reconcile the names that changed on our side, and clear the marks of those in sync."""
         for page in self._changed_rows.pages(newest):
             # what this run wrote stays marked: the next one looks again, since the checksums stored now are from before
@@ -193,21 +186,23 @@ class Sync:
             if in_sync and not run.is_plan:
                 with self._database.atomic():
                     self._changed_rows.clear([mark for mark in page if mark.username_key in in_sync])
-            yield run.may_go_on()
+            _stop_if_told(run)
 
-    def _reconcile_names(self, run: RunState, names: Sequence[str]) -> set[str]:
+    def _reconcile_names(self, run: SyncRun, names: Sequence[str]) -> set[str]:
         """Return the names that were already in sync."""
         if run.is_plan:
             names = [name for name in names if name not in run.planned]
             run.planned.update(names)
         return self._reconcile_rows(run, names, self._players.find_many(names))
 
-    def _reconcile_rows(self, run: RunState, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
-        keys = [name for name in names if self._is_findable(run, name)]
-        accounts = self._reconciler.loader.load(keys, rows)
+    def _reconcile_rows(self, run: SyncRun, names: Sequence[str], rows: Mapping[str, PlayerRow]) -> set[str]:
+        for name in names:
+            if not is_findable(name):  # AuthMe itself does not find it reliably
+                run.add_conflict(name, actions.Conflict("name", "both"))
+        accounts = self._reconciler.loader.load(list(filter(is_findable, names)), rows)
         return self._plan(run, accounts) if run.is_plan else self._reconcile(run, accounts, Scope(is_guarded=True))
 
-    def _reconcile_without_players(self, run: RunState) -> None:
+    def _reconcile_without_players(self, run: SyncRun) -> None:
         """Apply SQL edits and end bans even while AuthMe's table is unavailable."""
         run.waiting.clear()
         for keys in chain(self._candidates.edited(), self._candidates.expired_bans(self._now())):
@@ -217,14 +212,7 @@ class Sync:
             else:
                 self._reconcile(run, accounts, Scope(is_guarded=True, has_players=False))
 
-    def _is_findable(self, run: RunState, name: str) -> bool:
-        """Report a name that is not a valid lower-case one, and leave it: AuthMe itself does not find it reliably."""
-        if is_findable(name):
-            return True
-        run.add_conflict(name, actions.Conflict("name", "both"))
-        return False
-
-    def _plan(self, run: RunState, accounts: Sequence[Account]) -> set[str]:
+    def _plan(self, run: SyncRun, accounts: Sequence[Account]) -> set[str]:
         """Count what a run would do first for these accounts. Returns the names that are in sync."""
         policy, in_sync = self._reconciler.policy, set()
         wanted: dict[str, str] = {}
@@ -233,7 +221,7 @@ class Sync:
             if action is None:
                 in_sync.add(account.key)
             elif isinstance(action, actions.GUARDED):
-                run.postpone(account.key, action)
+                run.waiting[account.key] = type(action)
                 if isinstance(action, actions.MarkMissing) and returns(account, policy):
                     run.returning.add(account.key)
             else:
@@ -242,7 +230,7 @@ class Sync:
             if isinstance(action, actions.Adopt):
                 lock = lock_after_adoption(action, account.is_operator, policy)
                 if lock is not None:
-                    run.postpone(account.key, lock)
+                    run.waiting[account.key] = type(lock)
                 wanted |= {account.key: email} if (email := action.player.known_email) is not None else {}
             elif isinstance(action, actions.Merge):
                 for conflict in action.conflicts:
@@ -251,7 +239,7 @@ class Sync:
             run.add_conflict(key, actions.Conflict("email", "both"))
         return in_sync
 
-    def _reconcile(self, run: RunState, accounts: Sequence[Account], scope: Scope) -> set[str]:
+    def _reconcile(self, run: SyncRun, accounts: Sequence[Account], scope: Scope) -> set[str]:
         """Reconcile a page; a name with a problem is reported, and the run goes on. Returns the names in sync before.
 
         What fails for a whole page is done in halves, down to the one name that it fails for; what has to wait for
@@ -275,37 +263,41 @@ class Sync:
         return {account.key for account in accounts} - results.keys()
 
     def _reconcile_with_retry(self, accounts: Sequence[Account], scope: Scope) -> dict[str, ReconcileResult]:
-        for attempt in range(1, _TRIES):
+        attempt = 1
+        while True:
             try:
                 return self._reconciler.reconcile_many(accounts, scope)
             except PeeweeException as error:
-                if not is_retryable(error):
+                if attempt == _TRIES or not is_retryable(error):
                     raise
                 time.sleep(_PAUSE * attempt)  # AuthMe is writing one of the rows, for which we do not wait
-        return self._reconciler.reconcile_many(accounts, scope)
+                attempt += 1
 
-    def _finish(self, run: RunState, allow_mass_changes: bool) -> bool:
-        """Apply the guarded actions, or hold back all of them if they are too many. Returns False if stopped."""
+    def _finish(self, run: SyncRun, allow_mass_changes: bool) -> None:
+        """Apply the guarded actions, or hold back all of them if they are too many."""
         if not run.waiting:
-            return True
+            return
         kinds = list(run.waiting.values())
         if run.is_plan:
             for key, kind in run.waiting.items():
                 run.plan(key, kind)
         if not allow_mass_changes and is_mass_change(kinds, self._max_changes, run.report, is_plan=run.is_plan):
             run.report.held_back = count_held_back(kinds, self._max_changes)
-            return True
+            return
         if run.is_plan:
             for key, kind in run.waiting.items():
                 run.count(actions.Provision if key in run.returning else kind)
-            return True
+            return
         scope = Scope(accept_empty_table=True, has_players=run.report.unavailable is None)
         for keys in pages_of(list(run.waiting)):
             for key in keys:
                 del run.waiting[key]
             rows = self._players.find_many(keys) if scope.has_players else None
             self._reconcile(run, self._reconciler.loader.load(keys, rows), scope)
-            if not run.may_go_on():
-                run.report.is_complete = False
-                return False
-        return True
+            _stop_if_told(run)
+
+
+def _stop_if_told(run: SyncRun) -> None:
+    """Raise `_Stopped`, after a page, if the run may not go on."""
+    if not run.may_go_on():
+        raise _Stopped

@@ -35,7 +35,7 @@ _KINDS: Final[dict[type, tuple[str | None, str]]] = {
 
 
 @dataclass
-class RunState:
+class SyncRun:
     """A run in progress; a plan only reports what it would do."""
 
     report: SyncReport
@@ -43,7 +43,7 @@ class RunState:
     is_full: bool = False
     is_plan: bool = False
     waiting: dict[str, type[actions.SyncAction]] = field(default_factory=dict)
-    """Names whose next action is guarded, with its kind."""
+    """Names whose next action is guarded, with its kind: done at the end of the run, when their number is known."""
     collided: set[str] = field(default_factory=set)
     """Names that AuthMe's table considers equal to others; they wait until those are gone."""
     failed: set[str] = field(default_factory=set)
@@ -55,10 +55,6 @@ class RunState:
     """In a plan: names whose row is gone and would be inserted again."""
     planned: set[str] = field(default_factory=set)
     """In a plan: the names looked at, each of which is reported once."""
-
-    def postpone(self, key: str, action: actions.SyncAction) -> None:
-        """Leave the action to the end of the run, when the number of guarded actions is known."""
-        self.waiting[key] = type(action)
 
     def add_error(self, key: str, error: str) -> None:
         """Report the error, once for each name."""
@@ -96,7 +92,7 @@ class RunState:
         for conflict in result.conflicts:
             self.add_conflict(key, conflict)
         if result.postponed is not None:
-            self.postpone(key, result.postponed)
+            self.waiting[key] = type(result.postponed)
         if isinstance(result.refused, NameCollides):
             self.collided.add(key)
             self.add_conflict(key, actions.Conflict("name", "both"))

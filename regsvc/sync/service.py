@@ -12,7 +12,7 @@ from regsvc.core.errors import SyncRunning
 from regsvc.database.engine import Worker
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.report import SyncReport
-from regsvc.sync.run import Sync
+from regsvc.sync.run import SyncRunner
 
 _BUSY_AFTER: Final = 0.001
 """Seconds that a busy event loop needs to answer; an idle one needs a tenth of it."""
@@ -26,10 +26,12 @@ _MAX_SKIPPED: Final = 9
 class SyncService:
     """Entry point of the sync for the API, the scheduled job and the command line."""
 
-    def __init__(self, worker: Worker, sync: Sync, lease: SyncLease, wait: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(
+        self, worker: Worker, runner: SyncRunner, lease: SyncLease, wait: timedelta = timedelta(seconds=30)
+    ) -> None:
         """`worker` is the sync's own thread; `wait` limits the wait for another process's run."""
         self._worker = worker
-        self._sync = sync
+        self._runner = runner
         self._lease = lease
         self._wait = wait
         self._running: asyncio.Task[SyncReport] | None = None
@@ -65,7 +67,7 @@ class SyncService:
 
     async def plan(self) -> SyncReport:
         """Return the report of what a run would do, without doing it."""
-        return await self._worker.run(self._sync.run, is_plan=True)
+        return await self._worker.run(self._runner.run, is_plan=True)
 
     def run_alone(
         self, *, allow_mass_changes: bool, is_full: bool = False, terminal: TextIO | None = None
@@ -74,15 +76,15 @@ class SyncService:
 
         `is_full` compares every row; `terminal` shows the progress of a long run.
         """
-        self._sync.terminal = terminal
+        self._runner.terminal = terminal
         return self._worker.run_here(self._run_alone, allow_mass_changes, is_full)
 
     def plan_alone(
         self, *, allow_mass_changes: bool, is_full: bool, max_names: int, terminal: TextIO | None = None
     ) -> SyncReport:
         """Plan for the command line, on the calling thread; `max_names` of each kind of change are reported."""
-        self._sync.terminal = terminal
-        plan = partial(self._sync.run, is_plan=True, is_full=is_full, max_names=max_names)
+        self._runner.terminal = terminal
+        plan = partial(self._runner.run, is_plan=True, is_full=is_full, max_names=max_names)
         return self._worker.run_here(plan, allow_mass_changes=allow_mass_changes)
 
     def _run_alone(self, allow_mass_changes: bool, is_full: bool) -> SyncReport:
@@ -121,7 +123,7 @@ class SyncService:
         self._resumed_at = time.monotonic()
         is_done = False
         try:
-            report = self._sync.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
+            report = self._runner.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
             is_done = report.is_complete and report.unavailable is None
             return report
         finally:

@@ -21,6 +21,7 @@ from plugin_bridge.authme.players import (
     java_address,
     lock_text,
 )
+from regsvc.auth.hashing import StoredPassword
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import BANNED, GONE, PASSWORD, PROVISION, UNVERIFIED, SyncRecord
 from regsvc.notifications.rcon import Cause
@@ -142,17 +143,9 @@ def _without_passwordless_login(player: PlayerRow) -> dict[str, str | int | None
     return changes | ({"group": player.lock_group} if player.lock_group is not None else {})
 
 
-def _promise_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
-    return Effects(_kept_login(case.account.sync_record, case.action.player))
-
-
 def _end_passwordless_login(context: SyncContext, case: Case[actions.EndPasswordlessLogin]) -> RowUpdate | None:
     player = case.action.player
     return RowUpdate(player, _without_passwordless_login(player)) if player.admits_without_password else None
-
-
-def _confirm_end_of_login(case: Case[actions.EndPasswordlessLogin]) -> Effects:
-    return _kicked_login(case.action.player) | Effects(kick=_lock_kick(case.user.status))
 
 
 def _confirm_lock(case: Case[actions.Lock]) -> Effects:
@@ -184,14 +177,18 @@ def _lock_kick(reason: str | None) -> Cause:
 def _unlock_row(
     context: SyncContext, case: Case[actions.RestorePassword] | Case[actions.RemoveLock] | Case[actions.TakeRow]
 ) -> RowUpdate:
-    password, known = case.action.password, case.account.sync_record
+    return unlock(case.action.player, case.action.password, case.account.sync_record)
+
+
+def unlock(player: PlayerRow, password: StoredPassword, known: SyncValues | SyncRecord | None) -> RowUpdate:
+    """Return the write that gives a locked row this password, and back what the lock took from it."""
     changes: dict[str, str | int | None] = {"hash": password.hash, "salt": password.salt, "has_session": 0}
     if known is not None and known.kept_premium_uuid:
         changes["premium_uuid"] = known.kept_premium_uuid
-    return RowUpdate(case.action.player, changes | kept_group(known, case.action.player))
+    return RowUpdate(player, changes | _kept_group(known, player))
 
 
-def kept_group(known: SyncValues | SyncRecord | None, player: PlayerRow) -> dict[str, str | int | None]:
+def _kept_group(known: SyncValues | SyncRecord | None, player: PlayerRow) -> dict[str, str | int | None]:
     """Return the group that the player of a locked row had before; nothing where the lock changed none.
 
     Where nothing is known of the lock at all, that is 0, as which AuthMe reads NULL.
@@ -220,7 +217,7 @@ def _reclaim_row(context: SyncContext, case: Case[actions.ReclaimRow]) -> RowUpd
         "has_session": 0,
         "premium_uuid": None,
         "totp": None,
-        **kept_group(case.account.sync_record, case.action.player),
+        **_kept_group(case.account.sync_record, case.action.player),
     }
     if user.owned_email is not None:
         changes["email"] = user.owned_email
@@ -312,10 +309,6 @@ def _confirm_state(case: Case[actions.UpdateState]) -> Effects:
     return effects
 
 
-def _delete_row(context: SyncContext, case: Case[actions.Remove]) -> RowDelete:
-    return RowDelete(case.action.player)
-
-
 def collision_effects(account: Account) -> Effects:
     """Return the effects of a name that AuthMe's table considers equal to another one that it has. Audited once."""
     return Effects({"conflict": "name", **NO_INTENT}) | state_effects(account, "conflict")
@@ -325,7 +318,11 @@ STEPS: Final[dict[type, Step]] = {
     actions.Provision: Step(_confirm_insert, _promise_row, _insert_row, _may_insert),
     actions.RecordSynced: Step(_confirm_synced),
     actions.Lock: Step(_confirm_lock, _promise_lock, _lock_row),
-    actions.EndPasswordlessLogin: Step(_confirm_end_of_login, _promise_end_of_login, _end_passwordless_login),
+    actions.EndPasswordlessLogin: Step(
+        lambda case: _kicked_login(case.action.player) | Effects(kick=_lock_kick(case.user.status)),
+        lambda case: Effects(_kept_login(case.account.sync_record, case.action.player)),
+        _end_passwordless_login,
+    ),
     actions.RestorePassword: Step(_confirm_restored, write=_unlock_row),
     actions.ReclaimRow: Step(_confirm_reclaimed, write=_reclaim_row),
     actions.TakeRow: Step(_confirm_taken, write=_unlock_row),
@@ -335,6 +332,8 @@ STEPS: Final[dict[type, Step]] = {
     actions.MarkMissing: Step(_confirm_missing),
     actions.MarkUnverifiedMissing: Step(_confirm_missing),
     actions.UpdateState: Step(_confirm_state),
-    actions.Remove: Step(lambda case: Effects({"plugin_state": "absent"}), write=_delete_row),
+    actions.Remove: Step(
+        lambda case: Effects({"plugin_state": "absent"}), write=lambda context, case: RowDelete(case.action.player)
+    ),
 }
 """The other actions, which change our side alone and a list of accounts at once, are in `pages.OWN_STEPS`."""

@@ -11,7 +11,7 @@ from peewee import Database, Model
 from plugin_bridge.authme.players import PlayerRow, Players, RowWrite, WriteResult
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
-from regsvc.database.audit import Audit
+from regsvc.database.audit import SYNC, Audit
 from regsvc.database.bulk import insert_rows, update_rows
 from regsvc.database.models import Session, SyncRecord, User
 from regsvc.notifications.rcon import RconQueue
@@ -74,7 +74,7 @@ class SyncContext:
         self._update(User, users)
         if logged_out:
             Session.delete().where(Session.user.in_(logged_out)).execute()
-        self.audit.record_all("sync", notes)
+        self.audit.record_all(SYNC, notes)
         if kicks:
             self.console.on_row_changes(kicks)
         return changed
@@ -117,7 +117,7 @@ class Case(Generic[A]):
     """The e-mail of the row, if the user gets it."""
     is_email_handed_over: bool = False
     """Whether the e-mail of the row is another user's, and free once this page is written."""
-    next: Literal["decide", "load", "nothing"] = "decide"
+    next: Literal["decide", "load", "nothing"] = "load"
     """Whether the account is decided on as it is now, or after it is loaded again, or needs nothing any more."""
 
     @property
@@ -137,9 +137,9 @@ class Case(Generic[A]):
         assert self.account.player is not None
         return self.account.player
 
-    def after(self, stored: Account, effects: Effects = NOTHING) -> "Case[A]":
-        """Return the case after our tables were changed, with effects that are to be written next."""
-        return replace(self, account=stored, stored=stored, effects=effects)
+    def store(self, stored: Account) -> None:
+        """Take the account as our tables have it now, with all effects written."""
+        self.account, self.stored, self.effects = stored, stored, NOTHING
 
     def take_row(self, row: PlayerRow | None) -> None:
         """Take AuthMe's row as it is now into the accounts."""

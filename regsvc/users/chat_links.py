@@ -182,7 +182,7 @@ class ChatLinks:
 
     def _record(self, action: str, account: ChatAccount, user: User, by: Actor, why: str | None = None) -> None:
         detail = {"platform": account.platform, "account": account.id} | ({"why": why} if why else {})
-        self._audit.record(action, by.name, user.username, detail, by.ip)
+        self._audit.record(action, by, user.username, detail)
 
 
 def find_linked_owner(address: EmailAddress) -> User | None:

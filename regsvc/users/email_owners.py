@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import EmailTaken
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.models import REJECTED, User
 
@@ -45,7 +45,7 @@ def claim(email_key: str, audit: Audit, *, claimant_id: int | None = None) -> No
     if _is_owner(holder):
         raise EmailTaken
     User.update(email=None, email_key=None, is_email_verified=False).where(User.id == holder.id).execute()
-    audit.record("user.email_changed", holder.username, holder.username, {"why": "proven by another"})
+    audit.record("user.email_changed", Actor(holder.username), holder.username, {"why": "proven by another"})
 
 
 def grant_unverified(wanted: Mapping[Claimant, EmailAddress]) -> dict[Claimant, EmailAddress]:

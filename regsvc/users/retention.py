@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from peewee import Database
 
-from regsvc.config.sections import RetentionSection
+from regsvc.config.host_sections import RetentionSection
 from regsvc.core.clock import Clock
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import (
     REJECTED,
     AuditEntry,
@@ -99,18 +99,23 @@ class Retention:
         """Add an audit entry with the counts of the run, unless nothing was due."""
         if run.counts:
             with self._database.atomic():
-                self._audit.record("data.purged", by, detail=dict(run.counts))
+                self._audit.record("data.purged", Actor(by), detail=dict(run.counts))
 
     def _tasks(self) -> list[_Task]:
         moment = self._now()
         audit, addresses = moment - self._config.audit, moment - self._config.addresses
         return [
-            _Task(AUDIT, AuditEntry.id, AuditEntry.created_at < audit, self._deleting_audits(audit)),
+            _Task(
+                AUDIT,
+                AuditEntry.id,
+                AuditEntry.created_at < audit,
+                self._as_purge(audit, self._deleting(AuditEntry.id)),
+            ),
             _Task(
                 AUDITS,
                 AuditEntry.id,
                 AuditEntry.ip.is_null(False) & (AuditEntry.created_at < addresses) & (AuditEntry.created_at >= audit),
-                self._blanking_audits(addresses),
+                self._as_purge(addresses, self._changing(AuditEntry.id, ip=None)),
             ),
             _Task(
                 REGISTRATIONS,
@@ -148,12 +153,6 @@ class Retention:
                 return int(model.update(changes).where(key.in_(keys)).execute())
 
         return change
-
-    def _deleting_audits(self, before: datetime) -> Callable[[list[Any]], int]:
-        return self._as_purge(before, self._deleting(AuditEntry.id))
-
-    def _blanking_audits(self, before: datetime) -> Callable[[list[Any]], int]:
-        return self._as_purge(before, self._changing(AuditEntry.id, ip=None))
 
     def _as_purge(self, before: datetime, apply: Callable[[list[Any]], int]) -> Callable[[list[Any]], int]:
         """Wrap `apply` so that the triggers guarding the audit log allow it to change entries older than `before`."""

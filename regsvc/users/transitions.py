@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
 from regsvc.core.errors import UserNotFound, WrongStatus
+from regsvc.core.text import clean_reason
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
@@ -65,7 +66,10 @@ PasswordChoice = Literal["keep", "take", "link"]
 
 @dataclass(frozen=True)
 class DecisionDetails:
-    """Details of a decision. `expires_at` is the end of a ban; None: permanent."""
+    """Details of a decision, with its reason as `clean_reason` leaves it.
+
+    `expires_at` is the end of a ban; None: permanent.
+    """
 
     reason: str | None = None
     expires_at: datetime | None = None
@@ -78,6 +82,9 @@ class DecisionDetails:
     """The password that counts where the player registered anew in the game; None: there is nothing to choose."""
     is_on_time: bool = False
     """Whether a ban ends at its time, and is not lifted by an operator: the mail differs."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", clean_reason(self.reason))
 
     @property
     def sends_link(self) -> bool:
@@ -156,16 +163,6 @@ class _Decision:
         return f"user.{TRANSITIONS[self.name].event}", self.user.username, detail
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """New columns that users of one status share, so that one statement writes them."""
-
-    status: str
-    applied_status: str
-    columns: tuple[tuple[str, Any], ...]
-    is_ban: bool
-
-
 class Transitions:
     """Transitions, applied to our users.
 
@@ -183,21 +180,19 @@ class Transitions:
         self._webhook = webhook
         self._now = now
 
-    def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> User:
-        """Approve, reject, ban or unban. Returns `user`; raises `WrongStatus`."""
+    def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> None:
+        """Approve, reject, ban or unban. Raises `WrongStatus`."""
         target = TRANSITIONS[name].target
         assert target is not None, "delete() deletes"
         self._apply([_decide(user, name, target, details)], by)
-        return user
 
-    def approve_again(self, user: User, by: Actor, details: DecisionDetails) -> User:
+    def approve_again(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Confirm the approval of a user whose row in AuthMe's table was removed or registered by another player."""
         if user.status != APPROVED:
             raise WrongStatus(user.status)
         self._apply([_Decision(user, "approve", APPROVED, APPROVED, details)], by)
-        return user
 
-    def change_ban(self, user: User, by: Actor, details: DecisionDetails) -> User:
+    def change_ban(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Change the reason or end of a ban. Raises `WrongStatus` when neither differs."""
         reason = details.reason or user.reason
         expires_at = user.ban_expires_at if details.keeps_expiry else details.expires_at
@@ -205,7 +200,6 @@ class Transitions:
             raise WrongStatus(user.status)
         changed = DecisionDetails(reason, expires_at, details.is_silent)
         self._apply([_Decision(user, "ban", BANNED, BANNED, changed)], by)
-        return user
 
     def apply_sql_edits(self, users: Sequence[User], by: Actor = SQL) -> None:
         """Apply the transitions that statuses set with SQL stand for; reset a status that stands for none."""
@@ -232,12 +226,12 @@ class Transitions:
 
     def announce_registration(self, user: User, by: Actor) -> None:
         """Record and announce a new user."""
-        self._audit.record("user.registered", by.name, user.username, ip=by.ip)
+        self._audit.record("user.registered", by, user.username)
         self._webhook.enqueue("registered", user.username, user.status)
 
     def record_deletions(self, keys: Sequence[str]) -> None:
         """Record and announce the deletion of users with SQL."""
-        self._audit.record_each("user.deleted", SQL.name, keys)
+        self._audit.record_each("user.deleted", SQL, keys)
         with self._webhook.outbox.batched():
             for key in keys:
                 self._webhook.enqueue("deleted", key, DELETED)
@@ -260,26 +254,26 @@ class Transitions:
             _update(group, {"status": applied_status})
         for user in users:
             user.status = user.applied_status
-        self._audit.record_all(by.name, records)
+        self._audit.record_all(by, records)
 
     def _apply(self, decisions: Sequence[_Decision], by: Actor) -> None:
         """Write the changes if all users are still as loaded, with all their effects."""
         moment = to_milliseconds(self._now())
-        groups: dict[_Change, list[User]] = defaultdict(list)
+        # users of one status who get the same columns are written with one statement
+        groups: dict[tuple[str, str, bool, tuple[tuple[str, Any], ...]], list[User]] = defaultdict(list)
         for decision in decisions:
             user = decision.user
             columns = decision.columns(by, moment)
             # what differs only, so that users with reasons and ends of their own, set with SQL, are one group
             differing = tuple((n, v) for n, v in columns.items() if n == "reviewed_at" or getattr(user, n) != v)
-            groups[_Change(user.status, user.applied_status, differing, decision.name == "ban")].append(user)
-        for change, group in groups.items():
-            columns = dict(change.columns)
-            _update(group, columns | {"token_generation": User.token_generation + 1} if change.is_ban else columns)
-        for change, group in groups.items():
+            groups[user.status, user.applied_status, decision.name == "ban", differing].append(user)
+        for (_status, _applied, is_ban, differing), group in groups.items():
+            ended = {"token_generation": User.token_generation + 1} if is_ban else {}
+            _update(group, dict(differing) | ended)
+        for (_status, _applied, is_ban, differing), group in groups.items():
             for user in group:
-                if change.is_ban:
-                    user.token_generation += 1
-                for name, value in change.columns:
+                user.token_generation += is_ban
+                for name, value in differing:
                     setattr(user, name, value)
         self._record(decisions, by, moment)
 
@@ -287,13 +281,14 @@ class Transitions:
         """Write reviews and audit records, and announce the transitions."""
         if not decisions:
             return
-        mailed = []
+        mailed, records = [], []
         for decision in decisions:
+            records.append(decision.audit_record())
             is_told = not decision.details.is_silent or decision.details.sends_link
-            if is_told and self._mail_queue.can_reach(decision.user):
+            if is_told and self._mail_queue.is_available:
                 mailed.append(decision)
         review_ids = _write_reviews(decisions, mailed, by, moment)
-        self._audit.record_all(by.name, [decision.audit_record() for decision in decisions], by.ip)
+        self._audit.record_all(by, records)
         with self._webhook.outbox.batched(), self._mail_queue.outbox.batched():
             for decision in decisions:
                 self._webhook.enqueue(
@@ -366,10 +361,9 @@ def _write_reviews(
     decisions: Sequence[_Decision], mailed: Sequence[_Decision], by: Actor, moment: datetime
 ) -> dict[int, int]:
     """Write the reviews and return, by user id, at least the ids of those that are mailed."""
-    reviews = [decision.review(by, moment) for decision in decisions]
-    if len(reviews) == 1:
-        return {reviews[0]["user_id"]: Review.insert(**reviews[0]).execute()}
-    insert_rows(Review._meta.database, Review, reviews)
+    if len(decisions) == 1:
+        return {decisions[0].user.id: Review.insert(decisions[0].review(by, moment)).execute()}
+    insert_rows(Review._meta.database, Review, [decision.review(by, moment) for decision in decisions])
     return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
 
 

@@ -46,14 +46,11 @@ def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
     for review in newest_first:
         by_name.setdefault(review.username_key, []).append(review)
         by_address.setdefault(review.email_key, []).append(review)
+    by_address.pop(None, None)  # reviews without an address are not each other's
     return {
-        user.id: _summarize([*by_name.get(user.username_key, ()), *_with_address(by_address, user.email_key)])
+        user.id: _summarize([*by_name.get(user.username_key, ()), *by_address.get(user.email_key, ())])
         for user in users
     }
-
-
-def _with_address(by_address: dict[str | None, list[Review]], key: str | None) -> list[Review]:
-    return by_address.get(key, []) if key is not None else []
 
 
 def _summarize(reviews: Sequence[Review]) -> Rejections:
@@ -208,7 +205,8 @@ class UserList:
         return tuple(self._entry(row, rejections.get(row.id)) for row in rows)
 
     def _entry(self, row: Any, rejections: Rejections | None) -> UserListItem:
-        account = _chat_account(row)
+        has_chat = row.chat_id is not None
+        account = ChatAccount(row.chat_platform, row.chat_id, row.chat_username) if has_chat else None
         return UserListItem(
             username=row.username,
             email=row.email,
@@ -326,10 +324,6 @@ def _full_rows(*columns: Any, ids: Any = None) -> Any:
         return rows
     selected = ids.alias("selected")
     return rows.switch(User).join(selected, on=(selected.c.id == User.id))
-
-
-def _chat_account(row: Any) -> ChatAccount | None:
-    return None if row.chat_id is None else ChatAccount(row.chat_platform, row.chat_id, row.chat_username)
 
 
 def _join_player(users: Any) -> Any:

@@ -15,7 +15,7 @@ PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "p
 """Values of `plugin`: the state of the user's player in AuthMe's table; "off" without AuthMe."""
 
 ALL: Final = "all"
-_MAX_SIZE: Final = 100
+MAX_SIZE: Final = 500
 _MAX_ID: Final = 2**63 - 1
 _START_OF_ADDRESS: Final = re.compile(r"(\d{1,3}\.){1,3}|([0-9a-f]{0,4}:){1,7}")
 
@@ -83,7 +83,7 @@ def validate(query: UserQuery) -> None:
     """Check the query. Raises `InvalidField`."""
     is_valid = {
         "page": query.page is None or query.page >= 1,
-        "size": query.size is None or 1 <= query.size <= _MAX_SIZE,
+        "size": query.size is None or 1 <= query.size <= MAX_SIZE,
         "status": query.status in (ALL, *STATUSES),
         "plugin": query.plugin in (ALL, *PLUGIN_STATES),
         "sort": query.sort is None or query.sort in SORTS,

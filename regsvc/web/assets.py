@@ -139,7 +139,7 @@ def _bundle(name: str, read: Callable[[str], str], bundled: dict[str, str], impo
 
 def _as_function(name: str, source: str) -> str:
     exported = [match[1] for match in _EXPORT.finditer(source)]
-    exported += [exported_name for match in _EXPORT_LIST.finditer(source) for exported_name in _split(match[1])]
+    exported += [other for match in _EXPORT_LIST.finditer(source) for other in re.findall(r"[^\s,]+", match[1])]
     body = _IMPORT.sub(lambda match: _as_constants(name, match), source)
     body = _EXPORT_LIST.sub("", _EXPORT.sub("", body))
     other = _ANY_OTHER.search(body)
@@ -154,10 +154,6 @@ def _as_function(name: str, source: str) -> str:
 def _as_constants(name: str, match: re.Match[str]) -> str:
     names = re.sub(r"\s+as\s+", ": ", match[1])
     return f"const {{{names}}} = {_identifier(_resolve(name, match[2]))};"
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _resolve(importer: str, specifier: str) -> str:

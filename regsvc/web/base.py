@@ -55,9 +55,13 @@ class ReadOnlyHandler(BaseHandler):
         """The language in the link, else the one the visitor chose on a page, the browser's, or the host's."""
         known = self.languages
         requested = self.request.query_arguments.get("language", [b""])[-1].decode("utf-8", "replace")
-        chosen = find_language(known, requested) or find_language(known, self.get_cookie(LANGUAGE_COOKIE) or "")
+        chosen = find_language(known, requested) or find_language(known, self.find_choice(LANGUAGE_COOKIE))
         accepted = self.request.headers.get("Accept-Language")
         return negotiate_language(known, chosen, accepted, self.services.config.server.language)
+
+    def find_choice(self, cookie: str) -> str:
+        """Return what the visitor chose on a page, "" if nothing; see `setCookie` in `shared/cookies.js`."""
+        return self.get_cookie(f"__Host-{cookie}") or self.get_cookie(cookie) or ""
 
     @property
     def languages(self) -> list[str]:

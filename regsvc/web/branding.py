@@ -39,13 +39,11 @@ def host_style(config: Config) -> Asset | None:
 
 @lru_cache(maxsize=2)
 def _make_style(accent: Accent | None, custom_css: str) -> Asset:
-    return make_style(_STYLE_NAME, ("" if accent is None else _accent_rules(accent)) + custom_css)
-
-
-def _accent_rules(accent: Accent) -> str:
+    if accent is None:
+        return make_style(_STYLE_NAME, custom_css)
     light = f":root {{ --accent: {accent.light}; --on-accent: {LIGHT['on-accent']}; }}"
     dark = f":root {{ --accent: {accent.dark}; --on-accent: {DARK['on-accent']}; }}"
-    return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n"
+    return make_style(_STYLE_NAME, f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n{custom_css}")
 
 
 def icon_of(config: Config) -> str:

@@ -15,7 +15,6 @@ from tornado.escape import xhtml_escape
 from regsvc.api.openapi import OpenApiBuilder
 from regsvc.api.route import ACCESS_TOKEN, Route
 from regsvc.config.host_style import image_sources
-from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
 from regsvc.web.assets import asset_rules, load_style, load_template
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip, content_security_policy
@@ -33,8 +32,16 @@ class DocsHandler(ReadOnlyHandler):
 
     async def get(self) -> None:
         config, is_compressed = self.services.config, accepts_gzip(self.request)
+        style = host_style(config)
         plain, compressed = await asyncio.to_thread(
-            _page, self.application.routes, self.services.translations, *_look_of(config), config.http.legacy_status
+            _page,
+            self.application.routes,
+            self.services.translations,
+            config.server.name,
+            config.server.theme,
+            icon_of(config),
+            (_STYLE.path,) if style is None else (_STYLE.path, style.path),
+            config.http.legacy_status,
         )
         self.set_header("Content-Security-Policy", content_security_policy(image_sources(config)))
         self.set_header("Content-Type", "text/html; charset=utf-8")
@@ -46,13 +53,6 @@ class DocsHandler(ReadOnlyHandler):
 
     async def head(self) -> None:
         await self.get()
-
-
-def _look_of(config: Config) -> tuple[str, str, str, tuple[str, ...]]:
-    """Return name, theme, icon and style sheets of a host."""
-    style = host_style(config)
-    styles = (_STYLE.path,) if style is None else (_STYLE.path, style.path)
-    return config.server.name, config.server.theme, icon_of(config), styles
 
 
 @lru_cache(maxsize=1)  # rendered once: it changes only with the config

@@ -22,7 +22,7 @@ from tornado.routing import Matcher
 from regsvc.api.chat import LINKED, PATH, WAITING
 from regsvc.api.config import public_config
 from regsvc.auth.derived_secrets import APPLICATION_PATH
-from regsvc.auth.password_links import SET_PASSWORD_PATH
+from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of, image_sources
 from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template, load_worker
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
@@ -96,7 +96,7 @@ PAGE_TABLE: Final = (
     WebPage("/register", "register", is_in_menu=True, parts=("questions",), asks_captchas=True),
     WebPage("/account", "account", is_in_menu=True, parts=("join",), asks_captchas=True),
     WebPage("/server", "server", is_in_menu=True, parts=("join",)),
-    WebPage("/forgot-password", "forgot-password", asks_captchas=True),
+    WebPage(FORGOT_PASSWORD_PATH, "forgot-password", is_mailed=True, asks_captchas=True),
     WebPage(SET_PASSWORD_PATH, "set-password", is_mailed=True, parts=("join",)),
     WebPage(APPLICATION_PATH, "application", is_mailed=True, parts=("join", "questions"), asks_captchas=True),
     WebPage("/admin", "admin", is_for_players=False, is_wide=True, asks_captchas=True),
@@ -117,6 +117,8 @@ class LayoutHandler(ReadOnlyHandler):
         policy = content_security_policy(image_sources(config), has_worker=worker is not None)
         self.set_header("Content-Security-Policy", policy)
         is_public = page.is_in_menu or page is _HOME
+        announcement = config.server.announcement
+        is_dismissed = self.find_choice(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
         html = load_template(page.template).generate(
             language=language,
             host=config.server,
@@ -125,12 +127,13 @@ class LayoutHandler(ReadOnlyHandler):
             icon=icon_of(config),
             preview=preview_of(config, page.path),
             is_indexed=config.server.index and is_public,
-            announcement=self._announcement() if is_public else (),
-            announcement_id=announcement_id(config.server.announcement),
+            announcement=split_links(announcement) if is_public and not is_dismissed else (),
+            announcement_id=announcement_id(announcement),
             # a proxy may serve us under a path prefix, so links are relative, also those of a path in a folder
             root="../" * min(self.request.path.count("/") - 1, _LONGEST_WAY_UP),
             page=page,
             menu=_MENU if page.is_for_players and config.http.web_root is None else (),
+            has_front_end=config.http.web_root is not None,
             menu_word=lambda entry: self._text(f"{entry.section}.menu"),
             common=lambda key: self._text(f"page.common.{key}"),
             style=load_style(page.name).path,
@@ -141,12 +144,6 @@ class LayoutHandler(ReadOnlyHandler):
             **{"script": None, **values},
         )
         self.send_page(html, language)
-
-    def _announcement(self) -> list[TextPart]:
-        """Return the announcement; empty if the visitor has dismissed it."""
-        announcement = self.services.config.server.announcement
-        is_dismissed = self.get_cookie(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
-        return [] if is_dismissed else split_links(announcement)
 
     def _text(self, key: str) -> str:
         return self.services.translations.text(key, self.language)
@@ -249,7 +246,6 @@ class ChatLinkedHandler(LayoutHandler):
             reason=self._text(_REASONS[outcome]) if has_reason else "",
             advice=self._word(_ADVICE.get(outcome, "advice_failed")),
             go_on=self._word("go_on"),
-            has_front_end=self.services.config.http.web_root is not None,
         )
 
     def _word(self, key: str) -> str:

@@ -9,14 +9,7 @@ from hashlib import sha256
 
 import pytest
 
-from regsvc.accounts.captcha.captcha import (
-    MAX_USES,
-    CaptchaProof,
-    Captchas,
-    ChallengeStore,
-    Use,
-    hash_work,
-)
+from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaProof, Captchas, ChallengeStore, Use, hash_work
 from regsvc.accounts.captcha.pictures import Puzzle, make_text, render
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.config.sections import CaptchaSection
@@ -327,7 +320,7 @@ def test_what_names_no_challenge_does_not_count_as_an_answer(clock: ManualClock,
     harness.pool.close()
 
 
-def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, config: CaptchaSection) -> None:
+async def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, config: CaptchaSection) -> None:
     brush = threading.Event()
 
     def draw_slowly(text: str) -> bytes:
@@ -335,18 +328,14 @@ def test_too_many_waiting_pictures_are_refused_at_once(clock: ManualClock, confi
         return render(text)
 
     harness = CaptchaHarness(clock, config, draw_slowly)
-
-    async def crowd() -> None:
-        begun: list[Awaitable[object]] = [
-            asyncio.ensure_future(harness.captchas.generate(ALICE)) for _picture in range(1 + MAX_WAITING)
-        ]
-        await asyncio.sleep(0)
-        with pytest.raises(errors.Overloaded):
-            await harness.captchas.generate(ALICE)
-        brush.set()
-        assert len(await asyncio.gather(*begun)) == 1 + MAX_WAITING
-
-    asyncio.run(crowd())
+    begun: list[Awaitable[object]] = [
+        asyncio.ensure_future(harness.captchas.generate(ALICE)) for _picture in range(1 + MAX_WAITING)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(errors.Overloaded):
+        await harness.captchas.generate(ALICE)
+    brush.set()
+    assert len(await asyncio.gather(*begun)) == 1 + MAX_WAITING
     assert len(harness.challenges) == 1 + MAX_WAITING
     harness.pool.close()
 

@@ -55,23 +55,19 @@ def make_lookup(database: Database, worker: Worker) -> StatusLookup:
     return StatusLookup(database, worker, codes, LiveConfig(Config()), clock)
 
 
-def test_fifty_questions_are_two_queries(our_database: Database, worker: HeldWorker, make_user: MakeUser) -> None:
+async def test_fifty_questions_are_two_queries(our_database: Database, worker: HeldWorker, make_user: MakeUser) -> None:
     for number in range(10):
         make_user(f"Alice_{number}", status="approved", applied_status="approved")
     names = [f"ALICE_{number}" for number in range(49)]
-
-    async def story() -> list[UserStatus | None]:
-        statuses = make_lookup(our_database, worker)
-        first = asyncio.create_task(statuses.find("alice_0", None))
-        await asyncio.to_thread(worker.has_read.wait, WAIT)
-        others = [asyncio.create_task(statuses.find(name, None)) for name in names]
-        await asyncio.sleep(0)
-        worker.may_return.set()
-        return await asyncio.gather(first, *others)
-
-    first, *others = asyncio.run(story())
+    statuses = make_lookup(our_database, worker)
+    first = asyncio.create_task(statuses.find("alice_0", None))
+    await asyncio.to_thread(worker.has_read.wait, WAIT)
+    others = [asyncio.create_task(statuses.find(name, None)) for name in names]
+    await asyncio.sleep(0)
+    worker.may_return.set()
+    answers = await asyncio.gather(first, *others)
     expected = [UserStatus(f"Alice_{number}", "approved") for number in range(10)] + [None] * 39
-    assert (first, others) == (expected[0], expected)
+    assert answers == [expected[0], *expected]
     assert worker.calls == 2
 
 
@@ -93,18 +89,14 @@ def test_a_ban_typed_in_sql_is_seen_by_the_next_question(
     assert asyncio.run(story()) == (UserStatus("Bob", "approved"), UserStatus("Bob", "banned"))
 
 
-def test_odd_names_do_not_spoil_the_answers_of_others(
+async def test_odd_names_do_not_spoil_the_answers_of_others(
     our_database: Database, worker: HeldWorker, make_user: MakeUser
 ) -> None:
     make_user("Bob")
     odd = ["", "x" * 16_000, "😀", "%s", "%", "bob'; --", "\\", "é", "ﬀ", "\x00", "\u202e"]
-
-    async def story() -> list[UserStatus | None]:
-        worker.may_return.set()
-        statuses = make_lookup(our_database, worker)
-        return await asyncio.gather(*(statuses.find(name, None) for name in (*odd, "BOB")))
-
-    *others, bob = asyncio.run(story())
+    worker.may_return.set()
+    statuses = make_lookup(our_database, worker)
+    *others, bob = await asyncio.gather(*(statuses.find(name, None) for name in (*odd, "BOB")))
     assert (others, bob and bob.username, worker.calls) == ([None] * len(odd), "Bob", 1)
 
 

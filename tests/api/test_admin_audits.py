@@ -1,19 +1,14 @@
 """GET /api/admin/audits: filters and pages of the audit log, which cannot be changed."""
 
-import sqlite3
 import time
 from typing import Any
 
-import pymysql
 import pytest
 
 from regsvc.database.audit import ACTIONS
 from tests.support.each import assert_each
 from tests.support.our_tables import our_database
-from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, Person, Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 MINUTE = 60_000
 FIELDS = {"id", "action", "operator", "target", "detail", "ip", "timestamp"}
@@ -133,26 +128,6 @@ def test_a_change_whose_entry_cannot_be_written_does_not_happen(stack: Stack) ->
     assert stack.decide("ban", bob).status == 200
 
 
-@pytest.mark.every_database
-def test_it_is_append_only_for_sql_too(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("ban", bob, reason="griefing")
-    before = stack.audits(bob)
-    for statement in (
-        "DELETE FROM regsvc_audit WHERE target = ?",
-        "UPDATE regsvc_audit SET operator = 'nobody' WHERE target = ?",
-        "UPDATE regsvc_audit SET action = 'user.approved' WHERE target = ?",
-        "UPDATE regsvc_audit SET target = 'nobody' WHERE target = ?",
-        "UPDATE regsvc_audit SET detail = NULL WHERE target = ?",
-        "UPDATE regsvc_audit SET created_at = '2020-01-01 00:00:00.000' WHERE target = ?",
-        "UPDATE regsvc_audit SET occurrences = 2 WHERE target = ?",
-        "UPDATE regsvc_audit SET ip = NULL WHERE target = ?",
-    ):
-        with pytest.raises((sqlite3.DatabaseError, pymysql.MySQLError), match="append-only"):
-            our_database(stack).execute(statement, (bob.name,))
-        assert stack.audits(bob) == before, statement
-
-
 # --- Pages ---
 
 
@@ -178,37 +153,15 @@ def test_pages(stack: Stack) -> None:
         found += [entry["id"] for entry in page["audits"]]
     assert found == everything
 
+    first = ask(stack)["pagination"]
+    assert (first["currentPage"], first["pageSize"]) == (1, 20)
     beyond = ask(stack, target=bob.name, page=4, size=3)
     assert beyond["audits"] == []
     assert (beyond["pagination"]["hasNext"], beyond["pagination"]["hasPrev"]) == (False, True)
     assert ask(stack, page=2**31 - 1, size=100)["audits"] == []
 
 
-def test_the_first_twenty_by_default(stack: Stack) -> None:
-    for _number in range(11):
-        stack.approved("bob")
-    page = ask(stack)
-    assert (page["pagination"]["currentPage"], page["pagination"]["pageSize"]) == (1, 20)
-    assert len(page["audits"]) == 20
-    assert len(ask(stack, size=1)["audits"]) == 1
-
-
 # --- Filters ---
-
-
-@pytest.mark.parametrize("action", ["user.baned", "USER.BANNED", "ban"])
-def test_an_action_that_is_never_recorded_is_refused(stack: Stack, action: str) -> None:
-    reply = stack.get("/api/admin/audits", {"action": action}, token=stack.olivia())
-    assert_refused(reply, 422, "invalid_field", field="action")
-
-
-def test_by_action(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("ban", bob)
-    page = ask(stack, action="user.banned", size=100)
-    assert page["audits"][0]["target"] == bob.name
-    assert {entry["action"] for entry in page["audits"]} == {"user.banned"}
-    assert ask(stack, action="user.banned", target=bob.name)["pagination"]["totalCount"] == 1
 
 
 def test_every_action_may_be_asked_for(stack: Stack) -> None:

@@ -12,8 +12,6 @@ from tests.support.operators import Operators
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, MakeStack, Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 TWELVE_HOURS = 12 * 3600 * 1000
 MINUTE = 60_000
 

@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from functools import partial
 
+import pytest
+
 from tests.support.crash.brief_outage import Outage, file_busy, table_missing
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 from tests.support.together import at_once
+
+pytestmark = pytest.mark.every_database
 
 FOREIGN = "a foreign password"
 

@@ -8,8 +8,6 @@ from tests.support.peers.smtp import Letter
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 OF_THE_USER = ("regsvc_session", "regsvc_known_client", "regsvc_link")
 
 
@@ -61,34 +59,6 @@ def test_the_user_is_told_the_reason_unless_it_is_silent(stack: Stack, silent: b
         assert "second account" in stack.smtp.wait_for(bob.email, counts=is_about_deletion).text
 
 
-def test_the_sync_brings_nobody_back(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("delete", bob)
-    for _run in range(2):
-        report = stack.sync()
-        assert (report["adopted"], report["provisioned"], report["removed"], report["errors"]) == (0, 0, 0, [])
-    assert stack.status(bob) is None
-
-
-def test_the_name_and_the_email_are_free(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("delete", bob)
-    again = Person(bob.name, bob.email, "another-secret")
-    assert stack.register(again).status == 201
-    stack.decides("approve", again)
-    assert stack.authme.login(again.name, "another-secret")
-    assert not stack.authme.login(again.name, bob.password)
-
-
-def test_whoever_registers_the_name_in_the_game_is_a_new_player(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.decides("delete", bob)
-    stack.authme.register(bob.name, "another-secret")
-    assert stack.sync()["adopted"] == 1
-    assert stack.user(bob)["status"] == "pending"
-    assert stack.user(bob)["email"] is None
-
-
 def test_waiting_mails_give_way_to_that_of_the_deletion(stack: Stack) -> None:
     bob = stack.pending("bob", password=None)
     stack.smtp.hold()
@@ -100,11 +70,3 @@ def test_waiting_mails_give_way_to_that_of_the_deletion(stack: Stack) -> None:
     stack.smtp.wait_for(bob.email, counts=is_about_deletion)
     others = [letter.subject for letter in stack.smtp.letters_to(bob.email) if not is_about_deletion(letter)]
     assert others[2:] == []
-
-
-def test_a_name_that_only_authme_knows_goes_as_well(stack: Stack) -> None:
-    steve = stack.newcomer("steve")
-    stack.authme.register(steve.name, steve.password)
-    stack.decides("delete", steve)
-    assert stack.authme.find(steve.name) is None
-    assert stack.sync()["adopted"] == 0

@@ -120,15 +120,6 @@ def test_on_an_applicant_it_is_kept_until_the_approval(stack: Stack) -> None:
         assert stack.authme.login(alice.name, NEW)
 
 
-def test_it_brings_back_who_left_the_table(stack: Stack) -> None:
-    bob = stack.approved("bob")
-    stack.authme.unregister_from_console(bob.name)
-    stack.sync()
-    stack.decides("password", bob, password=NEW)
-    assert stack.authme.login(bob.name, NEW)
-    assert stack.user(bob)["plugin"] == "synced"
-
-
 def test_it_reclaims_a_foreign_row(stack: Stack) -> None:
     bob = stack.approved("bob")
     stack.authme.unregister_from_console(bob.name)

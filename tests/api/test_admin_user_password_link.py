@@ -64,3 +64,26 @@ def test_links_are_for_admins_and_not_for_their_equals(stack: Stack) -> None:
     assert_refused(make_link(stack, bob, "zh"), 409, "protected_operator", field="username", language="zh")
     operators.dismiss(bob)
     assert make_link(stack, bob).status == 200
+
+
+def test_a_link_ends_with_the_right_of_who_made_it(stack: Stack) -> None:
+    operators = Operators(stack)
+    oscar, bob = operators.new("oscar"), stack.approved("bob")
+    token = stack.admin_token(oscar.name, oscar.password)
+    prepared = find_link_token(stack.post(PATH, {"username": bob.name}, token=token).json["link"])
+    operators.dismiss(oscar)
+    assert_refused(reset(stack, prepared), 422, "invalid_token", field="token")
+    assert_refused(stack.get("/api/admin/users", token=token), 403, "forbidden")
+    assert stack.daemon.wait_for_log("1 sessions and 1 links ended")
+    operators.appoint(oscar)
+    assert_refused(reset(stack, prepared), 422, "invalid_token", field="token")
+    assert_refused(stack.get("/api/admin/users", token=token), 401, "unauthorized")
+    assert stack.login(bob).status == 200
+
+
+def test_an_operator_makes_so_many_links_and_no_more(stack: Stack) -> None:
+    oscar, bob = Operators(stack).new("oscar"), stack.approved("bob")
+    token = stack.admin_token(oscar.name, oscar.password)
+    made = [stack.post(PATH, {"username": bob.name}, token=token).status for _link in range(31)]
+    assert made == [200] * 30 + [429]
+    assert make_link(stack, bob).status == 200, "another operator's"

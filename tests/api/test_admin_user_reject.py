@@ -1,13 +1,9 @@
 """Olivia rejects a registration: the applicant learns why, and the name cannot be used to play."""
 
-import pytest
-
 from tests.support.decisions import decide_on_many
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_the_reason_is_stored_mailed_and_shown_to_its_owner(stack: Stack) -> None:
@@ -77,19 +73,6 @@ def test_without_a_reason_there_is_none(stack: Stack) -> None:
         stack.decides("reject", alice, reason=nothing)
         assert stack.user(alice)["reason"] is None
         assert "$reason" not in stack.smtp.wait_for(alice.email, 2).text
-
-
-def test_no_row_is_made_and_a_foreign_one_stays_locked(stack: Stack) -> None:
-    alice, bob = stack.pending("alice"), stack.pending("bob")
-    stack.authme.register(bob.name, "a foreign password")
-    stack.decides("reject", alice)
-    stack.decides("reject", bob)
-
-    assert stack.authme.find(alice.name) is None
-    assert not stack.authme.login(bob.name, "a foreign password")
-    stack.sync()
-    assert stack.user(bob)["plugin"] == "conflict"
-    assert not stack.authme.login(bob.name, "a foreign password")
 
 
 def test_an_operator_may_allow_another_application_at_once(stack: Stack) -> None:

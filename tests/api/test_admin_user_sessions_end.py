@@ -1,13 +1,9 @@
 """POST /api/admin/user/sessions/end: an admin ends one session of a user."""
 
-import pytest
-
 from tests.support.daemon import Reply
 from tests.support.operators import Operators
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 LIST, END = "/api/user/sessions", "/api/admin/user/sessions/end"
 

@@ -2,15 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from tests.support.each import assert_each
 from tests.support.forged_tokens import FORGERIES
 from tests.support.operators import Operators
 from tests.support.refusals import refusal_words
 from tests.support.stack import OPERATOR, Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_a_good_token_says_whose_it_is_and_until_when(stack: Stack, operators: Operators) -> None:

@@ -1,13 +1,9 @@
 """`/api/discord/…` and `/api/captcha`: second names of routes, for older front ends."""
 
-import pytest
-
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_a_whole_registration_as_older_front_ends_do_it(make_stack: MakeStack, provider: OAuthServer) -> None:

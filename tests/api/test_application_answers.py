@@ -10,8 +10,6 @@ from tests.support.questions import BUILD, FIGHT, PASSING, TALK, WORDS, applies,
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/application/answers"
 
 

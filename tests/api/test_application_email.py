@@ -12,21 +12,17 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import NO_LIMIT, MakeStack, Person, Stack
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/application/email"
+NO_CODES: dict[str, dict[str, object]] = {
+    "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
+    "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT},
+}
 
 
 @pytest.fixture(scope="module")
 def host(make_stack: MakeStack) -> Stack:
     """A host that requires no codes."""
-    return make_stack(
-        "sqlite",
-        config={
-            "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
-            "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT},
-        },
-    )
+    return make_stack("sqlite", config=NO_CODES)
 
 
 def applied(host: Stack, name: str = "alice") -> tuple[Person, str]:
@@ -99,8 +95,8 @@ def test_a_proven_address_is_not_corrected(stack: Stack) -> None:
 
 def test_captchas_and_limits_are_those_of_codes(make_stack: MakeStack) -> None:
     config = {
-        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
-        "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT, "also_for": ["verify_send"]},
+        **NO_CODES,
+        "captcha": {**NO_CODES["captcha"], "also_for": ["verify_send"]},
         "verification": {"limits_per_address": ["1 per hour"]},
     }
     host = make_stack("sqlite", config=config)
@@ -114,11 +110,7 @@ def test_captchas_and_limits_are_those_of_codes(make_stack: MakeStack) -> None:
 
 @pytest.mark.every_database
 def test_of_many_corrections_with_one_token_one_counts(make_stack: MakeStack) -> None:
-    config = {
-        "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},
-        "captcha": {"answers_per_client": NO_LIMIT, "pictures_per_client": NO_LIMIT},
-    }
-    host = make_stack("mariadb", config=config)
+    host = make_stack("mariadb", config=NO_CODES)
     for _attempt in range(5):
         alice, token = applied(host)
         replies = at_once([partial(correct, host, token, f"{number}.{alice.email}") for number in range(4)])

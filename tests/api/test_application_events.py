@@ -7,8 +7,6 @@ from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/application/events"
 
 

@@ -12,8 +12,6 @@ from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/captcha/generate"
 STRICT = {
     "registration": {"methods": ["email", "captcha"]},

@@ -9,8 +9,6 @@ from tests.support.puzzles import solve
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/captcha/work"
 STRICT = {"registration": {"methods": ["email", "captcha"]}, "captcha": {"also_for": ["verify_send"]}}
 

@@ -3,8 +3,6 @@
 import re
 from http.cookies import Morsel, SimpleCookie
 
-import pytest
-
 from tests.support.chat_stack import ChatStack, make_chat_stack
 from tests.support.daemon import Reply
 from tests.support.our_tables import everything_stored
@@ -12,8 +10,6 @@ from tests.support.peers.oauth_platform import CLIENT_ID
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 PATH = "/api/chat/auth"
 SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -39,10 +35,6 @@ def test_the_player_is_sent_to_the_platform(chat_stack: ChatStack) -> None:
         "scope": "identify",
         "code_challenge_method": "S256",
     }
-
-
-def test_nobody_has_to_say_who_he_is(chat_stack: ChatStack) -> None:
-    assert chat_stack.stack.get(PATH).status == 200
 
 
 def test_every_time_has_secrets_of_its_own(chat_stack: ChatStack) -> None:

@@ -9,7 +9,7 @@ from tests.support.chat_stack import CALLBACK_PATH, ChatStack, make_chat_stack
 from tests.support.our_tables import everything_stored
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
-from tests.support.stack import MakeStack, Stack
+from tests.support.stack import MakeStack
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.one_database("mariadb")
@@ -178,15 +178,6 @@ def test_mallory_swaps_the_codes(chat_stack: ChatStack) -> None:
     assert_refused(reply, 503, "provider_away")
     assert not is_linked(chat_stack, mallory)
     assert not is_linked(chat_stack, alice)
-
-
-def ban(stack: Stack, name: str, token: str) -> None:
-    body = {"username": name, "reason": "test"}
-    assert stack.post("/api/admin/user/ban", body, token=stack.olivia()).status == 200
-
-
-def delete(stack: Stack, name: str, token: str) -> None:
-    assert stack.post("/api/admin/user/delete", {"username": name}, token=stack.olivia()).status == 200
 
 
 # --- One account, one user ---

@@ -1,14 +1,10 @@
 """POST /api/login with a link token: an account that was linked before logging in becomes the user's."""
 
-import pytest
-
 from tests.support.chat_browser import Browser
 from tests.support.chat_stack import ChatStack
 from tests.support.daemon import Reply
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import Person, Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 def log_in(stack: Stack, person: Person, path: str = "/api/login", **fields: str) -> Reply:

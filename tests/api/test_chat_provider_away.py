@@ -13,8 +13,6 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATHS = ("/token", "/users/@me")
 FAULTS = ("internal error", "garbage", "nothing")
 """One of each kind; all of them are in tests/registration/test_chat_provider.py."""

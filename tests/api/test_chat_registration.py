@@ -1,7 +1,5 @@
 """POST /api/register with an unclaimed chat account: claimed by the new user, and by no other, once."""
 
-from functools import partial
-
 import pytest
 
 from tests.support.chat_stack import ChatStack, make_chat_stack
@@ -9,9 +7,6 @@ from tests.support.our_tables import tries_of
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
-from tests.support.together import at_once
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
@@ -38,15 +33,6 @@ def test_the_token_brings_the_account(strict: ChatStack) -> None:
     assert (linked["operator"], linked["ip"]) == (person.name, "127.0.0.1")
     [link] = strict.links(alice)
     assert link["claimed_account"] == f"discord:{alice.person.id}"
-
-
-def test_the_browsers_cookie_brings_it_too(strict: ChatStack) -> None:
-    stack, alice = strict.stack, strict.browser()
-    person = stack.newcomer("alice")
-    alice.link(person.name)
-    body = {"username": person.name, "email": person.email, "code": stack.code_for(person.email)}
-    assert alice.post("/api/register", body).status == 201
-    assert alice.status(person.name).json["user"]["username"] == "alice"
 
 
 def test_of_several_the_last_one_that_came_back_counts(strict: ChatStack) -> None:
@@ -83,24 +69,6 @@ def test_a_token_that_is_none_is_none(strict: ChatStack) -> None:
         assert_refused(reply, 422, "chat_link_required", field="linkToken")
 
 
-def test_an_unclaimed_link_dies_after_an_hour(strict: ChatStack) -> None:
-    stack, alice = strict.stack, strict.browser()
-    token = alice.link()
-    strict.age_links(minutes=61)
-    reply = stack.register(stack.newcomer("alice"), linkToken=token)
-    assert_refused(reply, 422, "chat_link_required", field="linkToken")
-    token = alice.link()
-    strict.age_links(minutes=59)
-    assert stack.register(stack.newcomer("alice"), linkToken=token).status == 201
-
-
-def test_a_token_is_good_once(strict: ChatStack) -> None:
-    stack, token = strict.stack, strict.browser().link()
-    assert stack.register(stack.newcomer("alice"), linkToken=token).status == 201
-    reply = stack.register(stack.newcomer("bob"), linkToken=token)
-    assert_refused(reply, 422, "chat_link_required", field="linkToken")
-
-
 def test_a_refused_registration_spends_no_link(strict: ChatStack) -> None:
     stack, token = strict.stack, strict.browser().link()
     person = stack.newcomer("alice")
@@ -125,25 +93,6 @@ def test_mallory_registers_with_nothing_of_alices(strict: ChatStack) -> None:
 # --- One account, one user ---
 
 
-def test_two_registrations_race_for_one_account(strict: ChatStack) -> None:
-    """Two unclaimed links of the same account may exist; only one user gets it."""
-    stack = strict.stack
-    for _round in range(5):
-        account = strict.person()
-        tokens = [strict.browser(account).link() for _browser in range(2)]
-        people = [stack.newcomer(name) for name in ("alice", "bob")]
-        codes = [stack.code_for(person.email) for person in people]
-        calls = [
-            partial(stack.register, person, code=code, linkToken=token)
-            for person, code, token in zip(people, codes, tokens, strict=True)
-        ]
-        replies = at_once(calls)
-        assert sorted(reply.status for reply in replies) == [201, 409]
-        [(loser, reply)] = [pair for pair in zip(people, replies, strict=True) if pair[1].status == 409]
-        assert_refused(reply, 409, "chat_account_taken")
-        assert stack.status(loser) is None
-
-
 def test_an_account_that_was_claimed_meanwhile(strict: ChatStack) -> None:
     stack, account = strict.stack, strict.person()
     early, late = strict.browser(account).link(), strict.browser(account).link()
@@ -151,17 +100,6 @@ def test_an_account_that_was_claimed_meanwhile(strict: ChatStack) -> None:
     bob = stack.newcomer("bob")
     assert_refused(stack.register(bob, linkToken=late), 409, "chat_account_taken")
     assert tries_of(stack, bob.email) == 0
-
-
-def test_after_a_rejection_the_same_person_comes_under_another_name(strict: ChatStack) -> None:
-    stack, alice = strict.stack, strict.browser()
-    rejected = stack.pending("bad", linkToken=alice.link())
-    stack.decides("reject", rejected)
-    person = stack.newcomer("good")
-    reply = stack.register(person, linkToken=alice.link(), email=rejected.email, code=stack.code_for(rejected.email))
-    assert reply.status == 201
-    assert stack.user(person)["chat"] is not None
-    assert stack.user(rejected)["chat"] is None
 
 
 # --- Welcome, not required ---

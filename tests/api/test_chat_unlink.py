@@ -14,9 +14,12 @@ from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_code, has_code
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/chat/unlink"
+
+
+@pytest.fixture(scope="module")
+def stack(chat_stack: ChatStack) -> Stack:
+    return chat_stack.stack
 
 
 def linked_person(chat_stack: ChatStack, status: str = "pending") -> tuple[Person, Browser]:
@@ -54,8 +57,7 @@ def is_unlink_letter(subject: str) -> bool:
 # --- Who may ---
 
 
-def test_the_owner(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_the_owner(chat_stack: ChatStack, stack: Stack) -> None:
     person, browser = linked_person(chat_stack)
     reply = unlink(stack, person, stack.user_token(person))
     assert reply.json == {"success": True, "message": TRANSLATIONS.text("message.chat_unlinked", "en")}
@@ -68,8 +70,7 @@ def test_the_owner(chat_stack: ChatStack) -> None:
     assert stack.user(person)["chat"] is None
 
 
-def test_an_admin(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_an_admin(chat_stack: ChatStack, stack: Stack) -> None:
     person, _browser = linked_person(chat_stack)
     assert unlink(stack, person, stack.olivia()).status == 200
     assert not is_linked(stack, person)
@@ -77,8 +78,7 @@ def test_an_admin(chat_stack: ChatStack) -> None:
     assert (entry["operator"], entry["ip"]) == ("Olivia", "127.0.0.1")
 
 
-def test_whoever_knows_the_password(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_whoever_knows_the_password(chat_stack: ChatStack, stack: Stack) -> None:
     person, _browser = linked_person(chat_stack, "approved")
     assert_refused(unlink(stack, person, password="wrong"), 401, "bad_credentials")
     assert is_linked(stack, person)
@@ -99,8 +99,7 @@ def test_a_player_with_a_second_factor_shows_it_with_the_password(chat_stack: Ch
     assert_refused(stack.post("/api/login", login), 401, "totp_required", field="totp")
 
 
-def test_whoever_reads_the_mail(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_whoever_reads_the_mail(chat_stack: ChatStack, stack: Stack) -> None:
     person, _browser = linked_person(chat_stack)
     code = unlink_code(stack, person)
     assert_refused(unlink(stack, person, code="000000"), 422, "invalid_code", field="code")
@@ -110,8 +109,7 @@ def test_whoever_reads_the_mail(chat_stack: ChatStack) -> None:
     assert_refused(unlink(stack, person, code=code), 422, "invalid_code", field="code")
 
 
-def test_a_proof_takes_the_place_of_the_code(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_a_proof_takes_the_place_of_the_code(chat_stack: ChatStack, stack: Stack) -> None:
     person, _browser = linked_person(chat_stack)
     checked = {"email": person.email, "code": unlink_code(stack, person), "purpose": "unlink"}
     proof = stack.post("/api/verify/check", checked).json["proof"]
@@ -130,8 +128,7 @@ def test_whoever_holds_a_link_that_nobody_has_claimed(chat_stack: ChatStack) -> 
     assert_refused(unlink(stack, person, linkToken=token), 422, "invalid_link_token", field="linkToken")
 
 
-def test_nobody_else(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_nobody_else(chat_stack: ChatStack, stack: Stack) -> None:
     person, _browser = linked_person(chat_stack)
     bob = stack.user_token(stack.pending("bob"))
     assert_refused(unlink(stack, person), 401, "proof_required")
@@ -154,19 +151,14 @@ def test_no_cookie_unlinks_anything(chat_stack: ChatStack) -> None:
 # --- What may stand in the way ---
 
 
-def test_nothing_is_linked(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
-    person = stack.pending("alice")
-    assert_refused(unlink(stack, person, stack.user_token(person)), 409, "chat_not_linked")
-    assert_refused(unlink(stack, person, stack.olivia()), 409, "chat_not_linked")
-    assert_refused(unlink(stack, person, password=person.password), 409, "chat_not_linked")
-
-
-def test_a_name_that_only_the_game_knows(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
-    newcomer = stack.newcomer("steve")
-    stack.authme.register(newcomer.name, newcomer.password)
-    assert_refused(unlink(stack, newcomer, password=newcomer.password), 409, "chat_not_linked")
+def test_nothing_is_linked(stack: Stack) -> None:
+    """Neither for a user, nor for a name that only the game knows."""
+    person, steve = stack.pending("alice"), stack.newcomer("steve")
+    stack.authme.register(steve.name, steve.password)
+    for token in (stack.user_token(person), stack.olivia()):
+        assert_refused(unlink(stack, person, token), 409, "chat_not_linked")
+    for known in (person, steve):
+        assert_refused(unlink(stack, known, password=known.password), 409, "chat_not_linked")
 
 
 def test_a_name_that_nobody_has(chat_stack: ChatStack) -> None:
@@ -177,9 +169,8 @@ def test_a_name_that_nobody_has(chat_stack: ChatStack) -> None:
     assert_refused(stack.post(PATH, {}), 422, "invalid_field", field="username")
 
 
-def test_a_banned_user_keeps_it(chat_stack: ChatStack) -> None:
+def test_a_banned_user_keeps_it(chat_stack: ChatStack, stack: Stack) -> None:
     """Otherwise the same person could return under another name; an admin may unlink."""
-    stack = chat_stack.stack
     person, _browser = linked_person(chat_stack, "approved")
     code = unlink_code(stack, person)
     stack.decides("ban", person, reason="griefing")
@@ -190,8 +181,7 @@ def test_a_banned_user_keeps_it(chat_stack: ChatStack) -> None:
     assert unlink(stack, person, stack.olivia()).status == 200
 
 
-def test_many_at_once_unlink_once(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_many_at_once_unlink_once(chat_stack: ChatStack, stack: Stack) -> None:
     person, _browser = linked_person(chat_stack)
     token = stack.user_token(person)
     replies = at_once([partial(unlink, stack, person, token)] * 6)
@@ -212,8 +202,7 @@ def test_wrong_passwords_count_as_failed_logins(make_stack: MakeStack, provider:
 # --- The code ---
 
 
-def test_a_code_is_bound_to_its_purpose_and_its_user(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_a_code_is_bound_to_its_purpose_and_its_user(chat_stack: ChatStack, stack: Stack) -> None:
     person, _browser = linked_person(chat_stack)
     other, _others = linked_person(chat_stack)
     code = unlink_code(stack, other)
@@ -223,8 +212,7 @@ def test_a_code_is_bound_to_its_purpose_and_its_user(chat_stack: ChatStack) -> N
     assert is_linked(stack, person)
 
 
-def test_the_mail_says_what_the_code_does(chat_stack: ChatStack) -> None:
-    stack = chat_stack.stack
+def test_the_mail_says_what_the_code_does(chat_stack: ChatStack, stack: Stack) -> None:
     person, _browser = linked_person(chat_stack)
     body = {"email": person.email.upper(), "purpose": "unlink", "language": "zh"}
     assert stack.post("/api/verify/send", body).status == 200
@@ -233,9 +221,8 @@ def test_the_mail_says_what_the_code_does(chat_stack: ChatStack) -> None:
     assert has_code(letter)
 
 
-def test_nobody_learns_who_has_something_to_unlink(chat_stack: ChatStack) -> None:
+def test_nobody_learns_who_has_something_to_unlink(chat_stack: ChatStack, stack: Stack) -> None:
     """The reply and the rows written are always the same; only linked users get a mail."""
-    stack = chat_stack.stack
     linked, _browser = linked_person(chat_stack)
     unlinked, newcomer = stack.pending("bob"), stack.newcomer("steve")
     answers = {

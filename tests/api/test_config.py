@@ -1,7 +1,5 @@
 """GET /api/config: the config that front ends need before a login."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,16 +7,14 @@ import pytest
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import NameRule, PasswordRule
 from regsvc.api.services import Services
+from regsvc.config.host_sections import DatabaseSection, GameSection, ServerSection
 from regsvc.config.sections import (
     BedrockSection,
     CaptchaSection,
     ChatSection,
     Config,
-    DatabaseSection,
-    GameSection,
     QuestionnaireSection,
     RegistrationSection,
-    ServerSection,
 )
 from regsvc.core.i18n.translations import load_translations
 from tests.support.live_api import LiveApi, make_services

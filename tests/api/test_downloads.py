@@ -1,7 +1,5 @@
 """GET /api/downloads: the files a host offers."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 from regsvc.config.sections import Config, Download

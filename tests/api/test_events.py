@@ -18,8 +18,6 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Person, Stack
 from tests.support.watching import ask_until
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 
 def listen(stack: Stack, token: str | None = None, **headers: str) -> EventListener:
     return EventListener(stack.daemon, token or stack.olivia(), headers)

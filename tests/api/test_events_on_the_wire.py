@@ -1,7 +1,5 @@
 """The event stream as bytes: keep-alive comments, and listeners that do not read."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from regsvc.config.sections import Config, HttpSection
+from regsvc.config.host_sections import HttpSection
+from regsvc.config.sections import Config
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.events import newest_id, read_tail
 from regsvc.sync.report import SyncReport

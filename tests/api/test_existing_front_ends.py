@@ -19,7 +19,7 @@ from tests.support.daemon import Reply
 from tests.support.operators import create_olivia
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.refusals import assert_refused_as_200
-from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Person, Stack
+from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, MakeStack, Stack
 
 LEGACY: dict[str, dict[str, Any]] = {"http": {"legacy_status": True}}
 PAGE = b"<!doctype html><title>The front end</title>"
@@ -169,32 +169,3 @@ def test_the_sync_that_follows_an_approval_succeeds_without_authme(make_stack: M
         assert (reply.status, reply.json["success"], reply.json["enabled"]) == (200, True, False)
         assert reply.json["msg"] == reply.json["message"]
         assert reply.json["report"]["scanned"] == 0
-
-
-# --- Its files ---
-
-
-def test_a_whole_story_as_the_front_end_tells_it(plain: Stack) -> None:
-    """Alice registers, Olivia approves and starts the sync, Alice logs in: each `success` is true, each status 2xx."""
-    alice: Person = plain.newcomer("alice")
-    steps = [plain.register(alice, language="zh")]
-    admin = plain.post("/api/login", {"username": OPERATOR, "password": OPERATORS_PASSWORD})
-    token = admin.json["token"]
-    steps += [
-        admin,
-        plain.get("/api/admin/verify", token=token),
-        plain.get("/api/admin/users", {"page": "1", "size": "10", "status": "pending", "search": ""}, token=token),
-        plain.post("/api/admin/user/approve", {"userId": alice.name, "language": "zh"}, token=token),
-        plain.post("/api/admin/sync", token=token),
-        plain.get("/api/admin/audits", token=token),
-        plain.get("/api/review/status", {"username": alice.name}),
-        plain.login(alice),
-        plain.get("/api/version"),
-        plain.get("/api/server/status"),
-        plain.get("/api/downloads"),
-    ]
-    for reply in steps:
-        assert reply.status in (200, 201), reply.text
-        assert reply.json["success"] is True
-    assert alice.name in [user["username"] for user in steps[3].json["users"]]
-    assert steps[7].json["status"] == "approved"

@@ -1,7 +1,11 @@
 """The main use case from end to end: Alice registers, Olivia reviews, Alice plays."""
 
+import pytest
+
 from tests.support.authme.authme_tables import find_player
 from tests.support.stack import Stack, find_link_token
+
+pytestmark = pytest.mark.every_database
 
 
 def test_bob_gives_only_the_four_documented_fields(stack: Stack) -> None:

@@ -5,8 +5,6 @@ import pytest
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 
 def test_a_session_ends_and_the_others_stay(stack: Stack) -> None:
     alice = stack.pending("alice")

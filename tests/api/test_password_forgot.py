@@ -7,8 +7,6 @@ from tests.support.our_tables import count_rows
 from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Person, Stack, find_link_token
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 
 def forget(stack: Stack, email: str, client: str | None = None, **fields: object) -> Reply:
     headers = {} if client is None else {"X-Forwarded-For": client}
@@ -108,10 +106,7 @@ def test_it_refuses_no_address(stack: Stack) -> None:
 
 @pytest.fixture(scope="module", params=["sqlite", "mariadb"])
 def strict(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
-    limits = {
-        "limits_per_address": ["2 per day"],
-        "limits_total_forgot": ["9 per day"],
-    }
+    limits = {"limits_per_address": ["2 per day"], "limits_total_forgot": ["9 per day"]}
     return make_stack(request.param, config={"verification": limits, "http": {"trusted_proxies": ["127.0.0.1"]}})
 
 

@@ -8,8 +8,6 @@ from tests.support.daemon import to_json
 from tests.support.questions import asking
 from tests.support.stack import MakeStack, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/questionnaire/config"
 
 

@@ -11,6 +11,8 @@ from tests.support.our_tables import count_rows, everything_stored
 from tests.support.refusals import assert_refused
 from tests.support.stack import NO_LIMIT, OPERATOR, MakeStack, Person, Stack, find_link_token
 
+pytestmark = pytest.mark.every_database
+
 NEW = "a-new-secret-1"
 UNMAILED = {
     "registration": {"methods": ["captcha"], "limits_per_client": NO_LIMIT, "limits_total": NO_LIMIT},

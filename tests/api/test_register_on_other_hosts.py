@@ -16,6 +16,8 @@ from tests.support.refusals import TRANSLATIONS, assert_refused
 from tests.support.stack import MakeStack, Stack, find_link_token
 from tests.support.together import at_once
 
+pytestmark = pytest.mark.every_database
+
 KINDS = ["sqlite", "mariadb"]
 ANY_CODE = "000000"
 

@@ -6,8 +6,6 @@ from tests.support.daemon import Reply
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 
 def ask(stack: Stack, username: str, **options: object) -> Reply:
     return stack.get("/api/review/status", {"username": username}, **options)

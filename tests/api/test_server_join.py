@@ -1,12 +1,11 @@
 """GET /api/server/join: what players need to join."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from regsvc.config.sections import BedrockSection, Config, GameSection, ServerSection
+from regsvc.config.host_sections import GameSection, ServerSection
+from regsvc.config.sections import BedrockSection, Config
 from regsvc.core.text import draw_qr_code
 from tests.support.live_api import LiveApi, make_services
 

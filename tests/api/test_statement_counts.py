@@ -15,6 +15,8 @@ from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarnes
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD
 from tests.support.statements import recorded_statements
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture(params=["mariadb"])
 def database_kind(request: pytest.FixtureRequest) -> str:

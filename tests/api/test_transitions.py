@@ -16,8 +16,6 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, Person, Stack
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 LEGAL = {
     ("approve", "pending"): "approved",
     ("approve", "rejected"): "approved",

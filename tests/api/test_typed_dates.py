@@ -10,6 +10,8 @@ from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack
 from tests.support.typed_dates import BAD_DATES, type_date
 
+pytestmark = pytest.mark.every_database
+
 DATES = ("created_at", "password_set_at", "reviewed_at", "ban_expires_at", "last_login_at")
 
 

@@ -1,11 +1,7 @@
 """GET /api/user/sessions: where Alice is logged in."""
 
-import pytest
-
 from tests.support.our_tables import our_database
 from tests.support.stack import Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 LIST = "/api/user/sessions"
 

@@ -9,8 +9,6 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 
 def ask(stack: Stack, username: str, **options: object) -> Reply:
     return stack.get("/api/user/status", {"username": username}, **options)

@@ -1,13 +1,9 @@
 """POST /api/user/totp/begin: a secret for an authenticator app."""
 
-import pytest
-
 from tests.support.authenticator import Authenticator
 from tests.support.refusals import assert_refused
 from tests.support.second_factor import BEGIN, CODES, OFF, log_in
 from tests.support.stack import Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_one_from_the_game_is_not_replaced_but_gets_recovery_codes(stack: Stack) -> None:

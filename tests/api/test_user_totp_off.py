@@ -1,13 +1,9 @@
 """POST /api/user/totp/off: the second factor is switched off, here and in the game."""
 
-import pytest
-
 from tests.support.crash.brief_outage import file_busy
 from tests.support.refusals import assert_refused
 from tests.support.second_factor import CODES, OFF, OFF_STATE, STATE, Enrolled, begin, confirm, log_in, state
 from tests.support.stack import Stack
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 def test_alice_switches_it_off(stack: Stack) -> None:

@@ -11,8 +11,6 @@ from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 from tests.support.together import at_once
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 PATH = "/api/verify/check"
 
 

@@ -1,7 +1,5 @@
 """GET /api/version: the installed versions and newer ones. No request waits for an update feed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.stack import MakeStack, Stack
 from tests.support.watching import ask_until
 
-PAGE = "https://example.org/companion/releases/99.0.0"
+PAGE = "http://127.0.0.1/companion/releases/99.0.0"
 
 
 def config_of(plugin: ReleaseFeed, own: ReleaseFeed) -> dict[str, dict[str, Any]]:

@@ -27,13 +27,7 @@ def test_the_same_row_has_the_same_code_on_every_daemon(secrets: DerivedSecrets)
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"purpose": "unlink"},
-        {"row_id": 8},
-        {"nonce": NONCE[::-1]},
-        {"email_key": "bob@example.org"},
-    ],
+    "other", [{"purpose": "unlink"}, {"row_id": 8}, {"nonce": NONCE[::-1]}, {"email_key": "bob@example.org"}]
 )
 def test_whatever_differs_gives_another_code(secrets: DerivedSecrets, other: dict[str, str | int]) -> None:
     assert code(secrets, **other) != code(secrets)

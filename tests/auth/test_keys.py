@@ -118,15 +118,14 @@ def test_a_former_key_moves_into_the_config_as_it_stands(tmp_path: Path) -> None
     rotated = load_keys(AuthSection(previous_keys=(text,)), tmp_path).signing
 
     assert rotated.current_kid != former.current_kid
-    assert rotated.find(former.current_kid) == former.current
+    assert rotated.by_kid[former.current_kid] == former.current
 
 
 def test_keys_are_found_by_their_fingerprint() -> None:
     signing = SigningKeys(OWN_KEY.encode(), [OLD_KEY.encode()])
 
-    assert signing.find(fingerprint(OLD_KEY.encode())) == OLD_KEY.encode()
-    assert signing.find(signing.current_kid) == OWN_KEY.encode()
-    assert signing.find("") is None
+    assert signing.by_kid[fingerprint(OLD_KEY.encode())] == OLD_KEY.encode()
+    assert signing.by_kid[signing.current_kid] == OWN_KEY.encode()
 
 
 def test_no_repr_shows_a_key() -> None:

@@ -18,7 +18,7 @@ def hasher_of(algorithm: str, bcrypt_cost: int) -> PasswordHasher:
 
 def main(algorithm: str, cost: int, threads: int, seconds: float) -> tuple[float, float]:
     hasher = hasher_of(algorithm, cost)
-    stored = hasher.hash(PASSWORD, "player")
+    stored = hasher.configured.hash(PASSWORD, "player")
     counts = [0] * threads
     ends_at = time.monotonic() + seconds
 

@@ -55,7 +55,7 @@ def login_stack(directory: Path, server: MariaDBServer, algorithm: str, **sectio
     authme = {"settings.security.passwordHash": algorithm, "ExternalBoardOptions.bCryptLog2Round": BCRYPT_COST}
     config: dict[str, dict[str, Any]] = {"log": {"level": "warning"}, **sections}
     with Stack("mariadb", directory, server, config=config, authme=authme, is_quick=False) as stack:
-        insert_players(stack, USERS, hasher_of(algorithm, BCRYPT_COST).hash(PASSWORD, "player").hash)
+        insert_players(stack, USERS, hasher_of(algorithm, BCRYPT_COST).configured.hash(PASSWORD, "player").hash)
         stack.sync()
         yield stack
 

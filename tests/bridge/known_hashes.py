@@ -4,8 +4,6 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from plugin_bridge.hashers import HashedPassword
 
 NAME = "Alice"
@@ -37,11 +35,6 @@ def _read() -> tuple[list[Known], list[Known]]:
 
 
 RIGHT, WRONG = _read()
-
-
-def each(known: list[Known]) -> list[object]:
-    """Return the records as parameters of a test, each with its algorithm and difference as id."""
-    return [pytest.param(one, id=f"{one.algorithm}-{one.why or one.password[:12]}") for one in known]
 
 
 def of(algorithm: str) -> list[Known]:

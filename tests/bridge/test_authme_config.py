@@ -220,7 +220,7 @@ class TestAlgorithms:
     def test_the_config_makes_a_working_hasher(self, tmp_path: Path) -> None:
         text = "settings: {security: {passwordHash: PBKDF2, legacyHashes: [SHA256], pbkdf2Rounds: 77}}"
         hasher = make_password_hasher(read(tmp_path, text).hashing)
-        assert "$77$" in hasher.hash("secret1", "alice").hash
+        assert "$77$" in hasher.configured.hash("secret1", "alice").hash
 
 
 class TestBackends:

@@ -26,9 +26,9 @@ def stored_as(algorithm: str) -> HashedPassword:
 class TestPasswordHasher:
     def test_the_configured_algorithm_needs_no_rehash(self) -> None:
         hasher = PasswordHasher(HASHERS["PBKDF2"], [HASHERS["SHA256"]])
-        verdict = hasher.verify(PASSWORD, hasher.hash(PASSWORD, NAME), NAME)
+        verdict = hasher.verify(PASSWORD, hasher.configured.hash(PASSWORD, NAME), NAME)
         assert verdict
-        assert (hasher.algorithm, verdict.algorithm, verdict.needs_rehash) == ("PBKDF2", "PBKDF2", False)
+        assert (hasher.configured.name, verdict.algorithm, verdict.needs_rehash) == ("PBKDF2", "PBKDF2", False)
         assert hasher.rehash(PASSWORD, verdict, NAME) is None
 
     def test_another_cost_is_no_reason_to_rehash(self) -> None:
@@ -83,29 +83,31 @@ class TestMakePasswordHasher:
             "PBKDF2": HashingConfig("PBKDF2", pbkdf2_rounds=4128),
             "PBKDF2BASE64": HashingConfig("PBKDF2BASE64", pbkdf2_rounds=4128),
         }
-        hashes = {name: make_password_hasher(config).hash(PASSWORD, NAME).hash for name, config in made.items()}
+        hashes = {
+            name: make_password_hasher(config).configured.hash(PASSWORD, NAME).hash for name, config in made.items()
+        }
         assert hashes["BCRYPT"].startswith("$2a$04$")
         assert hashes["PBKDF2"].startswith("pbkdf2_sha256$4128$")
         assert hashes["PBKDF2BASE64"].startswith("pbkdf2$4128$")
         salted = make_password_hasher(HashingConfig("SALTED2MD5", double_md5_salt_length=20, has_salt_column=True))
-        assert len(salted.hash(PASSWORD, NAME).salt or "") == 20
+        assert len(salted.configured.hash(PASSWORD, NAME).salt or "") == 20
 
     @pytest.mark.parametrize(("algorithm", "rounds"), [("PBKDF2", 10_000), ("PBKDF2BASE64", 120_000)])
     def test_no_rounds_mean_the_algorithms_own(self, algorithm: str, rounds: int) -> None:
         for none in (0, -1):
             hasher = make_password_hasher(HashingConfig(algorithm, pbkdf2_rounds=none))
-            assert f"${rounds}$" in hasher.hash(PASSWORD, NAME).hash
+            assert f"${rounds}$" in hasher.configured.hash(PASSWORD, NAME).hash
 
     @pytest.mark.parametrize("algorithm", ["BCRYPT2Y", "PBKDF2DJANGO", "WBB4"])
     def test_others_have_no_costs_to_configure(self, algorithm: str) -> None:
         config = HashingConfig(algorithm, bcrypt_log2_rounds=4, pbkdf2_rounds=7)
-        text = make_password_hasher(config).hash(PASSWORD, NAME).hash
+        text = make_password_hasher(config).configured.hash(PASSWORD, NAME).hash
         assert text.startswith(("$2y$10$", "pbkdf2_sha256$24000$", "$2a$08$"))
 
     @pytest.mark.parametrize("algorithm", [name for name in HASHERS if name not in DEPRECATED])
     def test_every_algorithm_that_makes_hashes_can_be_configured(self, algorithm: str) -> None:
         hasher = make_password_hasher(HashingConfig(algorithm.lower(), bcrypt_log2_rounds=4, has_salt_column=True))
-        assert hasher.algorithm == algorithm
+        assert hasher.configured.name == algorithm
         assert hasher.verify(PASSWORD, stored_as(algorithm), NAME).algorithm == algorithm
         assert hasher.configured.uses_forum_table == (algorithm in OF_FORUMS)
 
@@ -118,12 +120,12 @@ class TestMakePasswordHasher:
     def test_xenforo_is_refused_where_authme_reads_its_hash_from_another_table(self) -> None:
         with pytest.raises(UnusableAlgorithm, match=r"^settings\.security\.passwordHash is XFBCRYPT: .*locks.*\.$"):
             make_password_hasher(HashingConfig("XFBCRYPT", has_forum_extension=True))
-        assert make_password_hasher(HashingConfig("XFBCRYPT")).algorithm == "XFBCRYPT"
+        assert make_password_hasher(HashingConfig("XFBCRYPT")).configured.name == "XFBCRYPT"
 
     @pytest.mark.parametrize("algorithm", ["PHPBB", "WORDPRESS", "IPB4"])
     def test_forums_whose_hash_is_in_authmes_own_column_are_not(self, algorithm: str) -> None:
         config = HashingConfig(algorithm, has_salt_column=True, has_forum_extension=True)
-        assert make_password_hasher(config).algorithm == algorithm
+        assert make_password_hasher(config).configured.name == algorithm
 
     def test_old_hashes_of_xenforo_are_verified_everywhere(self) -> None:
         """AuthMe chooses the extension by the configured algorithm alone."""
@@ -165,7 +167,7 @@ class TestMakePasswordHasher:
             make_password_hasher(HashingConfig("XAUTH", absent=absent))
         with pytest.raises(UnusableAlgorithm, match=r"legacyHashes names PBKDF2BASE64: too old\.$"):
             make_password_hasher(HashingConfig("SHA256", legacy_hashes=("PBKDF2BASE64",), absent=absent))
-        assert make_password_hasher(HashingConfig("XAUTH")).algorithm == "XAUTH"
+        assert make_password_hasher(HashingConfig("XAUTH")).configured.name == "XAUTH"
 
     def test_it_refuses_nocrypt_among_the_legacy_ones_since_the_text_of_a_lock_would_be_a_password(self) -> None:
         with pytest.raises(UnusableAlgorithm, match=r"legacyHashes has NOCRYPT: .*banned players could log in.*\.$"):

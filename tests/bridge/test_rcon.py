@@ -8,12 +8,7 @@ from collections.abc import Iterator
 import aiomcrcon  # type: ignore[import-untyped]
 import pytest
 
-from plugin_bridge.server.rcon import (
-    MAX_COMMAND_BYTES,
-    RconAddress,
-    RconError,
-    open_rcon,
-)
+from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, RconAddress, RconError, open_rcon
 from tests.support.peers.rcon_server import HOST, PASSWORD, RconServer, packed, rcon_server
 
 

@@ -11,8 +11,9 @@ from plugin_bridge.regular_files import require_regular_file
 from plugin_bridge.server.files import OpsFile, PropertiesFile, ServerFileError, read_operators, read_server_properties
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.cli.translations import report_translations
+from regsvc.config.host_sections import ServerSection
 from regsvc.config.loader import load_config
-from regsvc.config.sections import Config, ConfigError, ServerSection
+from regsvc.config.sections import Config, ConfigError
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlySqlite
 from regsvc.notifications.mail.templates import BrokenTemplate, load_mail_templates
 
@@ -44,7 +45,7 @@ def test_files_of_the_game_that_are_pipes_count_as_missing(tmp_path: Path, caplo
     assert OpsFile(tmp_path / "ops.json").names() == frozenset()
     assert REASON in caplog.text
     assert PropertiesFile(tmp_path / "server.properties").current is None
-    assert PluginJar(tmp_path, "AuthMe").find_version() is None
+    assert PluginJar(tmp_path).find_version() is None
 
 
 def test_the_translations_command_lists_a_pipe_as_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

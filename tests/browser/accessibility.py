@@ -1,7 +1,5 @@
 """Accessibility faults that axe-core finds in a page."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]

@@ -1,7 +1,5 @@
 """The scenes of `make pictures` that show the views of the operators' page beside the queue."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

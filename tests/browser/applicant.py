@@ -1,7 +1,5 @@
 """An applicant's browser on the registration page, and their mailbox."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import Page, expect

@@ -117,7 +117,7 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
 
     `may_complain`: of requests that are refused or not answered, which browsers write down; or what else it may say.
     `at`: another address than the stack's; `may_leave_for`: one of somebody else's. `options`: more for the
-    browser's context.
+    browser's context. `prepare`: is given the page before it opens `path`.
     """
     contexts: list[tuple[BrowserContext, Watch]] = []
 
@@ -130,6 +130,7 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
         may_complain: bool | str = False,
         at: str | None = None,
         may_leave_for: str | None = None,
+        prepare: Callable[[Page], object] = lambda page: None,
         **options: Any,
     ) -> Page:
         context = browser.new_context(
@@ -144,6 +145,7 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
         expected = (may_complain,) if isinstance(may_complain, str) else (REFUSED,) if may_complain else ()
         contexts.append((context, Watch(context, address, may_leave_for, expected)))
         page = context.new_page()
+        prepare(page)
         page.goto(f"{address}{path}")
         return page
 

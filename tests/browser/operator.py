@@ -1,9 +1,8 @@
 """An operator's browser, on the admin page."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Self
 
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
@@ -34,7 +33,7 @@ class Operator:
         live = self.page.locator(".live")
         expect(live).to_have_attribute("data-is", "live" if is_live else re.compile("^(?!live$)."))
 
-    def log_in(self, *, is_live: bool = True) -> Operator:
+    def log_in(self, *, is_live: bool = True) -> Self:
         """Log in, and wait until the page is ready."""
         self.submit_login()
         self.expect_logged_in(is_live=is_live)
@@ -98,11 +97,13 @@ class Operator:
 
 def open_queue(open_page: OpenPage, *, is_live: bool = True, language: str = "en", **options: object) -> Operator:
     """Log Olivia in on a page whose clock the test controls."""
-    page = open_page("/admin", language=language, **options)
-    if not is_live:
-        page.route("**/events", lambda route: route.abort())
-    page.clock.install()
-    page.reload()
+
+    def prepare(page: Page) -> None:
+        if not is_live:
+            page.route("**/events", lambda route: route.abort())
+        page.clock.install()
+
+    page = open_page("/admin", language=language, prepare=prepare, **options)
     return Operator(page, language=language).log_in(is_live=is_live)
 
 

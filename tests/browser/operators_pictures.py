@@ -1,7 +1,5 @@
 """The scenes of `make pictures` that show the operators' page."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -3,8 +3,6 @@
 `python -m tests.browser.pictures review_queue` takes those of one scene alone.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence

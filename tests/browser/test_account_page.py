@@ -1,7 +1,5 @@
 """`/account` in a browser: logging in, seeing what became of a registration, and changing what is one's own."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

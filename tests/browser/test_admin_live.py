@@ -1,7 +1,5 @@
 """`/admin` while others work beside Olivia: what happens elsewhere is seen, and who was faster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The views of `/admin` beside the queue: Olivia searches, bans, reads, syncs, mails, and is told what is wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -325,6 +323,7 @@ def test_olivia_reads_the_audit_log(stack: Stack, open_page: OpenPage) -> None:
 def test_olivia_syncs_and_sees_held_back_changes(stack: Stack, open_page: OpenPage) -> None:
     stack.authme.register("Gina", "ginas-secret")
     olivia = open_admin_page(open_page)
+    expect(olivia.notice).to_have_text(olivia.say("no_address"))  # she was adopted from the game without one
     page = olivia.page
     olivia.go("#sync")
     page.get_by_role("button", name="Preview").click()

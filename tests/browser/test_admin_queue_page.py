@@ -1,7 +1,5 @@
 """`/admin` in a browser: Olivia empties the review queue, and nothing she decides gets lost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Request, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
@@ -369,10 +367,12 @@ def lose_the_answer(route: Route) -> None:
 
 def test_what_cannot_be_sent_stays(stack: Stack, open_page: OpenPage) -> None:
     names = insert_applicants(stack, 2)
-    page = open_page("/admin", may_complain=True, size="phone", language="zh")
-    page.route("**/events", lambda route: route.abort())  # answers alone tell
-    page.clock.install()
-    page.reload()
+
+    def prepare(page: Page) -> None:
+        page.route("**/events", lambda route: route.abort())  # answers alone tell
+        page.clock.install()
+
+    page = open_page("/admin", may_complain=True, size="phone", language="zh", prepare=prepare)
     olivia = Operator(page, language="zh")
     say = olivia.say
     olivia.submit_login("not-her-secret")

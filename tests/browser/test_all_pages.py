@@ -1,7 +1,5 @@
 """Rules for every page in a browser: it is accessible, and runs no scripts but ours."""
 
-from __future__ import annotations
-
 from playwright.sync_api import expect
 
 from regsvc.web.pages import PAGE_TABLE

@@ -1,7 +1,5 @@
 """`/application` in a browser: applicants follow their applications by a private link, without a password."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -152,10 +150,12 @@ def test_rick_edits_his_answers_and_applies_again(stack: Stack, open_page: OpenP
 
 def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_page: OpenPage) -> None:
     alice, path = apply(stack, "alice")
-    page = open_page(f"/admin#queue?name={alice.name}", may_complain=True)
-    page.clock.install()
-    page.add_init_script(HOLD_EVENTS_BACK)
-    page.reload()
+
+    def prepare(page: Page) -> None:
+        page.clock.install()
+        page.add_init_script(HOLD_EVENTS_BACK)
+
+    page = open_page(f"/admin#queue?name={alice.name}", may_complain=True, prepare=prepare)
     olivia = Operator(page).log_in()
     expect(olivia.card.get_by_role("heading", name=alice.name)).to_be_visible()
     expect(olivia.card).to_contain_text("Building")

@@ -1,7 +1,5 @@
 """Captchas in a browser. The process is this one, because only here the right answer can be looked up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

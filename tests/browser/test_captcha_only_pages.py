@@ -1,7 +1,5 @@
 """The pages of a host that cannot send mail. The process is this one, because only here captchas can be answered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

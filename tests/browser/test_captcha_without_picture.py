@@ -1,7 +1,5 @@
 """Captchas for people who cannot see the picture: by keyboard, with names that a screen reader can read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,17 +1,15 @@
 """`/` in a browser: what it shows of the host, on a phone and on a desktop, and what a visitor can do from there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
-from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.browser.conftest import TIMEOUT, OpenPage, is_wider_than_the_screen
 from tests.support.peers.minecraft_server import MinecraftServer
 from tests.support.stack import Stack
 
@@ -70,6 +68,31 @@ def test_a_dismissed_announcement_does_not_come_back(open_page: OpenPage) -> Non
     page.get_by_role("link", name="Server", exact=True).click()
     expect(page.get_by_text("Server online")).to_be_visible()
     expect(page.locator(".announcement")).to_have_count(0)
+
+
+def test_over_https_no_other_host_can_set_our_cookies(browser: Browser, stack: Stack) -> None:
+    """A stand-in for the host's proxy: the browser sees https."""
+    https = "https://play.example.org"
+
+    def forward(route: Route) -> None:
+        request = route.request
+        response = route.fetch(url=request.url.replace(https, stack.daemon.base_url), headers=request.all_headers())
+        route.fulfill(response=response)
+
+    context = browser.new_context(locale="en")
+    context.set_default_timeout(TIMEOUT)
+    context.route(f"{https}/**", forward)
+    page = context.new_page()
+    page.goto(f"{https}/account")
+    page.get_by_role("button", name="Dismiss").click()
+    page.locator("#foot summary").click()
+    page.get_by_role("button", name="Deutsch").click()
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    expect(page.locator(".announcement")).to_have_count(0)
+    cookies = context.cookies()
+    assert {cookie["name"] for cookie in cookies} == {"__Host-companion_announcement", "__Host-companion_language"}
+    assert all(cookie["secure"] and cookie["path"] == "/" and cookie["sameSite"] == "Lax" for cookie in cookies)
+    context.close()
 
 
 def test_the_address_can_be_copied_while_the_game_is_away(open_page: OpenPage, tmp_path: Path) -> None:

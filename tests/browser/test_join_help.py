@@ -1,7 +1,5 @@
 """How to join, on `/server`, after a registration and on the account, also while the game server shows nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

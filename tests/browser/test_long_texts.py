@@ -1,7 +1,5 @@
 """Pages in a language whose words are long, on the narrowest phone: no text is cut, or overlaps another."""
 
-from __future__ import annotations
-
 from playwright.sync_api import Page, expect
 
 from regsvc.web.pages import PAGE_TABLE

@@ -1,7 +1,5 @@
 """`/register` in a browser: from an e-mail address to waiting for an operator, and what goes wrong on the way."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

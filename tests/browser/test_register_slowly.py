@@ -1,7 +1,5 @@
 """A slow applicant with a nervous thumb: nothing is lost on the way, and one code is enough."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -26,9 +24,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def test_alice_takes_her_time(stack: Stack, open_page: OpenPage) -> None:
     """A quarter of an hour in the questionnaire, Back twice, a reload, one failed attempt."""
-    page = open_page("/register", size="phone", language="en", may_complain=True)
-    page.clock.install()
-    page.reload()
+    page = open_page(
+        "/register", size="phone", language="en", may_complain=True, prepare=lambda page: page.clock.install()
+    )
     alice = Applicant(page, stack, stack.newcomer("alice"))
     send = page.locator("form button:not([type])")
     page.get_by_label("E-mail address").fill(alice.person.email)

@@ -1,7 +1,5 @@
 """A host beside MariaDB that asks for all there is: both editions, a questionnaire, a chat account, a review."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`/server` in a browser: how the game server is, and what the host offers, in a language the host added."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

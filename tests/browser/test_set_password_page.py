@@ -1,11 +1,23 @@
 """`/set-password` in a browser: the link in the mail, a new password, and playing with it."""
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from regsvc.web.pages import PAGES
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
+from tests.support.live_api import LiveApi
+from tests.support.services import ServiceHarness
 from tests.support.stack import Person, Stack, find_link_token
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Mapping[str, object]:
+    """A host with a front end of their own."""
+    return {"http__web_root": str(tmp_path)}
 
 
 def forgotten(stack: Stack) -> tuple[Person, str]:
@@ -65,3 +77,14 @@ def test_it_speaks_chinese(stack: Stack, open_page: OpenPage) -> None:
     page.get_by_role("button", name="English", exact=True).click()
     expect(page.get_by_role("button", name="Set password")).to_be_visible()  # the token came along
     expect(page).to_have_url(re.compile(r"/set-password$"))
+
+
+def test_beside_a_hosts_front_end_links_lead_to_pages_that_exist(services: ServiceHarness, open_page: OpenPage) -> None:
+    with LiveApi(services.app.services, pages=PAGES) as api:
+        at = f"http://127.0.0.1:{api.port}"
+        page = open_page("/set-password#token=used", at=at, may_complain=True)
+        set_password(page, "bobs-new-secret")
+        page.get_by_role("link", name="Request a new link").click()
+        page.get_by_label("E-mail").fill("bob@example.org")
+        page.get_by_role("button").click()
+        expect(page.get_by_role("link", name="Back to log in")).to_have_attribute("href", "./")

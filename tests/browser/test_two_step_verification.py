@@ -1,7 +1,5 @@
 """Two-step verification in a browser: Oscar is sent from the admin page to his account, and sets it up there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """What the pages say, in each language that is shipped."""
 
-from __future__ import annotations
-
 from regsvc.core.i18n.translations import load_translations
 
 TRANSLATIONS = load_translations()

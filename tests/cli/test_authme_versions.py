@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.conftest import MakeDaemon
-from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.command_line import companion
 from tests.support.daemon import Daemon
@@ -13,12 +11,6 @@ pytestmark = pytest.mark.parametrize("database_kind", ["sqlite"])
 EX_CONFIG = 78
 PASSWORD_HASH = "settings.security.passwordHash"
 LEGACY_HASHES = "settings.security.legacyHashes"
-
-
-@pytest.fixture
-def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
-    """A daemon on AuthMe's table that is not running."""
-    return daemon()
 
 
 def assert_refused(place: Daemon, words: str, *commands: str) -> None:

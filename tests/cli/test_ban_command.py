@@ -3,6 +3,9 @@
 import json
 from collections.abc import Callable
 
+import pytest
+
+from regsvc.cli.command_line import parse
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import find_player
 from tests.support.authme.game_server import GameServer
@@ -28,6 +31,17 @@ def test_the_end_of_a_ban_is_changed_by_another_one(run: Run, authme: AuthMeLike
     assert run("users", "ban", "Bob", "--for", "permanent").status == 0
     assert ban_end(run) is None
     assert run("users", "ban", "Bob").status == 1, "there is nothing to change"
+
+
+def test_a_reason_is_kept_as_one_can_read_it(run: Run, authme: AuthMeLike, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last byte is none of a terminal in UTF-8."""
+    authme.register("Bob", "bobs-password")
+    run("migrate")
+    assert run("users", "ban", "Bob", "--reason", "one\r\ntwo\x1b[31m\udcff ").status == 0
+    assert json.loads(run("users", "show", "Bob").output)["reason"] == "one\ntwo[31m?"
+    with pytest.raises(SystemExit):
+        parse(["users", "ban", "Bob", "--reason", "x" * 4001])
+    assert "it has more than 4,000 characters; shorten it" in capsys.readouterr().err
 
 
 def test_a_ban_of_an_operator_is_no_accident(run: Run, authme: AuthMeLike, game_server: GameServer) -> None:

@@ -11,7 +11,6 @@ import pytest
 from regsvc.cli.command_line import parse
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import DatabaseKind
-from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.command_line import companion
 from tests.support.daemon import Daemon, clean_environment
 from tests.support.peers.mariadb import MariaDBServer
@@ -26,12 +25,6 @@ EX_CONFIG = 78
 @pytest.fixture
 def database_kind() -> DatabaseKind:
     return "sqlite"
-
-
-@pytest.fixture
-def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
-    """A daemon on AuthMe's table that is not running."""
-    return daemon({"sync": {"every": "1 hour"}})
 
 
 def test_help_leaves_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

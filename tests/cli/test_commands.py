@@ -37,22 +37,6 @@ OTHER_KEY = "another installation's key, which is long enough"
 Run = Callable[..., Finished]
 
 
-@pytest.fixture
-def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
-    """A daemon on AuthMe's table that is not running."""
-    return daemon({"sync": {"every": "1 hour"}})
-
-
-@pytest.fixture
-def run(place: Daemon) -> Run:
-    """Return a function that runs a command with the daemon's config: `run("users", "list")`."""
-
-    def run_command(*arguments: str, typed: str = "") -> Finished:
-        return companion(*arguments, config=place.config_file, typed=typed)
-
-    return run_command
-
-
 def refused(finished: Finished, *words: str) -> bool:
     """Assert that it exited with 78 and a message, without a traceback."""
     assert finished.status == EX_CONFIG, finished
@@ -196,7 +180,7 @@ def test_a_link_to_set_a_password_is_made_on_the_command_line(run: Run, place: D
     assert told.status == 0
     assert told.errors.startswith("give it to Alice only: it works once, until ")
     token = told.output.strip().partition("/set-password#token=")[2]
-    assert run("users", "password", "Alice", "--link", "--password-stdin").status == EX_USAGE
+    assert companion("users", "password", "Alice", "--link", "--password-stdin").status == EX_USAGE
     assert run("users", "password", "Bob", "--link").status == 1
     place.start()
     assert place.post("/api/password/reset", {"token": token, "newPassword": "s3cret-two"}).status == 200
@@ -246,7 +230,8 @@ def test_a_user_is_shown_among_many_that_are_called_alike(run: Run, authme: Auth
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_a_mail_is_sent_at_once(run: Run, smtp: MailServer) -> None:
-    assert run("mail-test", "alice@example.org") == Finished(0, "sent to alice@example.org\n", "")
+    sent = run("mail-test", "alice@example.org")
+    assert (sent.status, sent.output) == (0, "sent to alice@example.org\n")
     assert len(smtp.letters_to("alice@example.org")) == 1
     assert run("mail-test", "nobody").status == 1
     smtp.stop()
@@ -316,14 +301,15 @@ def test_an_authme_that_moved_to_mysql_is_refused(
     place.start().stop()
     game_server.install_authme(authme_table)
     for command in ("serve", "sync", "migrate"):
-        assert refused(run(command), f"sqlite:{place.state_dir}/companion.db", "mysql:127.0.0.1", "Set database.url")
+        told = companion(command, config=place.config_file)
+        assert refused(told, f"sqlite:{place.state_dir}/companion.db", "mysql:127.0.0.1", "Set database.url")
     assert tables_in(authme_table) == {"authme"}
     game_server.install_authme(on_sqlite)
     assert run("migrate").output == "nothing to migrate\n"
 
 
 @pytest.mark.parametrize("database_kind", ["mariadb"])
-def test_another_name_for_this_machine_is_the_same_home(place: Daemon, run: Run, game_server: GameServer) -> None:
+def test_another_name_for_this_machine_is_the_same_home(run: Run, game_server: GameServer) -> None:
     assert run("migrate").status == 0
     game_server.change_authme({"DataSource.mySQLHost": "localhost"})
     assert run("migrate").output == "nothing to migrate\n"
@@ -357,7 +343,7 @@ def test_another_installation_key_is_refused(place: Daemon, run: Run) -> None:
     assert run("migrate").status == 0
     place.write_config(with_section(place, "auth", installation_key=OTHER_KEY))
     for command in ("migrate", "serve"):
-        told = run(command)
+        told = companion(command, config=place.config_file)
         assert refused(told, "another installation key")
         assert OTHER_KEY not in told.errors
 
@@ -375,7 +361,7 @@ def test_the_state_of_another_installation_is_refused(place: Daemon, run: Run) -
     home = place.state_dir / "home.json"
     state = json.loads(home.read_text())
     home.write_text(json.dumps({**state, "installation_id": "another"}))
-    assert refused(run("serve"), "belongs to another installation")
+    assert refused(companion("serve", config=place.config_file), "belongs to another installation")
 
 
 def test_a_newer_schema_is_refused(place: Daemon, run: Run, authme_table: AuthMeTable) -> None:
@@ -384,7 +370,7 @@ def test_a_newer_schema_is_refused(place: Daemon, run: Run, authme_table: AuthMe
     ours = shared if shared.kind == "mariadb" else SqliteFile(place.state_dir / "companion.db")
     ours.execute("INSERT INTO regsvc_migration VALUES (9999, 'from_the_future', '2031-01-01 00:00:00.000')")
     for command in ("serve", "sync"):
-        assert refused(run(command), "9999", "Install the newer version again")
+        assert refused(companion(command, config=place.config_file), "9999", "Install the newer version again")
 
 
 # --- a database that is unavailable ---
@@ -406,6 +392,9 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
         assert (away.status, away.code) == (503, "database_away")
         assert int(away.headers["Retry-After"]) > 0
         assert place.get("/api/config").status == 200
+        assert place.get("/health/alive").status == 200
+        unready = place.get("/health/ready")
+        assert (unready.status, unready.code) == (503, "database_away")
     finally:
         mariadb.start()
     assert place.wait_for_log("the database is back")

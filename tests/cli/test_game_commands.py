@@ -13,7 +13,7 @@ from tests.support.peers.minecraft_server import MinecraftServer, saying
 from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.ports import free_port
 
-PAGE = "https://example.org/authme/6.0.1"
+PAGE = "http://127.0.0.1/authme/6.0.1"
 
 
 def run(daemon: MakeDaemon, command: str, config: dict[str, dict[str, Any]]) -> Finished:

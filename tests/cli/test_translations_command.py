@@ -1,7 +1,5 @@
 """`companion translations`: what a language lacks, and what is wrong with a host's own files."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -3,24 +3,15 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-import pytest
 from peewee import Database
 
 from regsvc.config.loader import load_config
 from regsvc.database.location import read_authme, resolve_location
 from regsvc.database.migrator import list_migrations
-from tests.conftest import MakeDaemon
-from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.command_line import Finished, companion, companion_here
 from tests.support.daemon import Daemon
 
 NEWEST = list_migrations()[-1].number
-
-
-@pytest.fixture
-def place(daemon: MakeDaemon, authme_table: AuthMeTable) -> Daemon:
-    """A daemon on AuthMe's table that has never run."""
-    return daemon()
 
 
 @contextmanager

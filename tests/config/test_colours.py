@@ -1,7 +1,5 @@
 """Contrast of colours, and colours made readable."""
 
-from __future__ import annotations
-
 import pytest
 
 from regsvc.config.host_style import READABLE, contrast, readable_on

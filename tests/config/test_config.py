@@ -17,8 +17,6 @@ from tests.support.certificate import make_certificate
 from tests.support.config_text import Load, loader, problems, write
 from tests.support.each import assert_each
 
-LONG_KEY = "0123456789abcdef" * 2
-
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:

@@ -1,7 +1,5 @@
 """A host's own colours: which are shown, and what the host is told about them."""
 
-from __future__ import annotations
-
 import os
 import re
 from importlib.resources import files
@@ -9,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.config.host_sections import ServerSection
 from regsvc.config.host_style import DARK, LIGHT, THEMES, Accent, accent_of
 from regsvc.config.loader import load_config
-from regsvc.config.sections import Config, ConfigError, ServerSection
+from regsvc.config.sections import Config, ConfigError
 from tests.support.config_text import write
 
 BASE_STYLE = (files("regsvc.web") / "static/styles/base.css").read_text(encoding="utf-8")

@@ -1,7 +1,5 @@
 """Client addresses: trusted networks, forwarded hops and the keys of rate limits."""
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network, IPv6Network
 
 import pytest

@@ -1,7 +1,5 @@
 """Refusals: registered by their code, public in all they carry; bugs: described without their messages."""
 
-from __future__ import annotations
-
 import pytest
 
 from regsvc.core import errors

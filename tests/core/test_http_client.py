@@ -1,6 +1,7 @@
 """The HTTP client for outgoing requests: what bounds it, over real HTTP."""
 
 import asyncio
+import ssl
 import time
 from datetime import timedelta
 
@@ -8,15 +9,23 @@ import pytest
 
 from regsvc import __version__
 from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
+from tests.support.certificate import Certificate
 from tests.support.peers.release_feed import FeedReply, ReleaseFeed
 from tests.support.ports import free_port
 
 KIB = 1024
 
 
-def get(url: str, *, seconds: float = 5, public_only: bool = False, max_redirects: int = 0) -> Response:
+def get(
+    url: str,
+    *,
+    seconds: float = 5,
+    public_only: bool = False,
+    max_redirects: int = 0,
+    tls: ssl.SSLContext | None = None,
+) -> Response:
     async def fetch() -> Response:
-        with HttpClient(timedelta(seconds=seconds), max_body=64 * KIB, public_only=public_only) as client:
+        with HttpClient(timedelta(seconds=seconds), max_body=64 * KIB, public_only=public_only, tls=tls) as client:
             return await client.get(url, {"X-Asked": "yes"}, max_redirects=max_redirects)
 
     return asyncio.run(fetch())
@@ -53,11 +62,16 @@ def test_time_is_bounded_for_all_requests_together() -> None:
     assert time.monotonic() - started < 5
 
 
-def test_redirects_are_not_followed_unless_told_to() -> None:
-    redirect = FeedReply(302, headers={"Location": "https://127.0.0.1:1/"})
-    with ReleaseFeed(redirect) as server:
-        assert get(server.address).status == 302
-    assert "ConnectionRefusedError" in reason(redirect, max_redirects=1)
+def test_redirects_are_not_followed_unless_told_to(certificate: Certificate) -> None:
+    redirect, tls = FeedReply(302, headers={"Location": "/elsewhere"}), certificate.server_context()
+    trusted = ssl.create_default_context(cafile=str(certificate.certificate_file))
+    with ReleaseFeed(redirect, tls) as server:
+        assert get(server.address, tls=trusted).status == 302
+        with pytest.raises(NoResponse, match="it redirects too often"):
+            get(server.address, max_redirects=2, tls=trusted)
+        assert len(server.requests) == 1 + 3
+    elsewhere = FeedReply(302, headers={"Location": "https://127.0.0.1:1/"})
+    assert reason(elsewhere, max_redirects=1) == "it redirects to another server"
     assert "not https" in reason(FeedReply(302, headers={"Location": "/elsewhere"}), max_redirects=1)
     assert "not https" in reason(FeedReply(302, headers={"Location": "https://[::1"}), max_redirects=1)
 

@@ -1,7 +1,5 @@
 """Translations: complete in every language, which is negotiated with the client."""
 
-from __future__ import annotations
-
 import re
 import string
 import time

@@ -1,7 +1,5 @@
 """Public and private IP addresses."""
 
-import asyncio
-
 import pytest
 
 from regsvc.core.addresses import is_public
@@ -53,9 +51,6 @@ def test_these_are_not(address: str) -> None:
     assert not is_public(address)
 
 
-def test_a_host_name_of_this_machine_is_refused() -> None:
-    async def look_up() -> None:
-        await PublicResolver().resolve("localhost", 80)
-
+async def test_a_host_name_of_this_machine_is_refused() -> None:
     with pytest.raises(PrivateAddress):
-        asyncio.run(look_up())
+        await PublicResolver().resolve("localhost", 80)

@@ -52,86 +52,71 @@ async def begin(*questions: Coroutine[Any, Any, int | None]) -> list["asyncio.Ta
     return tasks
 
 
-def test_look_ups_of_one_moment_and_those_during_a_call_share_calls() -> None:
-    async def story() -> None:
-        library = Library(emma=1, ulysses=2)
-        lookup = SharedLookup(library.find_all)
-        first = await begin(lookup.find("emma"), lookup.find("emma"), lookup.find("lost"))
-        await library.until_held()
-        later = await begin(*[lookup.find(f"book {number}") for number in range(50)], lookup.find("ulysses"))
-        library.release()
-        assert await asyncio.gather(*first) == [1, 1, None]
-        assert await asyncio.gather(*later) == [None] * 50 + [2]
-        assert [len(titles) for titles in library.calls] == [2, 51]
-
-    asyncio.run(story())
+async def test_look_ups_of_one_moment_and_those_during_a_call_share_calls() -> None:
+    library = Library(emma=1, ulysses=2)
+    lookup = SharedLookup(library.find_all)
+    first = await begin(lookup.find("emma"), lookup.find("emma"), lookup.find("lost"))
+    await library.until_held()
+    later = await begin(*[lookup.find(f"book {number}") for number in range(50)], lookup.find("ulysses"))
+    library.release()
+    assert await asyncio.gather(*first) == [1, 1, None]
+    assert await asyncio.gather(*later) == [None] * 50 + [2]
+    assert [len(titles) for titles in library.calls] == [2, 51]
 
 
-def test_a_look_up_sees_what_changed_before_it_even_while_another_is_under_way() -> None:
-    async def story() -> None:
-        library = Library(emma=1)
-        lookup = SharedLookup(library.find_all)
-        before = await begin(lookup.find("emma"))
-        await library.until_held()  # and has read shelf 1
-        library.shelves["emma"] = 7
-        after = await begin(lookup.find("emma"))
-        library.release()
-        assert await asyncio.gather(*before, *after) == [1, 7]
-        library.shelves["emma"] = 8
-        assert await lookup.find("emma") == 8
-
-    asyncio.run(story())
+async def test_a_look_up_sees_what_changed_before_it_even_while_another_is_under_way() -> None:
+    library = Library(emma=1)
+    lookup = SharedLookup(library.find_all)
+    before = await begin(lookup.find("emma"))
+    await library.until_held()  # and has read shelf 1
+    library.shelves["emma"] = 7
+    after = await begin(lookup.find("emma"))
+    library.release()
+    assert await asyncio.gather(*before, *after) == [1, 7]
+    library.shelves["emma"] = 8
+    assert await lookup.find("emma") == 8
 
 
-def test_an_error_reaches_the_callers_of_its_call_and_no_other() -> None:
-    async def story() -> None:
-        library = Library(emma=1)
-        library.error = DatabaseUnavailable(retry_after=2)
-        lookup = SharedLookup(library.find_all)
-        failing = await begin(lookup.find("emma"), lookup.find("lost"))
-        await library.until_held()
-        library.error = None
-        later = await begin(lookup.find("emma"))
-        library.release()
-        errors = await asyncio.gather(*failing, return_exceptions=True)
-        assert [type(error) for error in errors] == [DatabaseUnavailable] * 2
-        assert await asyncio.gather(*later) == [1]
-
-    asyncio.run(story())
+async def test_an_error_reaches_the_callers_of_its_call_and_no_other() -> None:
+    library = Library(emma=1)
+    library.error = DatabaseUnavailable(retry_after=2)
+    lookup = SharedLookup(library.find_all)
+    failing = await begin(lookup.find("emma"), lookup.find("lost"))
+    await library.until_held()
+    library.error = None
+    later = await begin(lookup.find("emma"))
+    library.release()
+    errors = await asyncio.gather(*failing, return_exceptions=True)
+    assert [type(error) for error in errors] == [DatabaseUnavailable] * 2
+    assert await asyncio.gather(*later) == [1]
 
 
-def test_a_cancelled_caller_harms_nobody_and_costs_nothing() -> None:
-    async def story() -> None:
-        library = Library(emma=1, ulysses=2)
-        lookup = SharedLookup(library.find_all)
-        answered, given_up = await begin(lookup.find("emma"), lookup.find("ulysses"))
-        await library.until_held()
-        waiting, gone = await begin(lookup.find("ulysses"), lookup.find("lost"))
-        given_up.cancel()
-        gone.cancel()
-        await asyncio.wait([given_up, gone])
-        library.release()
-        assert (await answered, await waiting) == (1, 2)
-        assert library.calls == [["emma", "ulysses"], ["ulysses"]]
-
-    asyncio.run(story())
+async def test_a_cancelled_caller_harms_nobody_and_costs_nothing() -> None:
+    library = Library(emma=1, ulysses=2)
+    lookup = SharedLookup(library.find_all)
+    answered, given_up = await begin(lookup.find("emma"), lookup.find("ulysses"))
+    await library.until_held()
+    waiting, gone = await begin(lookup.find("ulysses"), lookup.find("lost"))
+    given_up.cancel()
+    gone.cancel()
+    await asyncio.wait([given_up, gone])
+    library.release()
+    assert (await answered, await waiting) == (1, 2)
+    assert library.calls == [["emma", "ulysses"], ["ulysses"]]
 
 
-def test_too_many_are_refused_at_once_and_the_others_answered_in_batches() -> None:
-    async def story() -> None:
-        library = Library(emma=1)
-        lookup = SharedLookup(library.find_all, max_batch=2, max_waiting=5)
-        first = await begin(lookup.find("emma"))
-        await library.until_held()
-        waiting = await begin(*[lookup.find(f"book {number}") for number in range(5)])
-        with pytest.raises(Overloaded):
-            await lookup.find("emma")
-        library.release()
-        assert await asyncio.gather(*first, *waiting) == [1] + [None] * 5
-        assert [len(titles) for titles in library.calls] == [1, 2, 2, 1]
-        assert await lookup.find("emma") == 1
-
-    asyncio.run(story())
+async def test_too_many_are_refused_at_once_and_the_others_answered_in_batches() -> None:
+    library = Library(emma=1)
+    lookup = SharedLookup(library.find_all, max_batch=2, max_waiting=5)
+    first = await begin(lookup.find("emma"))
+    await library.until_held()
+    waiting = await begin(*[lookup.find(f"book {number}") for number in range(5)])
+    with pytest.raises(Overloaded):
+        await lookup.find("emma")
+    library.release()
+    assert await asyncio.gather(*first, *waiting) == [1] + [None] * 5
+    assert [len(titles) for titles in library.calls] == [1, 2, 2, 1]
+    assert await lookup.find("emma") == 1
 
 
 def test_the_end_of_the_process_ends_what_waits() -> None:

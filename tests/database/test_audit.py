@@ -7,7 +7,7 @@ import pytest
 from peewee import Database, DatabaseError
 
 from regsvc.database import bulk as id_pages
-from regsvc.database.audit import ACTIONS, Audit, AuditRecord
+from regsvc.database.audit import ACTIONS, Actor, Audit, AuditRecord
 from regsvc.database.models import Review, User
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.each import assert_each
@@ -26,7 +26,7 @@ def targets(entries: tuple[AuditRecord, ...]) -> list[str | None]:
 
 
 def test_it_records_who_did_what_to_whom(audit: Audit, clock: ManualClock) -> None:
-    audit.record("user.banned", "Olivia", "Bob", {"reason": "griefing ⛏", "expiresAt": None}, "203.0.113.7")
+    audit.record("user.banned", Actor("Olivia", "203.0.113.7"), "Bob", {"reason": "griefing ⛏", "expiresAt": None})
 
     page = audit.list_entries(1, 20)
 
@@ -46,7 +46,7 @@ def test_it_records_who_did_what_to_whom(audit: Audit, clock: ManualClock) -> No
 
 def test_an_entry_goes_with_its_deed(our_database: Database, audit: Audit) -> None:
     with our_database.atomic() as transaction:
-        audit.record("user.approved", "Olivia", "Alice")
+        audit.record("user.approved", Actor("Olivia"), "Alice")
         transaction.rollback()
     assert audit.list_entries(1, 20).total == 0
 
@@ -63,22 +63,22 @@ def test_an_entry_goes_with_its_deed(our_database: Database, audit: Audit) -> No
 )
 def test_it_refuses_to_keep_a_secret(audit: Audit, detail: dict[str, object]) -> None:
     with pytest.raises(AssertionError, match="looks like a secret"):
-        audit.record("user.password_changed", "Olivia", "Alice", detail)
+        audit.record("user.password_changed", Actor("Olivia"), "Alice", detail)
 
 
 def test_it_refuses_an_action_that_is_not_on_the_list(audit: Audit) -> None:
     with pytest.raises(AssertionError, match="not an audit action"):
-        audit.record("user.hugged", "Olivia")
+        audit.record("user.hugged", Actor("Olivia"))
     with pytest.raises(AssertionError, match="not an audit action"):
-        audit.tally("user.hugged", "Olivia", per=HOUR)
+        audit.tally("user.hugged", Actor("Olivia"), per=HOUR)
 
 
 def test_failed_logins_are_counted_in_one_entry_an_hour(audit: Audit, clock: ManualClock) -> None:
     for _attempt in range(3):
-        audit.tally("user.login_failed", "", "Alice", "203.0.113.7", per=HOUR)
-    audit.tally("user.login_failed", "", "Alice", "203.0.113.8", per=HOUR)
+        audit.tally("user.login_failed", Actor("", "203.0.113.7"), "Alice", per=HOUR)
+    audit.tally("user.login_failed", Actor("", "203.0.113.8"), "Alice", per=HOUR)
     clock.advance(hours=1)
-    audit.tally("user.login_failed", "", "Alice", "203.0.113.7", per=HOUR)
+    audit.tally("user.login_failed", Actor("", "203.0.113.7"), "Alice", per=HOUR)
 
     entries = audit.list_entries(1, 20).entries
 
@@ -90,8 +90,8 @@ def test_failed_logins_are_counted_in_one_entry_an_hour(audit: Audit, clock: Man
 
 
 def test_addresses_of_one_client_are_counted_together(audit: Audit) -> None:
-    audit.tally("user.login_failed", "", "Alice", "2001:db8::1", client="2001:db8::/64", per=HOUR)
-    audit.tally("user.login_failed", "", "ALICE", "2001:db8::2", client="2001:db8::/64", per=HOUR)
+    audit.tally("user.login_failed", Actor("", "2001:db8::1"), "Alice", client="2001:db8::/64", per=HOUR)
+    audit.tally("user.login_failed", Actor("", "2001:db8::2"), "ALICE", client="2001:db8::/64", per=HOUR)
 
     entries = audit.list_entries(1, 20).entries
     assert [(entry.ip, entry.occurrences) for entry in entries] == [("2001:db8::1", 2)]
@@ -100,16 +100,16 @@ def test_addresses_of_one_client_are_counted_together(audit: Audit) -> None:
 def test_a_tally_loses_none_of_fifty_at_once(our_database: Database, audit: Audit, in_parallel: InParallel) -> None:
     def fail() -> None:
         with our_database.atomic():
-            audit.tally("user.login_failed", "", "Alice", "203.0.113.7", per=HOUR)
+            audit.tally("user.login_failed", Actor("", "203.0.113.7"), "Alice", per=HOUR)
 
     assert in_parallel(fail, 50) == [None] * 50
     assert [entry.occurrences for entry in audit.list_entries(1, 20).entries] == [50]
 
 
 def test_nobody_takes_an_entry_back(our_database: Any, audit: Audit) -> None:
-    audit.record("user.banned", "Olivia", "Bob")
-    audit.tally("admin.denied", "Mallory", per=HOUR)
-    audit.tally("admin.denied", "Mallory", per=HOUR)
+    audit.record("user.banned", Actor("Olivia"), "Bob")
+    audit.tally("admin.denied", Actor("Mallory"), per=HOUR)
+    audit.tally("admin.denied", Actor("Mallory"), per=HOUR)
 
     def check(statement: str) -> None:
         with pytest.raises(DatabaseError, match="append-only"):
@@ -136,7 +136,7 @@ def test_nobody_takes_an_entry_back(our_database: Any, audit: Audit) -> None:
 
 def test_pages_begin_with_the_newest_entry(audit: Audit) -> None:
     for name in ("Alice", "Bob", "Carol", "Dave", "Eve"):
-        audit.record("user.approved", "Olivia", name)
+        audit.record("user.approved", Actor("Olivia"), name)
 
     first, last, beyond = (audit.list_entries(page, 2) for page in (1, 3, 4))
 
@@ -150,11 +150,11 @@ def test_pages_begin_with_the_newest_entry(audit: Audit) -> None:
 
 def test_it_filters_by_action_people_and_time(audit: Audit, clock: ManualClock) -> None:
     start = clock()
-    audit.record("user.approved", "Olivia", "Alice")
+    audit.record("user.approved", Actor("Olivia"), "Alice")
     clock.advance(minutes=1)
-    audit.record("user.banned", "Olivia", "Alice")
+    audit.record("user.banned", Actor("Olivia"), "Alice")
     clock.advance(minutes=1)
-    audit.record("user.banned", "Oscar", "Bob")
+    audit.record("user.banned", Actor("Oscar"), "Bob")
 
     def found(**filters: str | datetime) -> list[tuple[str, str | None]]:
         page = audit.list_entries(1, 20, **filters)  # type: ignore[arg-type]
@@ -179,7 +179,7 @@ def test_names_match_however_they_were_written(audit: Audit, make_user: MakeUser
         operator="Olivia",
         reviewed_at=clock(),
     )
-    audit.record("user.deleted", "Olivia", "ALiCE")
+    audit.record("user.deleted", Actor("Olivia"), "ALiCE")
 
     assert audit.list_entries(1, 20, target="alice", operator="OLIVIA").total == 1
     assert User.select().count() == 1
@@ -188,7 +188,7 @@ def test_names_match_however_they_were_written(audit: Audit, make_user: MakeUser
 def test_a_long_log_is_not_counted_to_its_end(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(id_pages, "MAX_COUNT", 3)
     for number in range(4):
-        audit.record("user.approved", "Olivia", f"Player{number}")
+        audit.record("user.approved", Actor("Olivia"), f"Player{number}")
 
     page = audit.list_entries(1, 2)
 

@@ -178,7 +178,7 @@ def test_one_process_at_a_time_migrates(our_database: Database, clock: ManualClo
         migrate(our_database, clock, max_wait=timedelta())
     assert Migration.select().count() == 0
     Lease.update(expires_at=SQL("UTC_TIMESTAMP(3)")).execute()  # the process was killed
-    assert migrate(our_database, clock) == ["0100 baseline"]
+    assert len(migrate(our_database, clock)) == len(list_migrations())
     assert elsewhere.acquire(), "nothing is left of the lease"
 
 
@@ -186,7 +186,7 @@ def test_one_process_at_a_time_migrates(our_database: Database, clock: ManualClo
 def test_who_took_too_long_leaves_the_rest_to_who_has_begun_since(
     empty_database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    second = add_migration(monkeypatch)
+    add_migration(monkeypatch)
     elsewhere = TaskLease(empty_database, "migration", timedelta(minutes=1), "elsewhere", 1)
 
     def begin_elsewhere() -> None:
@@ -195,7 +195,7 @@ def test_who_took_too_long_leaves_the_rest_to_who_has_begun_since(
 
     with meanwhile(migrator, "_apply", begin_elsewhere, after=True), pytest.raises(MigrationRunning):
         migrate(empty_database, clock)
-    assert [row.number for row in Migration.select()] == [second.number - 1]
+    assert [row.number for row in Migration.select()] == [BASELINE]
     assert Lease.get_by_id("migration").holder == "elsewhere:1"
 
 

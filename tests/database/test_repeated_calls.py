@@ -54,12 +54,7 @@ def test_a_lost_race_is_repeated(our_database: Database, alice: User, code: int,
 
 @pytest.mark.parametrize(
     ("code", "attempts", "outcome"),
-    [
-        (1213, 4, errors.Busy),
-        (1205, 5, errors.Busy),
-        (1452, 3, IntegrityError),
-        (1146, 1, ProgrammingError),
-    ],
+    [(1213, 4, errors.Busy), (1205, 5, errors.Busy), (1452, 3, IntegrityError), (1146, 1, ProgrammingError)],
 )
 def test_the_repetitions_are_bounded(
     our_database: Database, alice: User, code: int, attempts: int, outcome: type[Exception]

@@ -33,7 +33,7 @@ def test_an_error_is_raised_where_the_result_is_asked_for() -> None:
     assert wait_for_calls(10)
 
 
-def test_a_call_whose_result_is_no_longer_awaited_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_whose_result_is_no_longer_awaited_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     complaints: list[object] = []
     monkeypatch.setattr(threading, "excepthook", complaints.append)
     has_begun, may_end = threading.Event(), threading.Event()
@@ -42,13 +42,10 @@ def test_a_call_whose_result_is_no_longer_awaited_ends_quietly(monkeypatch: pyte
         has_begun.set()
         may_end.wait(10)
 
-    async def stop_awaiting() -> None:
-        awaiting = asyncio.create_task(await_call(work))
-        await asyncio.to_thread(has_begun.wait, 10)
-        awaiting.cancel()
-        await asyncio.wait([awaiting])
-
-    asyncio.run(stop_awaiting())
+    awaiting = asyncio.create_task(await_call(work))
+    await asyncio.to_thread(has_begun.wait, 10)
+    awaiting.cancel()
+    await asyncio.wait([awaiting])
     may_end.set()
     assert wait_for_calls(10)
     assert complaints == []

@@ -75,10 +75,7 @@ def test_messages_failed(doctor_case: DoctorCase) -> None:
     for kind in ("mail", "mail", "webhook"):
         doctor_case.our_database.execute(MESSAGE, (kind, long_ago, None, "failed"))
     findings = doctor_case.findings()
-    assert [finding.title for finding in findings] == [
-        "2 mails failed.",
-        "1 webhook call failed.",
-    ]
+    assert [finding.title for finding in findings] == ["2 mails failed.", "1 webhook call failed."]
     assert ["resend" in finding.do for finding in findings] == [True, False]
     assert {finding.id for finding in findings} == {"outbox.failed"}
 

@@ -7,13 +7,13 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from regsvc.core import clock
-from regsvc.doctor.checkup import CachedCheckup, Checkup, examine
+from regsvc.doctor.checkup import Checkup, cached_checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, RunningDaemon
 from tests.support.authme.authme_database import SqliteFile
@@ -44,41 +44,32 @@ def gather(doctor_case: DoctorCase, *, has_held_back_changes: bool = False) -> F
     )
 
 
-def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: DoctorCase) -> None:
+async def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: DoctorCase) -> None:
     look = SlowLook()
-
-    async def story() -> list[tuple[Checkup, datetime]]:
-        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look)
-        asking = [asyncio.create_task(doctor.get(force=bool(number % 2))) for number in range(6)]
-        asking[0].cancel()  # a cancelled caller does not cancel it for the others
-        await asyncio.sleep(0)
-        look.may_end.set()
-        told = await asyncio.gather(*asking[1:])
-        told.append(await doctor.get())
-        assert look.begun == 1
-        told.append(await doctor.get(force=True))
-        return told
-
-    told = asyncio.run(story())
+    doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=look)
+    asking = [asyncio.create_task(doctor.get(force=bool(number % 2))) for number in range(6)]
+    asking[0].cancel()  # a cancelled caller does not cancel it for the others
+    await asyncio.sleep(0)
+    look.may_end.set()
+    told = await asyncio.gather(*asking[1:])
+    told.append(await doctor.get())
+    assert look.begun == 1
+    told.append(await doctor.get(force=True))
     assert look.begun == 2
     assert len({id(examined) for examined in told[:-1]}) == 1
     assert told[-1] is not told[0]
 
 
-def test_an_old_one_is_not_good_enough(doctor_case: DoctorCase) -> None:
+async def test_an_old_one_is_not_good_enough(doctor_case: DoctorCase) -> None:
     look = SlowLook()
     look.may_end.set()
-
-    async def story() -> None:
-        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=look, max_age=timedelta(0))
-        await doctor.get()
-        await doctor.get()
-
-    asyncio.run(story())
+    doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=look, max_age=timedelta(0))
+    await doctor.get()
+    await doctor.get()
     assert look.begun == 2
 
 
-def test_one_that_fails_is_forgotten(doctor_case: DoctorCase) -> None:
+async def test_one_that_fails_is_forgotten(doctor_case: DoctorCase) -> None:
     outcomes: list[Checkup | Exception] = [FINE, ZeroDivisionError(), FINE]
 
     def stumble(facts: Facts) -> Checkup:
@@ -87,14 +78,11 @@ def test_one_that_fails_is_forgotten(doctor_case: DoctorCase) -> None:
             raise outcome
         return outcome
 
-    async def story() -> None:
-        doctor = CachedCheckup(lambda: gather(doctor_case), clock.now, examine=stumble)
-        await doctor.get()
-        with pytest.raises(ZeroDivisionError):
-            await doctor.get(force=True)
-        await doctor.get()
-
-    asyncio.run(story())
+    doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=stumble)
+    await doctor.get()
+    with pytest.raises(ZeroDivisionError):
+        await doctor.get(force=True)
+    await doctor.get()
     assert outcomes == []
 
 

@@ -45,6 +45,8 @@ def test_one_name_goes_to_one(stack: Stack, many: int) -> None:
     assert found == {(201, None): 1, (409, "username_taken"): many - 1 - overloaded}
     assert count(stack, "regsvc_user", username_key=name.lower()) == 1
     assert count(stack, "regsvc_audit", action="user.registered", target=name) == 1
+    loser = next(number for number, reply in enumerate(replies) if reply.status == 409)
+    assert stack.register(people[loser], code=codes[loser]).status == 201, "who lost the race keeps the code"
 
 
 def test_one_address_and_its_code_make_one_user(stack: Stack, many: int) -> None:

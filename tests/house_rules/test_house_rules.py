@@ -228,9 +228,9 @@ def is_test(file: str, class_name: str, test: str) -> bool:
     """Return whether the file has this test, in a class if one is named."""
     if not (ROOT / file).exists():
         return False
-    holders: list[ast.AST] = [ast.parse((ROOT / file).read_text(encoding="utf-8"))]
+    holders: list[ast.AST] = [tree_of(ROOT / file)]
     if class_name:
-        holders = [node for node in ast.walk(holders[0]) if isinstance(node, ast.ClassDef) and node.name == class_name]
+        holders = [node for node in nodes_of(ROOT / file) if isinstance(node, ast.ClassDef) and node.name == class_name]
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     return any(
         isinstance(node, functions) and node.name == test for holder in holders for node in ast.iter_child_nodes(holder)

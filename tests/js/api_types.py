@@ -3,8 +3,6 @@
 They are made from the OpenAPI document, so the type check of the pages' scripts notices a renamed field.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

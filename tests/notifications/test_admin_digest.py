@@ -27,6 +27,11 @@ def tick(app: App) -> int:
     return app.admin_digest.run()
 
 
+def tell_of_alice(services: ServiceHarness) -> None:
+    services.register("Alice")
+    assert tick(services.app) == 2
+
+
 def digests() -> list[str]:
     """Recipients of the digests, oldest first."""
     query = OutboxEntry.select().where(OutboxEntry.template == "digest").order_by(OutboxEntry.id)
@@ -55,6 +60,7 @@ def test_every_admin_is_told_who_waits(services: ServiceHarness, clock: ManualCl
     assert "Alice (2031-05-04 12:00 UTC)\nBob (2031-05-04 12:01 UTC)\n" in text
     assert "behind them" not in text
     assert "Total: 2." in text
+    assert "http://127.0.0.1:8080/admin#queue\n" in text
 
 
 def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:
@@ -64,16 +70,8 @@ def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:
     assert digests() == []
 
 
-def test_who_was_told_of_is_not_told_of_again(services: ServiceHarness, clock: ManualClock) -> None:
-    services.register("Alice")
-    assert tick(services.app) == 2
-    clock.advance(hours=23)
-    assert tick(services.app) == 0
-
-
 def test_who_waits_for_a_day_is_told_of_again_each_day(services: ServiceHarness, clock: ManualClock) -> None:
-    services.register("Alice")
-    tick(services.app)
+    tell_of_alice(services)
     clock.advance(hours=20)
     services.register("Bob")
     assert tick(services.app) == 2
@@ -93,31 +91,22 @@ def test_when_to_remind_is_the_hosts(
     make_services: MakeServices, clock: ManualClock, remind_after: str, days: int, sent: int
 ) -> None:
     services = make_services(mail__admins=ADMINS, mail__remind_after=remind_after)
-    services.register("Alice")
-    tick(services.app)
+    tell_of_alice(services)
     clock.advance(days=days)
     assert tick(services.app) == sent
 
 
 def test_no_reminder_is_sooner_than_the_next_digest(make_services: MakeServices, clock: ManualClock) -> None:
     services = make_services(mail__admins=ADMINS, mail__remind_after="10 minutes")
-    services.register("Alice")
-    tick(services.app)
+    tell_of_alice(services)
     clock.advance(minutes=59)
     assert tick(services.app) == 0
     clock.advance(minutes=1)
     assert tick(services.app) == 2
 
 
-def test_it_leads_to_the_queue(services: ServiceHarness) -> None:
-    services.register("Alice")
-    tick(services.app)
-    assert "http://127.0.0.1:8080/admin#queue\n" in read_digest(services)[1]
-
-
 def test_news_waits_until_the_hour_is_over(services: ServiceHarness, clock: ManualClock) -> None:
-    services.register("Alice")
-    tick(services.app)
+    tell_of_alice(services)
     clock.advance(minutes=1)
     services.register("Bob")
     clock.advance(minutes=58)
@@ -127,8 +116,7 @@ def test_news_waits_until_the_hour_is_over(services: ServiceHarness, clock: Manu
 
 
 def test_a_restart_and_an_emptied_outbox_tell_nothing_twice(services: ServiceHarness, clock: ManualClock) -> None:
-    services.register("Alice")
-    tick(services.app)
+    tell_of_alice(services)
     OutboxEntry.delete().execute()
     clock.advance(hours=2)
     services.restart()
@@ -170,8 +158,7 @@ def test_it_tells_of_those_who_still_wait_when_it_leaves(services: ServiceHarnes
 
 
 def test_a_review_meanwhile_makes_it_pointless(services: ServiceHarness) -> None:
-    services.register("Alice")
-    tick(services.app)
+    tell_of_alice(services)
     services.decide("approve", "Alice")
     with pytest.raises(Drop, match="no user awaits review any more"):
         read_digest(services)
@@ -190,8 +177,7 @@ def test_many_are_counted(services: ServiceHarness) -> None:
 
 def test_it_speaks_the_hosts_language(make_services: MakeServices) -> None:
     services = make_services(mail__admins=ADMINS, server__language="zh")
-    services.register("Alice")
-    tick(services.app)
+    tell_of_alice(services)
     assert read_digest(services)[0] == "Game server 有 1 份申请等待审核"
 
 
@@ -210,8 +196,7 @@ def test_an_address_that_is_none_keeps_it_from_starting(make_services: MakeServi
 
 def test_the_period_is_the_hosts(make_services: MakeServices, clock: ManualClock) -> None:
     services = make_services(mail__admins=ADMINS, mail__admin_digest="1 day")
-    services.register("Alice")
-    tick(services.app)
+    tell_of_alice(services)
     services.register("Bob")
     clock.advance(hours=23)
     assert tick(services.app) == 0

@@ -15,7 +15,6 @@ from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications import delivery
 from regsvc.notifications.mail.backends import NoMailBackend, SmtpAccount, SmtpBackend
-from regsvc.notifications.outbox import OutboxMessage
 from tests.support.mail_parts import ALICE, BOB, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.smtp import MailServer
@@ -65,19 +64,15 @@ def outcome_of(template: str) -> str | None:
 
 
 @pytest.mark.every_database
-def test_a_promised_mail_arrives_and_no_log_tells_its_code(
+async def test_a_promised_mail_arrives_and_no_log_tells_its_code(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
 
-    async def story() -> str:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
-            code = mail_harness.ask_for_code()
-            under_way.delivery.wake()
-            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
-            return code
-
-    code = asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
+        code = mail_harness.ask_for_code()
+        under_way.delivery.wake()
+        await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
     assert code in smtp.letters[0].text
     ours = [record.getMessage() for record in caplog.records if record.name != "mail.log"]  # the mail server's
     assert not [message for message in ours if code in message]
@@ -85,41 +80,33 @@ def test_a_promised_mail_arrives_and_no_log_tells_its_code(
 
 
 @pytest.mark.every_database
-def test_each_recipients_mails_arrive_in_order(
+async def test_each_recipients_mails_arrive_in_order(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:
     templates = ["rejected", "approved", "banned", "unbanned"]
     review_id = mail_harness.review(alice, "approve")
     for template in templates:
         mail_harness.outbox.put(template, ALICE, "en", user_id=alice.id, row_id=review_id)
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
-            await asyncio.to_thread(smtp.wait_for, "Alice@example.org", len(templates))
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
+        await asyncio.to_thread(smtp.wait_for, "Alice@example.org", len(templates))
     subjects = [letter.subject for letter in smtp.letters_to("Alice@example.org")]
     assert [subject.split()[-1] for subject in subjects] == ["Craft", "Alice", "banned", "again"]
     assert mail_harness.outbox.backlog().oldest_at is None
 
 
-def test_a_slow_recipient_holds_nobody_up_but_himself(
+async def test_a_slow_recipient_holds_nobody_up_but_himself(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer
 ) -> None:
     smtp.postpone("Bob@example.org")
     mail_harness.ask_for_code(BOB)
     mail_harness.ask_for_code(ALICE)
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
-            await asyncio.to_thread(smtp.wait_for_refusal, "Bob@example.org")
-            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
+        await asyncio.to_thread(smtp.wait_for_refusal, "Bob@example.org")
+        await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
 
 
 # R44
-def test_an_outage_loses_nothing(
+async def test_an_outage_loses_nothing(
     mail_harness: MailHarness,
     our_database: Database,
     smtp: MailServer,
@@ -135,18 +122,14 @@ def test_an_outage_loses_nothing(
                 template, recipient, "en", user_id=alice.id, row_id=mail_harness.review(alice, template)
             )
     smtp.stop()
-
-    async def story() -> None:
-        backend = WatchedBackend(smtp)
-        async with delivering(mail_harness, our_database, backend) as under_way:
-            await backend.until(lambda: backend.ended >= 6)
-            clock.advance(hours=1)
-            smtp.start()
-            under_way.delivery.wake()
-            for recipient in recipients:
-                await asyncio.to_thread(smtp.wait_for, recipient.envelope, 2)
-
-    asyncio.run(story())
+    backend = WatchedBackend(smtp)
+    async with delivering(mail_harness, our_database, backend) as under_way:
+        await backend.until(lambda: backend.ended >= 6)
+        clock.advance(hours=1)
+        smtp.start()
+        under_way.delivery.wake()
+        for recipient in recipients:
+            await asyncio.to_thread(smtp.wait_for, recipient.envelope, 2)
     for recipient in recipients:
         subjects = [letter.subject for letter in smtp.letters_to(recipient.envelope)]
         assert subjects == ["Your application to join Example Craft", "Welcome to Example Craft, Alice"]
@@ -156,7 +139,7 @@ def test_an_outage_loses_nothing(
 
 # R44
 @pytest.mark.parametrize("step", ["render", "record_sent"])
-def test_a_database_that_is_away_for_a_moment_delays_a_mail_by_no_claim_and_repeats_none(
+async def test_a_database_that_is_away_for_a_moment_delays_a_mail_by_no_claim_and_repeats_none(
     mail_harness: MailHarness,
     our_database: Database,
     smtp: MailServer,
@@ -168,24 +151,20 @@ def test_a_database_that_is_away_for_a_moment_delays_a_mail_by_no_claim_and_repe
     part: object = mail_harness.renderer if step == "render" else mail_harness.outbox
     does_step, outages = getattr(part, step), iter([DatabaseUnavailable()] * 3)
 
-    def be_away_at_first(message: OutboxMessage) -> object:
+    def be_away_at_first(message: OutboxEntry) -> object:
         for outage in outages:
             raise outage
         return does_step(message)
 
     monkeypatch.setattr(part, step, be_away_at_first)
     mail_harness.ask_for_code()
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
-            await under_way.worker.until(lambda: outcome_of("verification_code") == "sent")
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
+        await under_way.worker.until(lambda: outcome_of("verification_code") == "sent")
     assert len(smtp.letters) == 1
 
 
 @pytest.mark.parametrize("is_back_in_time", [True, False])
-def test_a_stop_during_an_outage_repeats_no_mail(
+async def test_a_stop_during_an_outage_repeats_no_mail(
     mail_harness: MailHarness,
     our_database: Database,
     smtp: MailServer,
@@ -197,7 +176,7 @@ def test_a_stop_during_an_outage_repeats_no_mail(
     monkeypatch.setattr(delivery, "_DATABASE_POLL_INTERVAL", pause)
     record_sent, is_away, is_back = mail_harness.outbox.record_sent, Event(), Event()
 
-    def be_away_at_first(message: OutboxMessage) -> None:
+    def be_away_at_first(message: OutboxEntry) -> None:
         is_away.set()
         if not is_back.is_set():
             raise DatabaseUnavailable
@@ -205,14 +184,10 @@ def test_a_stop_during_an_outage_repeats_no_mail(
 
     monkeypatch.setattr(mail_harness.outbox, "record_sent", be_away_at_first)
     mail_harness.ask_for_code()
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
-            await asyncio.to_thread(is_away.wait, WAIT)
-            under_way.delivery.stop()
-            is_back.set()
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
+        await asyncio.to_thread(is_away.wait, WAIT)
+        under_way.delivery.stop()
+        is_back.set()
     assert len(smtp.letters) == 1
     entry = OutboxEntry.get()
     if is_back_in_time:
@@ -221,58 +196,46 @@ def test_a_stop_during_an_outage_repeats_no_mail(
         assert (entry.attempts, entry.next_attempt_at) == (1, clock() + timedelta(minutes=3)), "it is still claimed"
 
 
-def test_what_expired_in_an_outage_is_not_mailed(
+async def test_what_expired_in_an_outage_is_not_mailed(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User, clock: ManualClock
 ) -> None:
     mail_harness.ask_for_code()
     clock.advance(minutes=15)
     mail_harness.outbox.put("approved", ALICE, "en", user_id=alice.id, row_id=mail_harness.review(alice, "approve"))
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
-            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
+        await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
     assert [letter.subject for letter in smtp.letters] == ["Welcome to Example Craft, Alice"]
     assert outcome_of("verification_code") == "dropped"
 
 
-def test_a_postponed_mail_is_tried_again(
+async def test_a_postponed_mail_is_tried_again(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock
 ) -> None:
     smtp.postpone("Alice@example.org", times=1)
     mail_harness.ask_for_code()
-
-    async def story() -> None:
-        backend = WatchedBackend(smtp)
-        async with delivering(mail_harness, our_database, backend) as under_way:
-            await under_way.worker.until(lambda: bool(OutboxEntry.get().last_error))
-            clock.advance(minutes=1)
-            under_way.delivery.wake()
-            await backend.until(lambda: backend.ended == 2)
-
-    asyncio.run(story())
+    backend = WatchedBackend(smtp)
+    async with delivering(mail_harness, our_database, backend) as under_way:
+        await under_way.worker.until(lambda: bool(OutboxEntry.get().last_error))
+        clock.advance(minutes=1)
+        under_way.delivery.wake()
+        await backend.until(lambda: backend.ended == 2)
     assert len(smtp.letters) == 1
     assert OutboxEntry.get().attempts == 2
 
 
-def test_a_refused_mail_is_given_up_at_once_and_says_no_secret(
+async def test_a_refused_mail_is_given_up_at_once_and_says_no_secret(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     smtp.refuse("Alice@example.org")
     code = mail_harness.ask_for_code()
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
-            await asyncio.to_thread(smtp.wait_for_refusal, "Alice@example.org")
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
+        await asyncio.to_thread(smtp.wait_for_refusal, "Alice@example.org")
     assert outcome_of("verification_code") == "failed"
     assert OutboxEntry.get().last_error == "550 5.1.1 No such mailbox"
     assert code not in caplog.text
 
 
-def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
+async def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
     mail_harness: MailHarness, our_database: Database
 ) -> None:
     code = mail_harness.ask_for_code()
@@ -290,89 +253,66 @@ def test_a_server_that_quotes_the_code_does_not_get_it_into_our_table(
             writer.write(b"250 OK\r\n")
         writer.close()
 
-    async def story() -> None:
-        async with await asyncio.start_server(quote, "127.0.0.1") as server:
-            port = server.sockets[0].getsockname()[1]
-            backend = SmtpBackend("companion@example.org", SmtpAccount("127.0.0.1", port, "none"))
-            async with delivering(mail_harness, our_database, backend) as under_way:
-                await under_way.worker.until(lambda: outcome_of("verification_code") == "failed")
-
-    asyncio.run(story())
+    async with await asyncio.start_server(quote, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        backend = SmtpBackend("companion@example.org", SmtpAccount("127.0.0.1", port, "none"))
+        async with delivering(mail_harness, our_database, backend) as under_way:
+            await under_way.worker.until(lambda: outcome_of("verification_code") == "failed")
     assert OutboxEntry.get().last_error == "554 spam: …"
 
 
-def test_an_unknown_address_gets_no_mail(
+async def test_an_unknown_address_gets_no_mail(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:
     mail_harness.mail_queue.send_to(BOB, "en", "reset_password", user_id=None)
     mail_harness.mail_queue.send_to(ALICE, "en", "reset_password", user_id=alice.id)
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
-            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
+        await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
     assert smtp.letters_to("Bob@example.org") == []
     outcomes = {entry.recipient_key: entry.outcome for entry in OutboxEntry.select()}
     assert outcomes == {ALICE.key: "sent", BOB.key: "dropped"}
 
 
-def test_a_stop_waits_for_the_mail_under_way(
+async def test_a_stop_waits_for_the_mail_under_way(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer
 ) -> None:
     smtp.hold()
     mail_harness.ask_for_code()
-
-    async def story() -> None:
-        backend = WatchedBackend(smtp)
-        async with delivering(mail_harness, our_database, backend) as under_way:
-            await backend.until(lambda: backend.begun == 1)
-            under_way.delivery.stop()
-            smtp.release()
-
-    asyncio.run(story())
+    backend = WatchedBackend(smtp)
+    async with delivering(mail_harness, our_database, backend) as under_way:
+        await backend.until(lambda: backend.begun == 1)
+        under_way.delivery.stop()
+        smtp.release()
     assert outcome_of("verification_code") == "sent"
     assert len(smtp.letters) == 1
 
 
-def test_a_stop_does_not_wait_for_ever(
+async def test_a_stop_does_not_wait_for_ever(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock
 ) -> None:
     smtp.hold()
     mail_harness.ask_for_code()
-
-    async def story() -> None:
-        backend = WatchedBackend(smtp)
-        async with delivering(mail_harness, our_database, backend):
-            await backend.until(lambda: backend.begun == 1)
-
-    asyncio.run(story())
+    backend = WatchedBackend(smtp)
+    async with delivering(mail_harness, our_database, backend):
+        await backend.until(lambda: backend.begun == 1)
     entry = OutboxEntry.get()
     assert (entry.outcome, entry.attempts, entry.next_attempt_at) == (None, 0, clock())
 
 
-def test_with_mail_off_nothing_piles_up(mail_harness: MailHarness, our_database: Database) -> None:
+async def test_with_mail_off_nothing_piles_up(mail_harness: MailHarness, our_database: Database) -> None:
     mail_harness.ask_for_code()
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, NoMailBackend()) as under_way:
-            await under_way.worker.until(lambda: mail_harness.outbox.backlog().oldest_at is None)
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, NoMailBackend()) as under_way:
+        await under_way.worker.until(lambda: mail_harness.outbox.backlog().oldest_at is None)
     assert outcome_of("verification_code") == "dropped"
 
 
-def test_a_bug_in_one_mail_stops_no_other(
+async def test_a_bug_in_one_mail_stops_no_other(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     mail_harness.outbox.put("nobody_wrote_this", BOB, "en")
     mail_harness.ask_for_code(ALICE)
-
-    async def story() -> None:
-        async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
-            await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
-
-    asyncio.run(story())
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)):
+        await asyncio.to_thread(smtp.wait_for, "Alice@example.org")
     entry = OutboxEntry.get(OutboxEntry.template == "nobody_wrote_this")
     assert (entry.outcome, entry.attempts, entry.last_error) == (None, 1, "internal error: KeyError")
     assert "KeyError" in caplog.text

@@ -1,6 +1,5 @@
 """Background delivery of mails through services over HTTP: not twice, when they may come again, and nothing is lost."""
 
-import asyncio
 from datetime import timedelta
 
 import pytest
@@ -27,52 +26,40 @@ def from_our_domain(our_database: Database, clock: ManualClock) -> MailHarness:
 
 
 @pytest.mark.parametrize("provider", ["resend", "brevo"])
-def test_a_lost_answer_does_not_mail_twice(
+async def test_a_lost_answer_does_not_mail_twice(
     from_our_domain: MailHarness, our_database: Database, clock: ManualClock, provider: str
 ) -> None:
     from_our_domain.ask_for_code()
-
-    async def story(service: MailService) -> None:
+    with MailService(provider) as service:
+        service.lose_next_answer()
         async with delivering(from_our_domain, our_database, http_backend(service)) as under_way:
             await under_way.worker.until(lambda: OutboxEntry.get().last_error is not None)
             clock.advance(minutes=1)
             under_way.delivery.wake()
             await under_way.worker.until(lambda: OutboxEntry.get().outcome == "sent")
-
-    with MailService(provider) as service:
-        service.lose_next_answer()
-        asyncio.run(story(service))
     assert len([asked for asked in service.requests if asked.method == "POST"]) == 2
     assert len(service.mails) == 1
     assert OutboxEntry.get().attempts == 2
 
 
-def test_a_service_that_asks_to_wait_is_left_alone_so_long(
+async def test_a_service_that_asks_to_wait_is_left_alone_so_long(
     from_our_domain: MailHarness, our_database: Database, clock: ManualClock
 ) -> None:
     from_our_domain.ask_for_code()
-
-    async def story(service: MailService) -> None:
-        async with delivering(from_our_domain, our_database, http_backend(service)) as under_way:
-            await under_way.worker.until(lambda: OutboxEntry.get().last_error is not None)
-
     with MailService("resend") as service:
         service.answer(Answered(503, {"name": "application_error"}, {"Retry-After": "600"}))
-        asyncio.run(story(service))
+        async with delivering(from_our_domain, our_database, http_backend(service)) as under_way:
+            await under_way.worker.until(lambda: OutboxEntry.get().last_error is not None)
     assert OutboxEntry.get().next_attempt_at - clock() == timedelta(minutes=10)
 
 
-def test_a_limit_of_the_account_costs_no_attempt(from_our_domain: MailHarness, our_database: Database) -> None:
+async def test_a_limit_of_the_account_costs_no_attempt(from_our_domain: MailHarness, our_database: Database) -> None:
     for address in ("alice@example.org", "bob@example.org", "carol@example.org"):
         from_our_domain.ask_for_code(parse_email(address))
-
-    async def story(service: MailService) -> None:
-        async with delivering(from_our_domain, our_database, http_backend(service)) as under_way:
-            await under_way.worker.until(lambda: from_our_domain.outbox.backlog().count == 0)
-
     with MailService("resend") as service:
         limited = Answered(429, {"name": "rate_limit_exceeded"}, {"Retry-After": "0.05"})
         service.answer(*[limited] * 3)
-        asyncio.run(story(service))
+        async with delivering(from_our_domain, our_database, http_backend(service)) as under_way:
+            await under_way.worker.until(lambda: from_our_domain.outbox.backlog().count == 0)
     assert len(service.mails) == 3
     assert {entry.attempts for entry in OutboxEntry.select()} == {1}

@@ -18,6 +18,7 @@ from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import UserMail
 from regsvc.notifications.mail.renderer import RenderedMail
 from regsvc.notifications.mail.templates import MAILS, BrokenTemplate, load_mail_templates
+from regsvc.web.pages import PAGE_TABLE
 from tests.support.database_fixtures import MakeUser
 from tests.support.each import assert_each
 from tests.support.mail_parts import ALICE, MailHarness
@@ -108,13 +109,23 @@ def test_without_an_address_of_the_game_none_is_mentioned(our_database: Database
     assert_each(MAILS, check)
 
 
-@pytest.mark.parametrize(("has_own_pages", "page"), [(True, "/server"), (False, "/")])
-def test_where_the_host_has_pages_of_their_own_mails_lead_there(
-    our_database: Database, clock: ManualClock, alice: User, has_own_pages: bool, page: str
+@pytest.mark.parametrize(("has_own_pages", "how_to_join"), [(True, "/server"), (False, "/")])
+def test_mails_lead_to_pages_that_exist(
+    our_database: Database, clock: ManualClock, has_own_pages: bool, how_to_join: str
 ) -> None:
+    """Also where a host's front end takes the place of most of ours: there they lead to its home page."""
     mail_harness = MailHarness(our_database, clock, has_own_pages=has_own_pages)
-    mail_harness.mail_queue.send(alice, "approved", mail_harness.review(alice, "approve"))
-    assert f"How to join: https://play.example.org{page}\r\n" in text_of(as_received(render(mail_harness)))
+    pages = {page.path for page in PAGE_TABLE if has_own_pages or page.is_mailed} | {"/"}
+
+    def page_of(name: str) -> str:
+        message = mail_harness.renderer.compose(name, ALICE, "en", dict.fromkeys(MAILS[name], "x"))
+        paths = re.findall(r"https://play\.example\.org(/[^\s#]*)", text_of(message))
+        assert len(paths) == 1
+        assert paths[0] in pages
+        return str(paths[0])
+
+    assert_each(sorted(set(MAILS) - CODES - WITH_TOKEN), page_of)
+    assert (page_of("approved"), page_of("already_registered")) == (how_to_join, "/forgot-password")
 
 
 def test_a_rejection_says_when_the_name_is_free_again(

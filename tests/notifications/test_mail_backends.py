@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.authme.config import MailAccount
-from regsvc.config.sections import MailSection
+from regsvc.config.host_sections import MailSection
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.notifications.delivery import TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.backends import (
@@ -91,14 +91,13 @@ def test_addresses_of_all_kinds_are_reached(smtp: MailServer, recipient: str) ->
     assert len(smtp.letters_to(address.envelope)) == 1
 
 
-def test_a_wrong_password_is_an_outage_until_it_is_corrected(secure_smtp: MailServer, certificate: Certificate) -> None:
-    async def story() -> None:
-        with pytest.raises(TransportUnavailable, match="535") as away:
-            await secure(secure_smtp, certificate, password="battery staple").send(letter(), ALICE)
-        assert "battery" not in str(away.value)
-        await secure(secure_smtp, certificate).send(letter(), ALICE)
-
-    asyncio.run(story())
+async def test_a_wrong_password_is_an_outage_until_it_is_corrected(
+    secure_smtp: MailServer, certificate: Certificate
+) -> None:
+    with pytest.raises(TransportUnavailable, match="535") as away:
+        await secure(secure_smtp, certificate, password="battery staple").send(letter(), ALICE)
+    assert "battery" not in str(away.value)
+    await secure(secure_smtp, certificate).send(letter(), ALICE)
     assert len(secure_smtp.letters) == 1
 
 
@@ -114,20 +113,17 @@ def test_a_certificate_nobody_vouches_for_is_an_outage(secure_smtp: MailServer) 
         send(SmtpBackend(SENDER, SmtpAccount(secure_smtp.host, secure_smtp.port, "starttls", *ACCOUNT)))
 
 
-def test_a_server_that_hangs_up_in_the_middle_is_counted_against_the_mail() -> None:
+async def test_a_server_that_hangs_up_in_the_middle_is_counted_against_the_mail() -> None:
     async def hang_up_at_data(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.test\r\n")
         while not (await reader.readline()).startswith(b"DATA"):
             writer.write(b"250 OK\r\n")
         writer.close()
 
-    async def try_it() -> None:
-        async with await asyncio.start_server(hang_up_at_data, "127.0.0.1") as server:
-            port = server.sockets[0].getsockname()[1]
+    async with await asyncio.start_server(hang_up_at_data, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(TemporaryFailure):
             await SmtpBackend(SENDER, SmtpAccount("127.0.0.1", port, "none")).send(letter(), ALICE)
-
-    with pytest.raises(TemporaryFailure):
-        asyncio.run(try_it())
 
 
 def test_a_folder_keeps_it_for_us_alone(tmp_path: Path) -> None:

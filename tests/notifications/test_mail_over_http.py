@@ -16,9 +16,7 @@ from regsvc.config.value_checks import MAIL_PLACEHOLDERS
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.backends import make_mail_backend
-from regsvc.notifications.mail.http_backend import (
-    make_mail_service,
-)
+from regsvc.notifications.mail.http_backend import make_mail_service
 from regsvc.notifications.mail.transport import MailBackend
 from tests.support.certificate import Certificate
 from tests.support.peers.mail_service import DOMAIN, KEY, SENDING_KEY, Answered, MailService

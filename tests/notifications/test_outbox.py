@@ -32,15 +32,7 @@ def test_what_was_put_is_claimed(outbox: Outbox) -> None:
         mail.row_id,
         mail.link_id,
         mail.attempts,
-    ) == (
-        "approved",
-        ALICE,
-        "zh",
-        7,
-        8,
-        None,
-        1,
-    )
+    ) == ("approved", ALICE, "zh", 7, 8, None, 1)
 
 
 def test_a_batch_is_written_at_its_end_and_in_order(outbox: Outbox) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from plugin_bridge.server.files import PropertiesFile
 from plugin_bridge.server.rcon import RconAddress
+from regsvc.config.host_sections import GameSection
 from regsvc.config.loader import load_config
-from regsvc.config.sections import GameSection
 from regsvc.notifications.rcon import find_rcon_address
 
 ON = "enable-rcon=true\nrcon.port=25580\nrcon.password=secret\n"

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from peewee import Database
 
-from regsvc.config.sections import WebhookSection
+from regsvc.config.host_sections import WebhookSection
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import DeliveryWorker, Transport
-from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.notifications.outbox import Outbox
 from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, WebhookTransport
 from tests.support.certificate import Certificate
 from tests.support.manual_clock import ManualClock
@@ -39,20 +39,20 @@ class CountingOutbox(Outbox):
 
     recorded = 0
 
-    def record_sent(self, message: OutboxMessage) -> None:
+    def record_sent(self, message: OutboxEntry) -> None:
         super().record_sent(message)
         self.recorded += 1
 
-    def record_failure(self, message: OutboxMessage, error: str, **how: Any) -> timedelta | None:
+    def record_failure(self, message: OutboxEntry, error: str, **how: Any) -> timedelta | None:
         wait = super().record_failure(message, error, **how)
         self.recorded += 1
         return wait
 
-    def release(self, message: OutboxMessage, reason: str) -> None:
+    def release(self, message: OutboxEntry, reason: str) -> None:
         super().release(message, reason)
         self.recorded += 1
 
-    def drop(self, message: OutboxMessage, reason: str) -> None:
+    def drop(self, message: OutboxEntry, reason: str) -> None:
         super().drop(message, reason)
         self.recorded += 1
 
@@ -258,7 +258,7 @@ def test_a_refusal_is_believed_the_third_time(
 
 
 @pytest.mark.every_database
-def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
+async def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
     store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R42"""
@@ -267,34 +267,26 @@ def test_a_receiver_that_is_away_for_an_hour_gets_everything_in_order(
     names = [f"Player{number}" for number in range(4)]
     for name in names:
         store.webhook.enqueue("registered", name, "pending")
-
-    async def story() -> None:
-        async with store.delivering(store.transport(receiver.url)) as worker:
-            await worker.until(lambda: OutboxEntry.get().last_error is not None)
-            clock.advance(hours=1)
-            receiver.start()
-            worker.wake()
-            await worker.until(lambda: store.outbox.backlog().count == 0)
-
-    asyncio.run(story())
+    async with store.delivering(store.transport(receiver.url)) as worker:
+        await worker.until(lambda: OutboxEntry.get().last_error is not None)
+        clock.advance(hours=1)
+        receiver.start()
+        worker.wake()
+        await worker.until(lambda: store.outbox.backlog().count == 0)
     assert [call.event for call in receiver.calls] == [("registered", name) for name in names]
     assert {row.attempts for row in OutboxEntry.select()} == {1}
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
-def test_after_a_day_it_is_given_up_and_seen(
+async def test_after_a_day_it_is_given_up_and_seen(
     store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.stop()
     store.webhook.enqueue("registered", "Alice", "pending")
     clock.advance(days=1)
     store.webhook.enqueue("registered", "Bob", "pending")
-
-    async def story() -> None:
-        async with store.delivering(store.transport(receiver.url)) as worker:
-            await worker.until(lambda: OutboxEntry.get().outcome == "failed")
-
-    asyncio.run(story())
+    async with store.delivering(store.transport(receiver.url)) as worker:
+        await worker.until(lambda: OutboxEntry.get().outcome == "failed")
     alices, bobs = OutboxEntry.select().order_by(OutboxEntry.id)
     assert (alices.outcome, bobs.outcome) == ("failed", None)
     assert "ConnectionRefusedError" in str(alices.last_error)

@@ -20,7 +20,7 @@ from regsvc.registration.applications.streams import (
     MAX_STREAMS_PER_APPLICATION,
     ApplicationStreams,
 )
-from tests.support.event_harness import NEVER, SOON, TIMEOUT, play
+from tests.support.event_harness import NEVER, SOON, TIMEOUT
 from tests.support.live_api import LiveApi, make_services
 
 PATH = "/api/application/events"
@@ -123,107 +123,86 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
     return received
 
 
-def test_a_listener_gets_the_state_and_its_changes(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored)
-        stored.statuses["a"] = WAITING
-        async with streams.listen("a", client()) as stream:
-            statuses = streams.statuses(stream)
-            assert await following(statuses) == WAITING
-            stored.statuses["a"] = APPROVED
-            assert await following(statuses) == APPROVED
-            del stored.statuses["a"]
-            with pytest.raises(StopAsyncIteration):
-                await following(statuses)
-
-    play(story)
-
-
-def test_a_change_here_is_loaded_at_once(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored, poll_interval=NEVER)
-        stored.statuses["a"] = WAITING
-        async with streams.listen("a", client()) as stream:
-            statuses = streams.statuses(stream)
+async def test_a_listener_gets_the_state_and_its_changes(stored: StoredApplications) -> None:
+    streams = open_streams(stored)
+    stored.statuses["a"] = WAITING
+    async with streams.listen("a", client()) as stream:
+        statuses = streams.statuses(stream)
+        assert await following(statuses) == WAITING
+        stored.statuses["a"] = APPROVED
+        assert await following(statuses) == APPROVED
+        del stored.statuses["a"]
+        with pytest.raises(StopAsyncIteration):
             await following(statuses)
-            stored.statuses["a"] = APPROVED
-            streams.wake()
-            assert await following(statuses) == APPROVED
-
-    play(story)
 
 
-def test_all_applications_are_loaded_together_and_without_listeners_none(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored)
-        stored.statuses |= {"a": WAITING, "b": WAITING}
-        async with AsyncExitStack() as stack:
-            for token in ("b", "a", "a"):
-                stream = await stack.enter_async_context(streams.listen(token, client()))
-            stored.statuses["a"] = APPROVED
-            statuses = streams.statuses(stream)
-            while await following(statuses) != APPROVED:
-                """The first state may come before the change."""
-            assert stored.loads[-1] == ["a", "b"]
-        poller = streams._poller
-        assert poller is not None
-        await asyncio.wait_for(poller, TIMEOUT)
-
-    play(story)
+async def test_a_change_here_is_loaded_at_once(stored: StoredApplications) -> None:
+    streams = open_streams(stored, poll_interval=NEVER)
+    stored.statuses["a"] = WAITING
+    async with streams.listen("a", client()) as stream:
+        statuses = streams.statuses(stream)
+        await following(statuses)
+        stored.statuses["a"] = APPROVED
+        streams.wake()
+        assert await following(statuses) == APPROVED
 
 
-def test_an_outage_of_the_database_delays_what_changed(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored)
-        stored.statuses["a"] = WAITING
-        async with streams.listen("a", client()) as stream:
-            statuses = streams.statuses(stream)
-            await following(statuses)
-            stored.is_away, stored.statuses["a"] = True, APPROVED
-            for _load in range(2):
-                stored.is_loaded.clear()
-                await asyncio.wait_for(stored.is_loaded.wait(), TIMEOUT)
-            stored.is_away = False
-            assert await following(statuses) == APPROVED
-
-    play(story)
-
-
-def test_a_heartbeat_shows_that_the_stream_lives(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored, heartbeat_interval=SOON)
-        stored.statuses["a"] = WAITING
-        async with streams.listen("a", client()) as stream:
-            statuses = streams.statuses(stream)
-            assert [await following(statuses), await following(statuses)] == [WAITING, None]
-
-    play(story)
+async def test_all_applications_are_loaded_together_and_without_listeners_none(stored: StoredApplications) -> None:
+    streams = open_streams(stored)
+    stored.statuses |= {"a": WAITING, "b": WAITING}
+    async with AsyncExitStack() as stack:
+        for token in ("b", "a", "a"):
+            stream = await stack.enter_async_context(streams.listen(token, client()))
+        stored.statuses["a"] = APPROVED
+        statuses = streams.statuses(stream)
+        while await following(statuses) != APPROVED:
+            """The first state may come before the change."""
+        assert stored.loads[-1] == ["a", "b"]
+    poller = streams._poller
+    assert poller is not None
+    await asyncio.wait_for(poller, TIMEOUT)
 
 
-def test_a_wrong_token_opens_no_stream(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored)
-        with pytest.raises(ApplicationNotFound):
-            async with streams.listen("a", client()):
-                """Never entered."""
+async def test_an_outage_of_the_database_delays_what_changed(stored: StoredApplications) -> None:
+    streams = open_streams(stored)
+    stored.statuses["a"] = WAITING
+    async with streams.listen("a", client()) as stream:
+        statuses = streams.statuses(stream)
+        await following(statuses)
+        stored.is_away, stored.statuses["a"] = True, APPROVED
+        for _load in range(2):
+            stored.is_loaded.clear()
+            await asyncio.wait_for(stored.is_loaded.wait(), TIMEOUT)
+        stored.is_away = False
+        assert await following(statuses) == APPROVED
 
-    play(story)
+
+async def test_a_heartbeat_shows_that_the_stream_lives(stored: StoredApplications) -> None:
+    streams = open_streams(stored, heartbeat_interval=SOON)
+    stored.statuses["a"] = WAITING
+    async with streams.listen("a", client()) as stream:
+        statuses = streams.statuses(stream)
+        assert [await following(statuses), await following(statuses)] == [WAITING, None]
 
 
-def test_an_application_has_few_streams(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored, poll_interval=NEVER)
-        stored.statuses = {"a": WAITING, "b": WAITING}
-        async with AsyncExitStack() as stack:
-            for number in range(MAX_STREAMS_PER_APPLICATION):
-                await stack.enter_async_context(streams.listen("a", client(number)))
-            with pytest.raises(TooManyStreams):
-                await stack.enter_async_context(streams.listen("a", client(MAX_STREAMS)))
-            await stack.enter_async_context(streams.listen("b", client(0)))
-        async with streams.listen("a", client()) as stream:  # there is room again
-            assert not stream.is_closed
+async def test_a_wrong_token_opens_no_stream(stored: StoredApplications) -> None:
+    streams = open_streams(stored)
+    with pytest.raises(ApplicationNotFound):
+        async with streams.listen("a", client()):
+            """Never entered."""
 
-    play(story)
+
+async def test_an_application_has_few_streams(stored: StoredApplications) -> None:
+    streams = open_streams(stored, poll_interval=NEVER)
+    stored.statuses = {"a": WAITING, "b": WAITING}
+    async with AsyncExitStack() as stack:
+        for number in range(MAX_STREAMS_PER_APPLICATION):
+            await stack.enter_async_context(streams.listen("a", client(number)))
+        with pytest.raises(TooManyStreams):
+            await stack.enter_async_context(streams.listen("a", client(MAX_STREAMS)))
+        await stack.enter_async_context(streams.listen("b", client(0)))
+    async with streams.listen("a", client()) as stream:  # there is room again
+        assert not stream.is_closed
 
 
 @pytest.mark.parametrize(
@@ -238,43 +217,37 @@ def test_an_application_has_few_streams(stored: StoredApplications) -> None:
         pytest.param([client(0), *(subscriber(7, number) for number in range(9))], client(1), 1, id="an IPv6 network"),
     ],
 )
-def test_of_too_many_streams_the_largest_client_loses_its_oldest(
+async def test_of_too_many_streams_the_largest_client_loses_its_oldest(
     stored: StoredApplications, holders: list[Caller], newcomer: Caller, ended: int | None
 ) -> None:
-    async def story() -> None:
-        streams = open_streams(stored, poll_interval=NEVER)
-        stored.statuses = {str(number): WAITING for number in range(MAX_STREAMS + 1)}
-        async with AsyncExitStack() as stack:
-            opened = []
-            for number in range(MAX_STREAMS):
-                holder = holders[number % len(holders)]
-                opened.append(await stack.enter_async_context(streams.listen(str(number), holder)))
-            listening = streams.listen(str(MAX_STREAMS), newcomer)
-            if ended is None:
-                with pytest.raises(TooManyStreams):
-                    await stack.enter_async_context(listening)
-            else:
-                assert not (await stack.enter_async_context(listening)).is_closed
-            assert [number for number, stream in enumerate(opened) if stream.is_closed] == (
-                [] if ended is None else [ended]
-            )
-
-    play(story)
-
-
-def test_a_client_that_gave_way_does_not_drive_others_out(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored, poll_interval=NEVER)
-        stored.statuses = {str(number): WAITING for number in range(MAX_STREAMS + 1)}
-        async with AsyncExitStack() as stack:
-            for number in range(MAX_STREAMS):
-                await stack.enter_async_context(streams.listen(str(number), client(number % 2)))
-            alice = await stack.enter_async_context(streams.listen(str(MAX_STREAMS), client(2)))
+    streams = open_streams(stored, poll_interval=NEVER)
+    stored.statuses = {str(number): WAITING for number in range(MAX_STREAMS + 1)}
+    async with AsyncExitStack() as stack:
+        opened = []
+        for number in range(MAX_STREAMS):
+            holder = holders[number % len(holders)]
+            opened.append(await stack.enter_async_context(streams.listen(str(number), holder)))
+        listening = streams.listen(str(MAX_STREAMS), newcomer)
+        if ended is None:
             with pytest.raises(TooManyStreams):
-                await stack.enter_async_context(streams.listen("0", client(0)))
-            assert not alice.is_closed
+                await stack.enter_async_context(listening)
+        else:
+            assert not (await stack.enter_async_context(listening)).is_closed
+        assert [number for number, stream in enumerate(opened) if stream.is_closed] == (
+            [] if ended is None else [ended]
+        )
 
-    play(story)
+
+async def test_a_client_that_gave_way_does_not_drive_others_out(stored: StoredApplications) -> None:
+    streams = open_streams(stored, poll_interval=NEVER)
+    stored.statuses = {str(number): WAITING for number in range(MAX_STREAMS + 1)}
+    async with AsyncExitStack() as stack:
+        for number in range(MAX_STREAMS):
+            await stack.enter_async_context(streams.listen(str(number), client(number % 2)))
+        alice = await stack.enter_async_context(streams.listen(str(MAX_STREAMS), client(2)))
+        with pytest.raises(TooManyStreams):
+            await stack.enter_async_context(streams.listen("0", client(0)))
+        assert not alice.is_closed
 
 
 def test_ten_clients_with_all_streams_keep_alice_from_none(stored: StoredApplications) -> None:
@@ -290,14 +263,11 @@ def test_ten_clients_with_all_streams_keep_alice_from_none(stored: StoredApplica
         read_until(page, b'"status":"approved"')
 
 
-def test_at_the_stop_all_streams_end_and_new_ones_at_once(stored: StoredApplications) -> None:
-    async def story() -> None:
-        streams = open_streams(stored)
-        stored.statuses["a"] = WAITING
-        async with streams.listen("a", client()) as stream:
-            streams.close()
-            assert [status async for status in streams.statuses(stream)] == []
-        async with streams.listen("a", client()) as late:
-            assert [status async for status in streams.statuses(late)] == []
-
-    play(story)
+async def test_at_the_stop_all_streams_end_and_new_ones_at_once(stored: StoredApplications) -> None:
+    streams = open_streams(stored)
+    stored.statuses["a"] = WAITING
+    async with streams.listen("a", client()) as stream:
+        streams.close()
+        assert [status async for status in streams.statuses(stream)] == []
+    async with streams.listen("a", client()) as late:
+        assert [status async for status in streams.statuses(late)] == []

@@ -113,7 +113,7 @@ def test_a_password_that_was_right_a_moment_ago_removes_no_link(services: Servic
         run(chat._unlink_by_password, identity, CALLER)
 
 
-def test_only_so_many_wait_for_the_platform_at_a_time(
+async def test_only_so_many_wait_for_the_platform_at_a_time(
     services: ServiceHarness, chat: ChatLinking, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more is told to come back, and may: the state is not spent."""
@@ -125,7 +125,7 @@ def test_only_so_many_wait_for_the_platform_at_a_time(
         may_go_on.wait(10)
         send(handler, 500, {})
 
-    async def story() -> None:
+    with server.fault("/token", keep_waiting):
         waiting = [asyncio.create_task(link(chat, server, ChatPerson(str(n), "alice"))) for n in range(2)]
         for _task in waiting:
             assert await asyncio.to_thread(arrived.acquire, timeout=10)
@@ -138,6 +138,3 @@ def test_only_so_many_wait_for_the_platform_at_a_time(
         assert [type(outcome) for outcome in outcomes] == [ProviderUnavailable, ProviderUnavailable]
         server.mend("/token")
         assert (await chat.finish(answer, Initiator([begun.link_token]), CALLER)).account.username == "bob"
-
-    with server.fault("/token", keep_waiting):
-        asyncio.run(story())

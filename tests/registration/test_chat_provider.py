@@ -113,10 +113,7 @@ def test_a_code_is_good_for_its_verifier_alone_and_once(server: OAuthServer, des
 
 @pytest.mark.parametrize(
     ("person", "fault"),
-    [
-        (replace(ALICE, guilds={}), "not_in_guild"),
-        (replace(ALICE, guilds={"900": ["1"]}), "lacks_role"),
-    ],
+    [(replace(ALICE, guilds={}), "not_in_guild"), (replace(ALICE, guilds={"900": ["1"]}), "lacks_role")],
 )
 def test_who_may_not_come_in(server: OAuthServer, described: ChatSection, person: ChatPerson, fault: str) -> None:
     with pytest.raises(ChatNotMember) as refused:

@@ -241,26 +241,20 @@ def test_after_a_while_one_request_finds_out_whether_it_is_well_again(
     assert ask(scorer) == AnswerScore(15, "sensible")
 
 
-def test_only_a_few_are_asked_at_a_time(service: ScoringService, scorer: ChatScorer) -> None:
-    async def ask_many() -> list[AnswerScore | None]:
-        return await asyncio.gather(*(scorer.score(ANSWER) for number in range(40)))
-
-    assert asyncio.run(ask_many()) == [AnswerScore(15, "sensible")] * 40
+async def test_only_a_few_are_asked_at_a_time(service: ScoringService, scorer: ChatScorer) -> None:
+    given = await asyncio.gather(*(scorer.score(ANSWER) for number in range(40)))
+    assert given == [AnswerScore(15, "sensible")] * 40
     assert service.most_at_a_time <= 4
 
 
-def test_a_crowd_does_not_queue_up_for_it(service: ScoringService, impatient: ChatScorer) -> None:
+async def test_a_crowd_does_not_queue_up_for_it(service: ScoringService, impatient: ChatScorer) -> None:
     service.reply = NO_REPLY
-
-    async def ask_many() -> int:
-        waiting = [asyncio.create_task(impatient.score(ANSWER)) for number in range(64)]
-        await asyncio.sleep(0)  # they take their places
-        with pytest.raises(StopIteration) as ended:
-            impatient.score(ANSWER).send(None)  # comes back without waiting for anything
-        assert ended.value.value is None
-        return sum(given is None for given in await asyncio.gather(*waiting))
-
-    assert asyncio.run(ask_many()) == 64
+    waiting = [asyncio.create_task(impatient.score(ANSWER)) for number in range(64)]
+    await asyncio.sleep(0)  # they take their places
+    with pytest.raises(StopIteration) as ended:
+        impatient.score(ANSWER).send(None)  # comes back without waiting for anything
+    assert ended.value.value is None
+    assert await asyncio.gather(*waiting) == [None] * 64
 
 
 def test_a_key_that_no_header_can_carry_is_not_told_either(

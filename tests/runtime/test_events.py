@@ -6,7 +6,7 @@ import pytest
 from peewee import Database
 
 from regsvc.core.clock import epoch_ms
-from regsvc.database.audit import ACTIONS, Audit
+from regsvc.database.audit import ACTIONS, Actor, Audit
 from regsvc.runtime.events import EVENT_NAMES, list_newest, newest_id, read_tail
 from tests.support.database_fixtures import MakeUser
 from tests.support.event_harness import add_many
@@ -24,9 +24,9 @@ def told_of() -> list[tuple[str, Any]]:
 
 def test_what_happens_to_a_user_is_an_event(audit: Audit, make_user: MakeUser, clock: ManualClock) -> None:
     make_user("Alice", status="approved")
-    audit.record("user.registered", "Alice", "Alice", ip="192.0.2.1")
-    audit.record("user.approved", "Olivia", "Alice", {"statusBefore": "pending"}, "192.0.2.2")
-    audit.record("user.deleted", "cli:root", "Bob")
+    audit.record("user.registered", Actor("Alice", "192.0.2.1"), "Alice")
+    audit.record("user.approved", Actor("Olivia", "192.0.2.2"), "Alice", {"statusBefore": "pending"})
+    audit.record("user.deleted", Actor("cli:root"), "Bob")
     at = epoch_ms(clock())
     assert told_of() == [
         ("user_registered", {"username": "Alice", "status": "approved", "at": at, "by": "Alice"}),
@@ -36,14 +36,14 @@ def test_what_happens_to_a_user_is_an_event(audit: Audit, make_user: MakeUser, c
 
 
 def test_a_run_of_the_sync_tells_its_numbers(audit: Audit, clock: ManualClock) -> None:
-    audit.record("sync.run", "sync", None, {"scanned": 7, "adopted": 2})
+    audit.record("sync.run", Actor("sync"), None, {"scanned": 7, "adopted": 2})
     numbers = {"scanned": 7, "adopted": 2, "provisioned": 0, "updated": 0, "locked": 0, "restored": 0, "removed": 0}
     assert told_of() == [("sync_finished", {**numbers, "at": epoch_ms(clock()), "by": "sync"})]
 
 
 def test_every_other_entry_is_none(audit: Audit) -> None:
     for action in ACTIONS:
-        audit.record(action, "Olivia", "Alice")
+        audit.record(action, Actor("Olivia"), "Alice")
     assert [name for name, _data in told_of()] == [EVENT_NAMES[action] for action in ACTIONS if action in EVENT_NAMES]
     assert newest_id() == len(ACTIONS)
 
@@ -61,7 +61,7 @@ def test_a_long_tail_is_read_whole_and_a_long_absence_is_not(our_database: Datab
 
 
 def test_an_event_is_written_as_browsers_read_it(audit: Audit) -> None:
-    audit.record("user.banned", "Olivia", "Evil\nName")
+    audit.record("user.banned", Actor("Olivia"), "Evil\nName")
     [event] = read_tail(0)[1]
     assert event.encode().startswith(b'id: 1\nevent: user_banned\ndata: {"username":"Evil\\nName"')
     assert event.encode().count(b"\n") == 4

@@ -181,13 +181,10 @@ def test_the_mail_account_waits_by_its_keys(watching: Watching, caplog: pytest.L
     assert "mails-secret" not in caplog.text
 
 
-def test_a_file_that_is_being_written_is_not_read(watching: Watching) -> None:
-    async def look_while_it_grows() -> None:
-        for length in range(20, len(SETTINGS), 20):
-            watching.file.write_text(SETTINGS[:length], encoding="utf-8")
-            await watching.watch.poll()
-
-    asyncio.run(look_while_it_grows())
+async def test_a_file_that_is_being_written_is_not_read(watching: Watching) -> None:
+    for length in range(20, len(SETTINGS), 20):
+        watching.file.write_text(SETTINGS[:length], encoding="utf-8")
+        await watching.watch.poll()
     assert watching.taken == []
 
 

@@ -3,10 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -17,8 +15,6 @@ from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.minecraft_server import MinecraftServer, silent
 from tests.support.ports import free_port
-
-T = TypeVar("T")
 
 ALWAYS_FRESH = timedelta(hours=1)
 NEVER_FRESH = timedelta(0)
@@ -34,118 +30,90 @@ def status_of(
     return GameStatus(lambda: address, clock, max_age=fresh, timeout=timeout)
 
 
-def run(story: Callable[[], Awaitable[T]]) -> T:
-    async def told() -> T:
-        return await story()
-
-    return asyncio.run(told())
-
-
 # --- Pings ---
 
 
-def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: ManualClock) -> None:
+async def test_the_first_to_ask_does_not_wait_and_the_next_one_knows(clock: ManualClock) -> None:
     with MinecraftServer() as server:
         game = status_of(server, clock)
-
-        async def story() -> tuple[LastStatus, LastStatus]:
-            first = game.last_status()
-            await game.refresh()
-            return first, game.last_status()
-
-        first, second = run(story)
+        first = game.last_status()
+        await game.refresh()
+        second = game.last_status()
     assert first == LastStatus(None, None)
     assert second.status is not None
     assert second.at == clock()
     assert len(server.handshakes) == 1
 
 
-def test_a_thousand_who_ask_make_one_ping(clock: ManualClock) -> None:
+async def test_a_thousand_who_ask_make_one_ping(clock: ManualClock) -> None:
     with MinecraftServer() as server:
         game = status_of(server, clock)
-
-        async def story() -> None:
-            for _request in range(1000):
-                game.last_status()
-            await asyncio.gather(*(game.refresh() for _request in range(100)))
-            for _request in range(1000):
-                game.last_status()
-
-        run(story)
+        for _request in range(1000):
+            game.last_status()
+        await asyncio.gather(*(game.refresh() for _request in range(100)))
+        for _request in range(1000):
+            game.last_status()
         assert len(server.handshakes) == 1
 
 
-def test_who_is_told_something_old_has_it_asked_anew(clock: ManualClock) -> None:
+async def test_who_is_told_something_old_has_it_asked_anew(clock: ManualClock) -> None:
     with MinecraftServer() as server:
         game = status_of(server, clock, NEVER_FRESH)
-
-        async def story() -> tuple[LastStatus, LastStatus]:
-            await game.refresh()
-            server.status["players"] = {"online": 17, "max": 20}
-            clock.advance(seconds=6)
-            old = game.last_status()
-            await game.refresh()
-            return old, game.last_status()
-
-        old, new = run(story)
+        await game.refresh()
+        server.status["players"] = {"online": 17, "max": 20}
+        clock.advance(seconds=6)
+        old = game.last_status()
+        await game.refresh()
+        new = game.last_status()
     assert old.status is not None
     assert new.status is not None
     assert (old.status.online, new.status.online) == (2, 17)
     assert len(server.handshakes) == 2
 
 
-def test_nobody_waits_for_a_silent_server(clock: ManualClock) -> None:
+async def test_nobody_waits_for_a_silent_server(clock: ManualClock) -> None:
     with MinecraftServer(answer=silent) as server:
         game = status_of(server, clock, timeout=timedelta(milliseconds=300))
-
-        async def story() -> tuple[float, LastStatus]:
-            ping = asyncio.create_task(game.refresh())
-            began = time.monotonic()
-            for _request in range(100):
-                game.last_status()
-                await asyncio.sleep(0)
-            return time.monotonic() - began, await ping
-
-        seconds, heard = run(story)
+        ping = asyncio.create_task(game.refresh())
+        began = time.monotonic()
+        for _request in range(100):
+            game.last_status()
+            await asyncio.sleep(0)
+        seconds, heard = time.monotonic() - began, await ping
         server.wait_for_handshakes(1)
     assert seconds < 15, "waiting for each of the pings would take 30 s"
     assert heard == LastStatus(None, clock())
     assert len(server.handshakes) == 1
 
 
-def test_who_hangs_up_does_not_take_the_answer_from_others(clock: ManualClock) -> None:
+async def test_who_hangs_up_does_not_take_the_answer_from_others(clock: ManualClock) -> None:
     with MinecraftServer() as server:
         game = status_of(server, clock)
-
-        async def story() -> LastStatus:
-            impatient = asyncio.create_task(game.refresh())
-            patient = asyncio.create_task(game.refresh())
-            await asyncio.sleep(0)
-            impatient.cancel()
-            return await patient
-
-        assert run(story).status is not None
+        impatient, patient = (asyncio.create_task(game.refresh()) for _caller in range(2))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        assert (await patient).status is not None
 
 
-def test_it_comes_and_goes(clock: ManualClock) -> None:
+async def test_it_comes_and_goes(clock: ManualClock) -> None:
     port = free_port()
     game = GameStatus(lambda: GameAddress("127.0.0.1", port), clock, max_age=NEVER_FRESH)
-    assert run(game.refresh).status is None
+    assert (await game.refresh()).status is None
     with MinecraftServer(port=port):
-        assert run(game.refresh).status is not None
-    assert run(game.refresh).status is None
+        assert (await game.refresh()).status is not None
+    assert (await game.refresh()).status is None
 
 
-def test_without_an_address_nobody_is_asked(clock: ManualClock) -> None:
-    assert run(GameStatus(lambda: None, clock).refresh) == LastStatus(None, clock())
+async def test_without_an_address_nobody_is_asked(clock: ManualClock) -> None:
+    assert await GameStatus(lambda: None, clock).refresh() == LastStatus(None, clock())
 
 
-def test_a_bug_is_told_and_the_server_silent(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_bug_is_told_and_the_server_silent(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
     def find() -> GameAddress:
         raise RuntimeError("hunter2")
 
     with caplog.at_level(logging.ERROR):
-        assert run(GameStatus(find, clock).refresh).status is None
+        assert (await GameStatus(find, clock).refresh()).status is None
     assert "RuntimeError" in caplog.text
     assert "hunter2" not in caplog.text
 
@@ -214,6 +182,6 @@ def test_a_host_may_tell_neither(tmp_path: Path) -> None:
         find_game_address("", tmp_path / "server.properties")
 
 
-def test_a_missing_file_is_a_silent_server(clock: ManualClock, tmp_path: Path) -> None:
+async def test_a_missing_file_is_a_silent_server(clock: ManualClock, tmp_path: Path) -> None:
     game = GameStatus(lambda: find_game_address("", tmp_path / "server.properties"), clock)
-    assert run(game.refresh) == LastStatus(None, clock())
+    assert await game.refresh() == LastStatus(None, clock())

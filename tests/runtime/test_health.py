@@ -15,7 +15,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.mail.transport import mail_retry_policy
 from regsvc.notifications.outbox import Backlog, Outbox
-from regsvc.runtime.health import BridgeState, Health, HealthStatus, WaitingCounts
+from regsvc.runtime.health import BridgeState, Health, WaitingCounts
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
 from tests.support.mail_parts import ALICE
@@ -76,15 +76,12 @@ def health(worker: Worker, outbox: CountedOutbox, clock: ManualClock) -> Health:
     )
 
 
-def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
-    async def ask() -> list[HealthStatus]:
-        loop = asyncio.get_running_loop()
-        moment = loop.time()
-        loop.time = lambda: moment  # type: ignore[method-assign]  # however slow the machine, it is the same second
-        told = await asyncio.gather(*(health.status() for _caller in range(50)))
-        return [*told, await health.status()]
-
-    told = asyncio.run(ask())
+async def test_many_who_ask_share_one_look(health: Health, outbox: CountedOutbox) -> None:
+    loop = asyncio.get_running_loop()
+    moment = loop.time()
+    loop.time = lambda: moment  # type: ignore[method-assign]  # however slow the machine, it is the same second
+    told = await asyncio.gather(*(health.status() for _caller in range(50)))
+    told = [*told, await health.status()]
 
     assert outbox.asked == 1
     assert all(status.is_ready for status in told)
@@ -98,7 +95,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_age(
     assert asyncio.run(health.status()).oldest_mail_age == timedelta(0)
 
 
-def test_a_database_that_does_not_answer_counts_as_away(
+async def test_a_database_that_does_not_answer_counts_as_away(
     worker: Worker, outbox: CountedOutbox, clock: ManualClock
 ) -> None:
     sync: Any = NoSync()
@@ -113,16 +110,12 @@ def test_a_database_that_does_not_answer_counts_as_away(
         timeout=timedelta(milliseconds=50),
     )
     outbox.may_answer.clear()
-
-    async def ask() -> list[HealthStatus]:
-        try:
-            statuses = [await health.status(), await health.status()]
-            assert await asyncio.to_thread(outbox.was_asked.wait, 10)  # on a busy machine only after the time-out
-            return statuses
-        finally:
-            outbox.may_answer.set()
-
-    for status in asyncio.run(ask()):
+    try:
+        statuses = [await health.status(), await health.status()]
+        assert await asyncio.to_thread(outbox.was_asked.wait, 10)  # on a busy machine only after the time-out
+    finally:
+        outbox.may_answer.set()
+    for status in statuses:
         assert isinstance(status.refusal, DatabaseUnavailable)
         assert status.refusal.retry_after
         assert (status.waiting_mails, status.oldest_mail_age) == (None, None)
@@ -139,13 +132,12 @@ def test_a_table_that_is_gone_is_told_and_is_no_crash(
     assert "the database answered unexpectedly" in caplog.text
 
 
-def test_waiting_work_is_counted_once_a_minute_and_unknown_without_a_database(health: Health, worker: Worker) -> None:
-    async def ask() -> list[WaitingCounts | None]:
-        worker.is_open = False
-        found = [await health.waiting_work()]
-        worker.is_open = True
-        found += await asyncio.gather(*(health.waiting_work() for _scraper in range(3)))
-        worker.is_open = False
-        return [*found, await health.waiting_work()]
-
-    assert asyncio.run(ask()) == [None, *[WaitingCounts(0, 0)] * 4]
+async def test_waiting_work_is_counted_once_a_minute_and_unknown_without_a_database(
+    health: Health, worker: Worker
+) -> None:
+    worker.is_open = False
+    found = [await health.waiting_work()]
+    worker.is_open = True
+    found += await asyncio.gather(*(health.waiting_work() for _scraper in range(3)))
+    worker.is_open = False
+    assert [*found, await health.waiting_work()] == [None, *[WaitingCounts(0, 0)] * 4]

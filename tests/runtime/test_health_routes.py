@@ -69,21 +69,13 @@ def test_it_is_ready(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("path", [ALIVE, READY])
-def test_head_answers_like_get(stack: Stack, path: str) -> None:
+def test_head_answers_like_get_and_nothing_else_is_answered(stack: Stack, path: str) -> None:
+    """A token is not looked at: some watchdogs send one with every request."""
     reply = stack.daemon.request("HEAD", path)
     assert (reply.status, reply.body) == (200, b"")
-
-
-@pytest.mark.parametrize("path", [ALIVE, READY])
-def test_nothing_else_is_answered(stack: Stack, path: str) -> None:
+    assert stack.get(path, token="somebody-elses").status == 200
     reply = stack.post(path, {})
     assert (reply.status, reply.code, reply.headers["Allow"]) == (405, "method_not_allowed", "GET, HEAD")
-
-
-@pytest.mark.parametrize("path", [ALIVE, READY])
-def test_a_token_is_not_looked_at(stack: Stack, path: str) -> None:
-    """Some watchdogs send a body with every request."""
-    assert stack.get(path, token="somebody-elses").status == 200
 
 
 def test_it_tells_how_long_the_oldest_mail_waits(stack: Stack) -> None:
@@ -162,22 +154,6 @@ def test_the_database_goes_away_and_comes_back(own_server: MariaDBServer, tmp_pa
         assert scrape(stack.daemon).of("companion_database_up") == 1
         assert stack.daemon.pid == pid
         stack.approved()
-
-
-def test_a_start_without_database_is_alive_and_not_ready_until_it_comes(
-    own_server: MariaDBServer, tmp_path: Path
-) -> None:
-    with Stack("mariadb", tmp_path, own_server) as stack:
-        stack.daemon.stop()
-        own_server.stop()
-        stack.daemon.start()
-
-        assert is_ready(stack.get(ALIVE))
-        assert is_not_ready(stack.get(READY))
-        assert json.loads(stack.get(READY).body)["code"] == "database_away"
-
-        own_server.start()
-        ask_until(lambda: stack.get(READY), is_ready)
 
 
 def secrets_of(stack: Stack) -> list[str]:

@@ -1,6 +1,5 @@
 """The log: lines with priorities in systemd's journal, JSON and plain lines, and what jobs and outages write to it."""
 
-import asyncio
 import json
 import logging
 import subprocess
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from regsvc.config.sections import LogSection
+from regsvc.config.host_sections import LogSection
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import OutageLog
 from regsvc.runtime.jobs import Job, JobRunner
@@ -87,9 +86,7 @@ def test_the_journal_gets_readable_lines_unless_json_is_chosen(
     assert file.read_text().startswith(starts)
 
 
-def test_each_line_names_the_daemon_among_several(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_line_names_the_daemon_among_several(capsys: pytest.CaptureFixture[str]) -> None:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:
@@ -124,7 +121,9 @@ def test_counts_are_words() -> None:
 # --- jobs ---
 
 
-def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO)
     outcomes: list[Exception | None] = [ValueError("secret"), ValueError("secret"), None, None]
 
@@ -133,13 +132,10 @@ def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(caplog:
         if outcome is not None:
             raise outcome
 
-    async def story() -> None:
-        runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
-        for _tick in range(4):
-            runner.start()
-            await runner.stop()
-
-    asyncio.run(story())
+    runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
+    for _tick in range(4):
+        runner.start()
+        await runner.stop()
     failures = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.ERROR]
     assert len(failures) == 2
     assert failures[0].startswith("the job sync failed: ValueError at test_logs.py:")
@@ -150,18 +146,15 @@ def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(caplog:
     assert "secret" not in caplog.text
 
 
-def test_a_job_waits_for_the_database_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_job_waits_for_the_database_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
     async def run() -> None:
         raise DatabaseUnavailable(retry_after=2)
 
-    async def story() -> None:
-        runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
-        runner.start()
-        await runner.stop()
-
-    asyncio.run(story())
+    runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
+    runner.start()
+    await runner.stop()
     assert caplog.records == []
 
 

@@ -15,7 +15,7 @@ from tornado.netutil import bind_unix_socket
 from regsvc import __version__
 from regsvc.api.health import PROBES
 from regsvc.api.server import make_server
-from regsvc.api.tornado_application import make_application
+from regsvc.api.tornado_application import ApiApplication
 from regsvc.config.sections import Config
 from tests.support.daemon import Reply
 from tests.support.live_api import LiveApi, make_services
@@ -230,7 +230,7 @@ class LiveOnUnixSocket(LiveApi):
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = make_server(make_application(self._services, pages=PROBES), self._services.config)
+        server = make_server(ApiApplication(self._services, pages=PROBES), self._services.config)
         server.add_sockets([bind_unix_socket(str(self._path))])
         self._is_ready.set()
         await self._stop.wait()

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from datetime import timedelta
 
-from regsvc.runtime.updates import PluginVersionCache
+from regsvc.core.shared_lookup import CachedCall
 
 
 class Disk:
@@ -22,42 +22,34 @@ class Disk:
         return self.version
 
 
-def test_however_many_ask_the_disk_is_asked_once() -> None:
+def cached_version(disk: Disk, max_age: timedelta = timedelta(seconds=10)) -> CachedCall[str | None]:
+    return CachedCall(lambda: asyncio.to_thread(disk.find_version), max_age, "installed-plugin")
+
+
+async def test_however_many_ask_the_disk_is_asked_once() -> None:
     disk = Disk()
-
-    async def story() -> list[str | None]:
-        plugin = PluginVersionCache(disk.find_version)
-        first = await asyncio.gather(*(plugin.get() for _request in range(50)))
-        return [*first, await plugin.get()]
-
-    assert set(asyncio.run(story())) == {"5.6.0"}
+    plugin = cached_version(disk)
+    found = await asyncio.gather(*(plugin.get_last() for _request in range(50)))
+    assert {*found, await plugin.get_last()} == {"5.6.0"}
     assert disk.looks == 1
 
 
-def test_nobody_waits_for_a_slow_disk_twice() -> None:
+async def test_nobody_waits_for_a_slow_disk_twice() -> None:
     disk = Disk()
-
-    async def story() -> None:
-        plugin = PluginVersionCache(disk.find_version, max_age=timedelta(0))
-        assert await plugin.get() == "5.6.0"
-        disk.version = "6.0.1"
-        disk.may_answer.clear()
-        assert [await plugin.get() for _request in range(10)] == ["5.6.0"] * 10
-        disk.may_answer.set()
-        await next(task for task in asyncio.all_tasks() if task.get_name() == "installed-plugin")
-        assert await plugin.get() == "6.0.1"
-
-    asyncio.run(asyncio.wait_for(story(), 10))
+    plugin = cached_version(disk, timedelta(0))
+    assert await plugin.get_last() == "5.6.0"
+    disk.version = "6.0.1"
+    disk.may_answer.clear()
+    assert [await plugin.get_last() for _request in range(10)] == ["5.6.0"] * 10
+    disk.may_answer.set()
+    await next(task for task in asyncio.all_tasks() if task.get_name() == "installed-plugin")
+    assert await plugin.get_last() == "6.0.1"
     assert disk.looks >= 2
 
 
-def test_no_version_is_remembered_too() -> None:
+async def test_no_version_is_remembered_too() -> None:
     disk = Disk()
     disk.version = None
-
-    async def story() -> None:
-        plugin = PluginVersionCache(disk.find_version)
-        assert [await plugin.get() for _request in range(5)] == [None] * 5
-
-    asyncio.run(story())
+    plugin = cached_version(disk)
+    assert [await plugin.get_last() for _request in range(5)] == [None] * 5
     assert disk.looks == 1

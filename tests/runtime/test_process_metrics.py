@@ -50,21 +50,17 @@ def told(figures: QueueCollector) -> dict[str, float]:
     return {sample.name: sample.value for metric in figures.collect() for sample in metric.samples}
 
 
-def test_what_waits_is_told(worker: Worker, hash_pool: HashPool, busy: Busy) -> None:
+async def test_what_waits_is_told(worker: Worker, hash_pool: HashPool, busy: Busy) -> None:
     figures = QueueCollector(worker, hash_pool, LoopLag())
-
-    async def story() -> dict[str, float]:
-        work = [hash_pool.run(busy), hash_pool.run(busy), worker.run(busy), worker.run(busy), worker.run(busy)]
-        tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
-        await asyncio.to_thread(busy.has_begun.wait, 10)
-        with pytest.raises(Overloaded):
-            await hash_pool.run(busy)
-        during = told(figures)
-        busy.may_end.set()
-        await asyncio.gather(*tasks)
-        return during
-
-    during = asyncio.run(story())
+    work = [hash_pool.run(busy), hash_pool.run(busy), worker.run(busy), worker.run(busy), worker.run(busy)]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
+    await asyncio.to_thread(busy.has_begun.wait, 10)
+    with pytest.raises(Overloaded):
+        await hash_pool.run(busy)
+    during = told(figures)
+    busy.may_end.set()
+    await asyncio.gather(*tasks)
+    during = during
 
     assert during["companion_hash_running"] == 1
     assert during["companion_hash_waiting"] == 1
@@ -74,21 +70,18 @@ def test_what_waits_is_told(worker: Worker, hash_pool: HashPool, busy: Busy) -> 
     assert after["companion_hash_refused_total"] == 1
 
 
-def test_a_loop_that_was_busy_was_late() -> None:
-    async def story() -> tuple[float, float]:
-        lag = LoopLag(every=timedelta(milliseconds=10))
-        before = lag.seconds
-        lag.start()
-        loop = asyncio.get_running_loop()
-        is_over = loop.time() + 0.05
-        while loop.time() < is_over:
-            pass  # busy: nothing else gets a turn
-        for _turn in range(2):  # our own callback, which was due before, and the timer's
-            await asyncio.sleep(0)
-        lag.stop()
-        return before, lag.seconds
-
-    before, after = asyncio.run(story())
+async def test_a_loop_that_was_busy_was_late() -> None:
+    lag = LoopLag(every=timedelta(milliseconds=10))
+    before = lag.seconds
+    lag.start()
+    loop = asyncio.get_running_loop()
+    is_over = loop.time() + 0.05
+    while loop.time() < is_over:
+        pass  # busy: nothing else gets a turn
+    for _turn in range(2):  # our own callback, which was due before, and the timer's
+        await asyncio.sleep(0)
+    lag.stop()
+    before, after = before, lag.seconds
     assert before == 0
     assert after > 0.03
 

@@ -9,17 +9,10 @@ from typing import Any
 
 import pytest
 
+from regsvc.config.host_sections import DatabaseSection, HttpSection, LogSection, MetricsSection, ServerSection
 from regsvc.config.key_types import keys_of
 from regsvc.config.layers import SECTIONS
-from regsvc.config.sections import (
-    Config,
-    DatabaseSection,
-    Download,
-    HttpSection,
-    LogSection,
-    MetricsSection,
-    ServerSection,
-)
+from regsvc.config.sections import Config, Download
 from regsvc.runtime.reload import RELOADABLE, plan_reload
 from tests.support.daemon import Daemon
 from tests.support.together import at_once

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import socket
 import time
 from datetime import timedelta
 
@@ -10,13 +11,13 @@ import pytest
 
 from regsvc import __version__
 from regsvc.core.http_client import NoResponse
-from regsvc.runtime.updates import FIRST_RETRY_DELAY, MAX_ANSWER_BYTES, PublishedVersion, UpdateFeed, Updates
+from regsvc.runtime.updates import FIRST_RETRY_DELAY, MAX_ANSWER_BYTES, PublishedVersion, UpdateFeed, Updates, _read
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release
 from tests.support.ports import free_port
 
 EVERY = timedelta(hours=6)
-PAGE = "https://github.com/AuthMe/AuthMeReloaded/releases/tag/6.0.1"
+PAGE = "http://127.0.0.1/AuthMeReloaded/releases/tag/6.0.1"
 
 
 def fetch(feed: ReleaseFeed, timeout: timedelta = timedelta(seconds=5)) -> PublishedVersion:
@@ -49,9 +50,13 @@ def test_the_second_time_it_need_not_repeat_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["javascript:alert(1)", "/releases", 'https://example.org/"><script>', "https://example.org/" + "x" * 600]
+    "page",
+    [
+        *("javascript:alert(1)", "/releases", 'https://127.0.0.1/"><script>', "https://127.0.0.1/" + "x" * 600),
+        *("https://example.org/", "https://127.0.0.1@example.org/", "https://example.org#127.0.0.1", "https://[::1"),
+    ],
 )
-def test_an_address_that_is_no_link_is_left_out(page: str) -> None:
+def test_an_address_that_is_no_link_to_the_feeds_host_is_left_out(page: str) -> None:
     with ReleaseFeed(release("6.0.1", page)) as feed:
         assert fetch(feed) == PublishedVersion("6.0.1", None)
 
@@ -84,6 +89,37 @@ def test_a_silent_feed_is_not_waited_for() -> None:
 def test_nobody_listens() -> None:
     with pytest.raises(NoResponse):
         asyncio.run(UpdateFeed(f"http://127.0.0.1:{free_port()}/").fetch())
+
+
+def test_the_api_of_a_service_links_to_its_pages() -> None:
+    page = "https://github.com/AuthMe/AuthMeReloaded/releases/tag/6.0.1"
+    body = release("6.0.1", page).body
+    assert _read(body, "api.github.com").page == page
+    assert _read(body, "api.example.org").page is None
+
+
+def test_a_name_that_leads_to_this_machine_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a host that writes a private address itself means it."""
+    with ReleaseFeed(release("6.0.1")) as feed:
+        name = feed.address.replace("127.0.0.1", "feed.example.org")
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", feed.port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: found)
+        with pytest.raises(NoResponse, match="no public address"):
+            asyncio.run(UpdateFeed(name).fetch())
+        assert not feed.requests
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://localhost:1/internal/admin?x=1",
+        "https://127.0.0.1:1/internal",
+        "https://127.0.0.1@localhost/",
+        "https://example.org/",
+    ],
+)
+def test_it_is_led_to_no_other_server(target: str) -> None:
+    assert refused(FeedReply(302, headers={"Location": target})) == "it redirects to another server"
 
 
 @pytest.mark.parametrize("target", ["http://127.0.0.1:1/", "/elsewhere", "file:///etc/passwd", "ftp://example.org/"])

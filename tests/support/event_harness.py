@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from regsvc.core.caller import VerifiedSession
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AuditEntry
 from regsvc.runtime.event_streams import EventStream, EventStreams
@@ -39,9 +40,15 @@ class EventHarness:
         self, action: str = "user.approved", target: str = "Alice", *, is_announced: bool = True
     ) -> None:
         """Record a change; `is_announced`: wake the streams as handlers do, else act like another process."""
-        await self.worker.run(self.audit.record, action, "Olivia", target)
+        await self.worker.run(self.audit.record, action, Actor("Olivia"), target)
         if is_announced:
             self.streams.wake()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator["Listener"]:
+        """Open a stream for Olivia, from now on."""
+        async with self.streams.listen(session_of(), None) as stream:
+            yield await start_listening(self, stream)
 
 
 def open_streams(worker: Worker, audit: Audit, **options: Any) -> EventHarness:
@@ -85,15 +92,6 @@ async def start_listening(event_harness: EventHarness, stream: EventStream) -> L
     listener = Listener(event_harness.streams.chunks(stream))
     assert await listener.chunk() == b"retry: 3000\n\n"
     return listener
-
-
-def play(story: Callable[[], Awaitable[None]]) -> None:
-    """Run a story to its end; TimeoutError if it has none."""
-
-    async def told() -> None:
-        await asyncio.wait_for(story(), 30)
-
-    asyncio.run(told())
 
 
 def add_many(count: int, clock: ManualClock) -> None:

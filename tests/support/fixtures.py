@@ -133,6 +133,7 @@ def make_sessions(our_database: Database, clock: ManualClock, operators: set[str
             user_idle=timedelta(days=7),
             admin_idle=admin_idle,
             is_operator=lambda username: username in operators,
+            needs_second_factor=lambda: False,
             audit=Audit(clock),
         )
 

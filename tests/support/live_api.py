@@ -1,7 +1,5 @@
 """The API on a real socket, in a thread of the test process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
@@ -9,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.client import HTTPConnection, HTTPMessage
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -20,7 +19,7 @@ from regsvc.api.route import Route
 from regsvc.api.routes import ROUTES
 from regsvc.api.server import make_server
 from regsvc.api.services import Services
-from regsvc.api.tornado_application import make_application
+from regsvc.api.tornado_application import ApiApplication
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
@@ -28,13 +27,14 @@ from regsvc.core import clock
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.i18n.translations import load_translations
+from regsvc.core.shared_lookup import CachedCall
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.chat.linking import ChatLinking
 from regsvc.registration.questionnaire.questions import Questionnaire
 from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.metrics import Metrics
-from regsvc.runtime.updates import PluginVersionCache, Updates
+from regsvc.runtime.updates import Updates
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,10 +106,10 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
         limits=unused,
         limits_per_client=(),
     )
-    services.mail_queue = MailQueue(unused, "en", is_available=True, wake=unused, wake_mails=unused)
+    services.mail_queue = MailQueue(unused, "en", is_available=True, wake_all=unused, wake_mails=unused)
     services.metrics = Metrics()
     services.updates = Updates({}, timedelta(hours=6), clock.now)
-    services.plugin = PluginVersionCache(lambda: None)
+    services.plugin_version = CachedCall(partial(asyncio.to_thread, lambda: None), timedelta(seconds=10), "plugin")
     services.game_status = GameStatus(lambda: None, clock.now)
     services.network = {}
     return services
@@ -178,7 +178,7 @@ class LiveApi:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = make_server(make_application(self._services, self._routes, self._pages), self._services.config)
+        server = make_server(ApiApplication(self._services, self._routes, self._pages), self._services.config)
         sockets = bind_sockets(0, "127.0.0.1")
         self.port: int = sockets[0].getsockname()[1]
         server.add_sockets(sockets)

@@ -13,7 +13,8 @@ from peewee import Database
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.verification_codes import CodeOrProof, Purpose, VerificationCodes
-from regsvc.config.sections import Config, GameSection, HttpSection, ServerSection
+from regsvc.config.host_sections import GameSection, HttpSection, ServerSection
+from regsvc.config.sections import Config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import InvalidCode
@@ -74,16 +75,17 @@ class MailHarness:
         self.codes = VerificationCodes(
             secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6, guesses=guesses
         )
-        self.links = PasswordLinks(secrets, clock)
+        self.links = PasswordLinks(secrets, clock, lambda name: name == "olivia")
         self.outbox = Outbox(
             clock, "mail", mail_retry_policy(max_attempts=3), on_sent=lambda message: start_code(message, self.codes)
         )
-        self.mail_queue = MailQueue(self.outbox, "en", is_available=True, wake=lambda: None, wake_mails=lambda: None)
+        self.mail_queue = MailQueue(
+            self.outbox, "en", is_available=True, wake_all=lambda: None, wake_mails=lambda: None
+        )
         self.renderer = MailRenderer(
             load_mail_templates(templates),
             self.codes,
             self.links,
-            self.outbox,
             clock,
             sender=sender,
             config=lambda: Config(

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from tests.support.authme.authme_database import AuthMeDatabase, SqliteFile
-from tests.support.stack import Stack
+from tests.support.stack import Person, Stack
 
 TABLES = (
     "regsvc_user",
@@ -74,6 +74,11 @@ def count_rows(stack: Stack) -> Mapping[str, int]:
     """Return the number of rows of each of our tables."""
     ours = our_database(stack)
     return {table: int(ours.query(f"SELECT COUNT(*) AS n FROM {table}")[0]["n"]) for table in TABLES}
+
+
+def everything_kept(stack: Stack, person: Person) -> str:
+    """Return all that is stored, logged, and told of a user in the audit log, to search for secrets."""
+    return "\n".join([everything_stored(stack), *stack.daemon.log, str(stack.audits(person))])
 
 
 def everything_stored(stack: Stack) -> str:

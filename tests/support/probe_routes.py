@@ -1,7 +1,5 @@
 """Routes that answer in every possible way, and assertions for all replies, for tests of the HTTP layer."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading
@@ -13,7 +11,8 @@ from regsvc.api.login import LoginRequest
 from regsvc.api.messages import Reply as ReplyType
 from regsvc.api.messages import Request
 from regsvc.api.route import Access, Routes
-from regsvc.config.sections import Config, HttpSection
+from regsvc.config.host_sections import HttpSection
+from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
 from tests.support.live_api import LiveApi, Reply, make_services
@@ -136,6 +135,7 @@ def assert_common_headers(headers: Any) -> None:
     assert headers["Cache-Control"] == "no-store"
     assert headers["Referrer-Policy"] == "no-referrer"
     assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Content-Security-Policy"] == "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
     assert re.fullmatch("[A-Za-z0-9._-]{1,64}", headers["X-Request-ID"])
     assert "Server" not in headers
     assert "Etag" not in headers

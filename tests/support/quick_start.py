@@ -212,8 +212,8 @@ def _become(command: dict[str, Any]) -> None:
     os.environ.update(command["environment"])
     time.tzset()
     if VARIABLE in os.environ:
-        reach: Any = failpoints.reach
-        reach.__self__._file = Path(os.environ[VARIABLE])  # the file was chosen when the module was imported
+        assert failpoints._order is not None
+        failpoints._order._file = Path(os.environ[VARIABLE])  # the file was chosen when the module was imported
     if (user := command["user"]) is not None:
         os.setgroups([])
         os.setresgid(user, user, user)

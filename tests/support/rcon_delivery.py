@@ -5,8 +5,9 @@ from functools import partial
 
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.core.i18n.translations import load_translations
+from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
-from regsvc.notifications.outbox import Outbox, OutboxMessage
+from regsvc.notifications.outbox import Outbox
 from regsvc.notifications.rcon import (
     KIND,
     RCON_RETRY_POLICY,
@@ -42,10 +43,10 @@ class ManualDelivery:
         """Deliver everything due now, once; return how each delivery ended."""
         return [self.deliver(message) for message in self.claim()]
 
-    def claim(self) -> list[OutboxMessage]:
+    def claim(self) -> list[OutboxEntry]:
         return self._outbox.claim_due(100)
 
-    def deliver(self, message: OutboxMessage) -> str:
+    def deliver(self, message: OutboxEntry) -> str:
         try:
             asyncio.run(self._transport.send(message))
         except Drop as reason:

@@ -79,7 +79,7 @@ def test_a_crash_between_two_pages_is_taken_up_where_it_stopped(
     insert_player_rows(authme_table, make_player_rows(1200, clock))
     services = make_services()
     pages = iter([True, False])
-    stopped = services.app.sync._sync.run(may_go_on=lambda: next(pages))
+    stopped = services.app.sync._runner.run(may_go_on=lambda: next(pages))
     assert stopped.adopted == 1000
     services.restart()
     assert services.sync().adopted == 200
@@ -324,7 +324,7 @@ def test_a_run_that_was_stopped_says_so(
     insert_player_rows(authme_table, make_player_rows(2_100, clock))
     services = make_services()
     with caplog.at_level(logging.INFO, "regsvc.sync.run"):
-        stopped = services.app.sync._sync.run(may_go_on=lambda: False)
+        stopped = services.app.sync._runner.run(may_go_on=lambda: False)
         assert not stopped.is_complete
         services.sync()
     first, second = caplog.messages

@@ -124,7 +124,7 @@ def test_a_kill_leaves_nothing_half_done(
         kill_at(moment, services, patched)
         with pytest.raises(Killed):
             story.act(services)
-    is_one_transaction = services.app.reconciler.is_one_transaction
+    is_one_transaction = services.app.reconciler._context.players.shares_transactions
     services.restart()
     if is_one_transaction:
         assert dump_table(services.table) == before

@@ -12,7 +12,6 @@ from regsvc.database.lease import instance_id
 from regsvc.database.models import Lease
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.reconciler import Reconciler
-from regsvc.sync.report import SyncReport
 from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, ServiceHarness
 
@@ -125,16 +124,12 @@ def test_a_daemon_that_stops_leaves_the_rest_to_the_next_run(services: ServiceHa
         assert not services.sync().is_complete
 
 
-def test_who_shares_a_run_does_not_end_it_for_the_others(services: ServiceHarness) -> None:
+async def test_who_shares_a_run_does_not_end_it_for_the_others(services: ServiceHarness) -> None:
     """The client who asked first closes the connection."""
-
-    async def story() -> SyncReport:
-        first, second = (asyncio.create_task(services.app.sync.run()) for _caller in range(2))
-        await asyncio.sleep(0)  # both have begun to wait
-        first.cancel()
-        return await second
-
-    assert asyncio.run(story()).is_complete
+    first, second = (asyncio.create_task(services.app.sync.run()) for _caller in range(2))
+    await asyncio.sleep(0)  # both have begun to wait
+    first.cancel()
+    assert (await second).is_complete
 
 
 def test_a_state_directory_is_an_instance_of_its_own(tmp_path: Path) -> None:
@@ -173,24 +168,20 @@ def run_elsewhere(services: ServiceHarness, *, is_done: bool = True) -> None:
     lease.release(is_done=is_done)
 
 
-def test_a_period_needs_the_run_of_one_daemon(services: ServiceHarness) -> None:
+async def test_a_period_needs_the_run_of_one_daemon(services: ServiceHarness) -> None:
     """R67"""
-
-    async def story() -> None:
-        run_elsewhere(services)
-        assert await tick(services), "the first run of a daemon is at its start"
-        assert await tick(services), "its own run is not another's"
-        run_elsewhere(services)
-        assert not await tick(services)
-        assert Lease.get_by_id("sync skipped").holder.startswith(instance_id(services.directory))
-        pass_lease_time(services, 29)
-        assert not await tick(services)
-        pass_lease_time(services, 2)
-        assert await tick(services)
-        run_elsewhere(services, is_done=False)
-        assert await tick(services), "the other one did not come to the end"
-
-    asyncio.run(story())
+    run_elsewhere(services)
+    assert await tick(services), "the first run of a daemon is at its start"
+    assert await tick(services), "its own run is not another's"
+    run_elsewhere(services)
+    assert not await tick(services)
+    assert Lease.get_by_id("sync skipped").holder.startswith(instance_id(services.directory))
+    pass_lease_time(services, 29)
+    assert not await tick(services)
+    pass_lease_time(services, 2)
+    assert await tick(services)
+    run_elsewhere(services, is_done=False)
+    assert await tick(services), "the other one did not come to the end"
 
 
 def test_a_daemon_that_leaves_the_runs_to_others_still_runs_now_and_then(services: ServiceHarness) -> None:

@@ -218,14 +218,14 @@ def test_what_a_run_leaves_out_needs_nothing(services: ServiceHarness) -> None:
     services.sync()
     services.sync()
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(EDITS, min_size=1, max_size=12), st.booleans(), FAULTS)
     def check(edits: list[tuple[str, Any, int]], is_allowed: bool, fault: tuple[str, str, int]) -> None:
         for name, what, choice in edits:
             edit(services, name, what, choice)
         services.clock.advance(minutes=random.Random(len(edits)).randint(0, 3))
         with faulty(services, *fault) as may_go_on:
-            services.app.sync._sync.run(allow_mass_changes=is_allowed, may_go_on=may_go_on)
+            services.app.sync._runner.run(allow_mass_changes=is_allowed, may_go_on=may_go_on)
         with looked_at(services) as names, compared_with_the_database(services):
             services.sync(allow_mass_changes=is_allowed)
         everyone = {*NAMES, *(row.username_key for table in (User, SyncRecord) for row in table.select())}

@@ -20,11 +20,13 @@ from tests.support.authme.game_server import GameServer
 from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
+Configure = Callable[..., None]
+
 NEW = StoredPassword("$SHA$0123456789abcdef$new", None, "SHA256")
 
 
 @pytest.fixture
-def configure(game_server: GameServer, services: ServiceHarness) -> Callable[..., None]:
+def configure(game_server: GameServer, services: ServiceHarness) -> Configure:
     """`configure("BCRYPT", "SHA256")` writes AuthMe's config and restarts both programs."""
 
     def write(algorithm: str, *legacy: str) -> None:
@@ -47,7 +49,7 @@ def changed_columns(before: dict[str, object], after: dict[str, object]) -> set[
 
 
 def test_a_login_with_a_legacy_hash_changes_the_hash_and_nothing_else(
-    services: ServiceHarness, configure: Callable[..., None]
+    services: ServiceHarness, configure: Configure
 ) -> None:
     services.approved("Alice")
     services.login("Alice", PASSWORD)
@@ -64,9 +66,7 @@ def test_a_login_with_a_legacy_hash_changes_the_hash_and_nothing_else(
     )
 
 
-def test_nothing_is_left_for_the_sync_and_nobody_is_logged_out(
-    services: ServiceHarness, configure: Callable[..., None]
-) -> None:
+def test_nothing_is_left_for_the_sync_and_nobody_is_logged_out(services: ServiceHarness, configure: Configure) -> None:
     services.approved("Alice")
     services.authme.register("Bob", "bobs-password")
     services.sync()
@@ -86,9 +86,7 @@ def test_nothing_is_left_for_the_sync_and_nobody_is_logged_out(
     assert dump_table(services.table) == dumped
 
 
-def test_a_player_whom_only_authme_knew_is_adopted_and_rehashed(
-    services: ServiceHarness, configure: Callable[..., None]
-) -> None:
+def test_a_player_whom_only_authme_knew_is_adopted_and_rehashed(services: ServiceHarness, configure: Configure) -> None:
     configure("BCRYPT", "SHA256")
     services.restart(sync__new_players="approved")
     services.authme.algorithm = "SHA256"
@@ -98,18 +96,15 @@ def test_a_player_whom_only_authme_knew_is_adopted_and_rehashed(
     assert services.player("Bob").base_hash == services.row("bob")["password"]
 
 
-def test_a_wrong_password_leaves_the_legacy_hash(services: ServiceHarness, configure: Callable[..., None]) -> None:
+def test_a_wrong_password_and_a_banned_user_leave_the_legacy_hash(
+    services: ServiceHarness, configure: Configure
+) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
     before = dump_table(services.table)
     with pytest.raises(errors.BadCredentials):
         services.login("Alice", "another-password")
     assert dump_table(services.table) == before
-
-
-def test_a_banned_user_keeps_the_hash(services: ServiceHarness, configure: Callable[..., None]) -> None:
-    services.approved("Alice")
-    configure("BCRYPT", "SHA256")
     services.decide("ban", "Alice", reason="griefing")
     before = dump_table(services.table)
     with pytest.raises(errors.Banned):
@@ -118,7 +113,7 @@ def test_a_banned_user_keeps_the_hash(services: ServiceHarness, configure: Calla
 
 
 def test_a_hash_of_an_algorithm_that_is_not_legacy_is_a_wrong_password(
-    services: ServiceHarness, configure: Callable[..., None]
+    services: ServiceHarness, configure: Configure
 ) -> None:
     services.authme.register("Bob", "bobs-password")
     services.sync()
@@ -134,7 +129,7 @@ def test_a_hash_of_an_algorithm_that_is_not_legacy_is_a_wrong_password(
 @pytest.mark.parametrize("authme_shape", [TableShape.FULL])
 class TestSalts:
     def test_the_salt_goes_with_the_algorithm_that_had_one(
-        self, services: ServiceHarness, configure: Callable[..., None]
+        self, services: ServiceHarness, configure: Configure
     ) -> None:
         configure("SALTEDSHA512")
         services.approved("Alice")
@@ -147,7 +142,7 @@ class TestSalts:
         assert services.sync().counts() == {"scanned": 1}
 
     def test_the_salt_comes_with_the_algorithm_that_has_one(
-        self, services: ServiceHarness, configure: Callable[..., None]
+        self, services: ServiceHarness, configure: Configure
     ) -> None:
         services.approved("Alice")
         configure("SALTEDSHA512", "SHA256")
@@ -160,7 +155,7 @@ class TestSalts:
 
 
 def test_a_salt_column_that_authme_has_not_made_yet_keeps_the_legacy_hash(
-    services: ServiceHarness, game_server: GameServer, configure: Callable[..., None], caplog: pytest.LogCaptureFixture
+    services: ServiceHarness, game_server: GameServer, configure: Configure, caplog: pytest.LogCaptureFixture
 ) -> None:
     services.approved("Alice")
     game_server.change_authme({"DataSource.mySQLColumnSalt": "salt"})
@@ -174,7 +169,7 @@ def test_a_salt_column_that_authme_has_not_made_yet_keeps_the_legacy_hash(
 # --- AuthMe does it, too ---
 
 
-def test_authme_was_first(services: ServiceHarness, configure: Callable[..., None]) -> None:
+def test_authme_was_first(services: ServiceHarness, configure: Configure) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
     services.authme.set_password("Alice", PASSWORD)  # as it does when she logs in
@@ -184,7 +179,7 @@ def test_authme_was_first(services: ServiceHarness, configure: Callable[..., Non
     assert services.sync().counts() == {"scanned": 1}
 
 
-def test_authme_comes_after(services: ServiceHarness, configure: Callable[..., None]) -> None:
+def test_authme_comes_after(services: ServiceHarness, configure: Configure) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
     services.login("Alice", PASSWORD)
@@ -199,7 +194,7 @@ def test_authme_comes_after(services: ServiceHarness, configure: Callable[..., N
 
 @pytest.mark.parametrize("password", [PASSWORD, "a-newer-password"], ids=["rehashed", "changed"])
 def test_authme_is_there_between_our_look_and_our_write(
-    services: ServiceHarness, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, password: str
+    services: ServiceHarness, configure: Configure, monkeypatch: pytest.MonkeyPatch, password: str
 ) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
@@ -269,7 +264,7 @@ def test_a_busy_file_leaves_it_to_the_next_login(services: ServiceHarness) -> No
 
 
 def test_a_login_succeeds_whatever_becomes_of_the_row(
-    services: ServiceHarness, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    services: ServiceHarness, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
@@ -288,7 +283,7 @@ def test_a_login_succeeds_whatever_becomes_of_the_row(
 
 
 def test_killed_between_the_row_and_our_side_it_looks_like_authmes_own(
-    services: ServiceHarness, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    services: ServiceHarness, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services.approved("Alice")
     configure("BCRYPT", "SHA256")
@@ -319,7 +314,7 @@ def test_killed_between_the_row_and_our_side_it_looks_like_authmes_own(
 
 @pytest.mark.parametrize("algorithm", ["PBKDF2DJANGO"])
 def test_a_password_that_the_new_algorithm_would_mix_up_keeps_its_hash(
-    services: ServiceHarness, game_server: GameServer, configure: Callable[..., None], algorithm: str
+    services: ServiceHarness, game_server: GameServer, configure: Configure, algorithm: str
 ) -> None:
     game_server.change_authme({"settings.restrictions.allowedPasswordCharacters": ".*"})
     services.restart()

@@ -27,6 +27,11 @@ def console(game_server: GameServer) -> Iterator[RconServer]:
         yield running
 
 
+@pytest.fixture
+def services(console: RconServer, make_services: MakeServices) -> ServiceHarness:
+    return make_services()
+
+
 def orders() -> list[tuple[str, str, str | None]]:
     """Return command, player and end (None: not yet) of each message, oldest first."""
     rows = OutboxEntry.select().where(OutboxEntry.kind == KIND).order_by(OutboxEntry.id)
@@ -40,10 +45,8 @@ def last_order() -> Any:
 # --- rows of approved users ---
 
 
-def test_whoever_is_online_is_kicked_before_the_row_is_there(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services, console.online = services_with_console, {"Alice", "Bob"}
+def test_whoever_is_online_is_kicked_before_the_row_is_there(services: ServiceHarness, console: RconServer) -> None:
+    console.online = {"Alice", "Bob"}
     services.register("Alice")
     rows_at_command: list[object] = []
     console.before = lambda command: rows_at_command.append(find_player(services.table, "alice"))
@@ -57,10 +60,7 @@ def test_whoever_is_online_is_kicked_before_the_row_is_there(
     assert console.online == {"Bob"}
 
 
-def test_a_run_of_the_sync_neither_hurries_nor_asks_twice(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
+def test_a_run_of_the_sync_neither_hurries_nor_asks_twice(services: ServiceHarness) -> None:
     services.approved("Alice")
     for _run in range(3):
         assert services.sync().provisioned == 0
@@ -70,16 +70,16 @@ def test_a_run_of_the_sync_neither_hurries_nor_asks_twice(
     assert (services.plugin("Alice"), orders()) == ("synced", [("kick_first", "Alice", "sent")])
 
 
-def test_who_is_surely_offline_is_not_kicked(services_with_console: ServiceHarness, console: RconServer) -> None:
+def test_who_is_surely_offline_is_not_kicked(services: ServiceHarness, console: RconServer) -> None:
     """Many plugins would kick Alicia in her place."""
-    services, console.online = services_with_console, {"Bob"}
+    console.online = {"Bob"}
     services.approved("Alice")
     ManualDelivery(services).deliver_due()
     assert (console.commands, services.plugin("Alice")) == (["list"], "synced")
 
 
-def test_what_a_sync_provisions_is_kicked_first_too(services_with_console: ServiceHarness, console: RconServer) -> None:
-    services, console.online = services_with_console, {"Alice"}
+def test_what_a_sync_provisions_is_kicked_first_too(services: ServiceHarness, console: RconServer) -> None:
+    console.online = {"Alice"}
     services.register("Alice")
     services.ours.execute("UPDATE regsvc_user SET status = 'approved' WHERE username_key = 'alice'")
     services.sync()
@@ -89,9 +89,9 @@ def test_what_a_sync_provisions_is_kicked_first_too(services_with_console: Servi
 
 
 def test_a_wrong_password_of_the_console_holds_nobody_up_either(
-    services_with_console: ServiceHarness, console: RconServer, caplog: pytest.LogCaptureFixture
+    services: ServiceHarness, console: RconServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    services, console.password = services_with_console, "another-one"
+    console.password = "another-one"
     services.approved("Alice")
     delivery = ManualDelivery(services)
     for _try in range(3):
@@ -103,9 +103,9 @@ def test_a_wrong_password_of_the_console_holds_nobody_up_either(
     assert "the-consoles-password" not in caplog.text + str(last_order().last_error)
 
 
-def test_a_kick_that_is_long_over_is_repeated(services_with_console: ServiceHarness, console: RconServer) -> None:
+def test_a_kick_that_is_long_over_is_repeated(services: ServiceHarness) -> None:
     """Between kick and row the database was away, and the player came back."""
-    services, delivery = services_with_console, ManualDelivery(services_with_console)
+    delivery = ManualDelivery(services)
     services.approved("Alice")
     order = last_order()
     OutboxEntry.update(done_at=services.clock(), next_attempt_at=None, outcome="sent").where(
@@ -119,10 +119,7 @@ def test_a_kick_that_is_long_over_is_repeated(services_with_console: ServiceHarn
 
 
 @sqlite_only
-def test_a_file_that_is_busy_after_the_kick_is_written_by_the_next_run(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
+def test_a_file_that_is_busy_after_the_kick_is_written_by_the_next_run(services: ServiceHarness) -> None:
     services.approved("Alice")
     with Away(services.table):
         assert ManualDelivery(services).deliver_due() == ["sent"]
@@ -130,8 +127,7 @@ def test_a_file_that_is_busy_after_the_kick_is_written_by_the_next_run(
     assert services.sync().provisioned == 1
 
 
-def test_who_was_banned_meanwhile_gets_no_row(services_with_console: ServiceHarness, console: RconServer) -> None:
-    services = services_with_console
+def test_who_was_banned_meanwhile_gets_no_row(services: ServiceHarness) -> None:
     services.approved("Alice")
     services.decide("ban", "Alice")
     ManualDelivery(services).deliver_due()
@@ -139,9 +135,9 @@ def test_who_was_banned_meanwhile_gets_no_row(services_with_console: ServiceHarn
 
 
 def test_a_foreign_row_registered_before_ours_is_given_to_its_owner(
-    services_with_console: ServiceHarness, console: RconServer
+    services: ServiceHarness, console: RconServer
 ) -> None:
-    services, delivery = services_with_console, ManualDelivery(services_with_console)
+    delivery = ManualDelivery(services)
     services.approved("Alice")
     console.online = {"Alice"}
     joined_again: list[bool] = []
@@ -176,10 +172,7 @@ def banned(services: ServiceHarness, **details: Any) -> User:
     return user
 
 
-def test_another_reason_for_a_ban_kicks_nobody_again(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
+def test_another_reason_for_a_ban_kicks_nobody_again(services: ServiceHarness) -> None:
     banned(services, reason="griefing")
     services.decide("ban", "Bob", reason="much griefing")
     assert [order for order in orders() if order[0] == "kick"] == [("kick", "Bob", None)]
@@ -218,8 +211,7 @@ def test_a_ban_may_do_nothing_in_the_game(
     assert {order for order, _name, _outcome in orders()} == {"kick_first"}
 
 
-def test_a_ban_typed_in_sql_kicks_too(services_with_console: ServiceHarness, console: RconServer) -> None:
-    services = services_with_console
+def test_a_ban_typed_in_sql_kicks_too(services: ServiceHarness) -> None:
     services.approved("Bob")
     ManualDelivery(services).deliver_due()
     services.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key = 'bob'")
@@ -227,8 +219,7 @@ def test_a_ban_typed_in_sql_kicks_too(services_with_console: ServiceHarness, con
     assert ("kick", "Bob", None) in orders()
 
 
-def test_a_deletion_kicks(services_with_console: ServiceHarness, console: RconServer) -> None:
-    services = services_with_console
+def test_a_deletion_kicks(services: ServiceHarness, console: RconServer) -> None:
     services.approved("Bob")
     ManualDelivery(services).deliver_due()
     console.online, console.commands = {"Bob"}, []
@@ -237,10 +228,7 @@ def test_a_deletion_kicks(services_with_console: ServiceHarness, console: RconSe
     assert console.received("kick") == ["kick Bob Your account on Oakvale was deleted."]
 
 
-def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
+def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(services: ServiceHarness, console: RconServer) -> None:
     services.register("Alice")
     services.authme.register("Alice", "foreign-password")
     console.online = {"Alice"}
@@ -251,9 +239,8 @@ def test_a_lock_on_a_row_that_appeared_kicks_whoever_plays_in_it(
     assert console.received("kick") == [kick]
 
 
-def test_a_new_hash_in_the_locks_place_kicks_again(services_with_console: ServiceHarness, console: RconServer) -> None:
+def test_a_new_hash_in_the_locks_place_kicks_again(services: ServiceHarness) -> None:
     """AuthMe's own recovery by e-mail writes one."""
-    services = services_with_console
     banned(services)
     ManualDelivery(services).deliver_due()
     services.authme.set_password("Bob", "recovered")
@@ -261,18 +248,14 @@ def test_a_new_hash_in_the_locks_place_kicks_again(services_with_console: Servic
     assert orders()[-1] == ("kick", "Bob", None)
 
 
-def test_adopting_many_players_kicks_nobody(services_with_console: ServiceHarness, console: RconServer) -> None:
-    services = services_with_console
+def test_adopting_many_players_kicks_nobody(services: ServiceHarness) -> None:
     for number in range(5):
         services.authme.register(f"Player{number}", "in-the-game")
     services.sync()
     assert orders() == []
 
 
-def test_a_kick_waits_for_nobody_longer_than_a_minute(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
+def test_a_kick_waits_for_nobody_longer_than_a_minute(services: ServiceHarness, console: RconServer) -> None:
     console.stop()
     banned(services)
     delivery = ManualDelivery(services)
@@ -284,10 +267,7 @@ def test_a_kick_waits_for_nobody_longer_than_a_minute(
     assert kick.last_error == "the kick could not be sent while it mattered"
 
 
-def test_one_kick_is_enough_while_nobody_has_begun_it(
-    services_with_console: ServiceHarness, console: RconServer
-) -> None:
-    services = services_with_console
+def test_one_kick_is_enough_while_nobody_has_begun_it(services: ServiceHarness) -> None:
     services.approved("Bob")
     ManualDelivery(services).deliver_due()
     services.decide("ban", "Bob")
@@ -298,23 +278,28 @@ def test_one_kick_is_enough_while_nobody_has_begun_it(
 # --- off ---
 
 
-def test_without_a_console_the_row_is_there_before_the_answer(services: ServiceHarness) -> None:
+def test_without_a_console_the_row_is_there_before_the_answer(
+    make_services: MakeServices, authme_table: object
+) -> None:
+    services = make_services()
     services.approved("Alice")
     services.decide("ban", "Alice")
     assert (orders(), services.plugin("Alice")) == ([], "locked")
 
 
 def test_a_console_that_was_switched_off_leaves_nobody_waiting(
-    services_with_console: ServiceHarness, console: RconServer, game_server: GameServer
+    services: ServiceHarness, console: RconServer, game_server: GameServer
 ) -> None:
-    services = services_with_console
     services.approved("Alice")
     game_server.write_properties()
     assert ManualDelivery(services).deliver_due() == ["dropped"]
     assert (services.plugin("Alice"), console.commands) == ("synced", [])
 
 
-def test_whoever_seems_to_be_online_and_cannot_be_kicked_is_told_of(services: ServiceHarness) -> None:
+def test_whoever_seems_to_be_online_and_cannot_be_kicked_is_told_of(
+    make_services: MakeServices, authme_table: object
+) -> None:
+    services = make_services()
     services.approved("Bob")
     assert services.decide("ban", "Bob").warnings == ()
     services.decide("unban", "Bob")
@@ -323,8 +308,7 @@ def test_whoever_seems_to_be_online_and_cannot_be_kicked_is_told_of(services: Se
     assert services.decide("delete", "Bob").warnings == (STILL_ONLINE_RCON_OFF,)
 
 
-def test_with_a_console_nobody_has_to_be_told_of(services_with_console: ServiceHarness, console: RconServer) -> None:
-    services = services_with_console
+def test_with_a_console_nobody_has_to_be_told_of(services: ServiceHarness) -> None:
     services.approved("Bob")
     ManualDelivery(services).deliver_due()
     services.authme.login("Bob", PASSWORD)
@@ -344,25 +328,16 @@ def test_a_plugin_that_remembers_is_told_of(
     assert services.set_password("Alice", "a-newer-password").warnings == (AUTHME_CACHE_ON,)
 
 
-def test_what_is_kept_of_an_order_is_no_secret(services_with_console: ServiceHarness, console: RconServer) -> None:
-    services = services_with_console
+def test_what_is_kept_of_an_order_is_no_secret(services: ServiceHarness, console: RconServer) -> None:
     banned(services, reason="griefing")
     assert json.loads(last_order().payload) == {"cause": "banned", "reason": "griefing"}
     kept = str(list(OutboxEntry.select().where(OutboxEntry.kind == KIND).dicts()))
     assert console.password not in kept
 
 
-def test_no_decision_reads_the_servers_file(
-    services_with_console: ServiceHarness, console: RconServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    services = services_with_console
+def test_no_decision_reads_the_servers_file(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plugin_bridge.server.files.read_server_properties", None)
     monkeypatch.setattr("plugin_bridge.server.files.PropertiesFile.refresh", None)
     services.approved("Bob")
     services.decide("ban", "Bob")
     assert [order for order, _name, _outcome in orders()] == ["kick_first", "kick"]
-
-
-@pytest.fixture
-def services_with_console(console: RconServer, make_services: MakeServices) -> ServiceHarness:
-    return make_services()

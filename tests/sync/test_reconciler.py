@@ -191,25 +191,6 @@ sqlite_only = pytest.mark.parametrize("database_kind", ["sqlite"])
 
 
 @sqlite_only
-def test_a_busy_file_leaves_an_intent_that_the_next_run_carries_out(services: ServiceHarness) -> None:
-    services.register("Alice")
-    with Away(services.table):
-        assert services.decide("approve", "Alice").warnings == (PLAYER_PENDING,)
-    assert find_player(services.table, "alice") is None
-    assert services.sync().provisioned == 1
-    assert services.authme.login("Alice", PASSWORD)
-    with Away(services.table):
-        assert services.decide("ban", "Alice").warnings == (PLAYER_PENDING,)
-    assert not services.is_locked("alice")
-    assert services.sync().locked == 1
-    with Away(services.table):
-        assert services.decide("delete", "Alice").warnings == (PLAYER_PENDING,)
-    assert services.sync().removed == 1
-    assert find_player(services.table, "alice") is None
-    assert [entry.operator for entry in services.audits("user.deleted")] == ["Olivia"]
-
-
-@sqlite_only
 def test_an_approval_while_the_file_is_busy_reclaims_a_foreign_row_later(services: ServiceHarness) -> None:
     services.register("Alice")
     services.authme.register("Alice", "foreign-password")

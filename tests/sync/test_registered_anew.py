@@ -189,10 +189,6 @@ def adopted(services: ServiceHarness) -> None:
     services.authme.register("Alice", "forgotten", email="alice@example.org")
     services.sync()
     assert services.user("Alice").status == "pending"
-    register_again_in_the_queue(services)
-
-
-def register_again_in_the_queue(services: ServiceHarness) -> None:
     services.authme.unregister_from_console("Alice")
     services.clock.advance(hours=1)
     services.authme.register("Alice", NEW)

@@ -9,7 +9,7 @@ import pytest
 from peewee import Database
 
 from plugin_bridge.server.rcon import RconAddress
-from regsvc.config.sections import OnBan
+from regsvc.config.host_sections import OnBan
 from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, AuditEntry, OutboxEntry, Review, User
@@ -34,7 +34,7 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
     """Transitions that mail; with `on_ban` they also post to a webhook and send commands to the game."""
     retries = RetryPolicy(timedelta(minutes=1), timedelta(minutes=1))
     mail_queue = MailQueue(
-        Outbox(clock, "mail", retries), "en", is_available=True, wake=lambda: None, wake_mails=lambda: None
+        Outbox(clock, "mail", retries), "en", is_available=True, wake_all=lambda: None, wake_mails=lambda: None
     )
     address = None if on_ban is None else RconAddress("127.0.0.1", 25575, "secret")
     webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock, is_on=on_ban is not None)
@@ -212,13 +212,18 @@ def test_the_user_returned_is_as_stored(our_database: Database, make_user: MakeU
     """Olivia approves Bob, approves him again, bans him until an odd time, makes it permanent, and lifts the ban."""
     transitions, bob = make_transitions(clock), make_user("Bob")
     until = LATER.replace(microsecond=123_999)
-    assert_as_stored([transitions.change(bob, "approve", OLIVIA, DecisionDetails())])
-    assert_as_stored([transitions.approve_again(bob, OLIVIA, DecisionDetails())])
-    assert_as_stored([transitions.change(bob, "ban", OLIVIA, DecisionDetails("griefing", until))])
+    transitions.change(bob, "approve", OLIVIA, DecisionDetails())
+    assert_as_stored([bob])
+    transitions.approve_again(bob, OLIVIA, DecisionDetails())
+    assert_as_stored([bob])
+    transitions.change(bob, "ban", OLIVIA, DecisionDetails("griefing", until))
+    assert_as_stored([bob])
     assert bob.ban_expires_at == until.replace(microsecond=123_000)
-    assert_as_stored([transitions.change_ban(bob, OLIVIA, DecisionDetails())])
+    transitions.change_ban(bob, OLIVIA, DecisionDetails())
+    assert_as_stored([bob])
     assert (bob.reason, bob.ban_expires_at, bob.banned_from) == ("griefing", None, APPROVED)
-    assert_as_stored([transitions.change(bob, "unban", OLIVIA, DecisionDetails())])
+    transitions.change(bob, "unban", OLIVIA, DecisionDetails())
+    assert_as_stored([bob])
     transitions.delete(bob, OLIVIA, DecisionDetails())
     assert [row["transition"] for row in rows_of(Review)] == ["approve", "approve", "ban", "ban", "unban", "delete"]
 

@@ -1,13 +1,12 @@
 """Branding: the home page, colours, icon, previews of links, announcements, and pages that do not exist."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 
 import pytest
 
-from regsvc.config.sections import Config, RegistrationSection, ServerSection
+from regsvc.config.host_sections import ServerSection
+from regsvc.config.sections import Config, RegistrationSection
 from regsvc.web.pages import ANNOUNCEMENT_COOKIE, OWN_PAGES, PAGES, split_links
 from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_services
@@ -153,8 +152,9 @@ def test_an_announcement_stays_away_once_it_was_dismissed(willow: LiveApi) -> No
         return [element for element in Page(reply).all("div") if element.get("class") == "announcement"]
 
     [shown] = box(willow.request("GET", "/account"))
-    cookie = {"Cookie": f"{ANNOUNCEMENT_COOKIE}={shown['data-id']}"}
-    assert box(willow.request("GET", "/account", headers=cookie)) == []
+    for name in (ANNOUNCEMENT_COOKIE, f"__Host-{ANNOUNCEMENT_COOKIE}"):
+        cookie = {"Cookie": f"{name}={shown['data-id']}"}
+        assert box(willow.request("GET", "/account", headers=cookie)) == []
     older = {"Cookie": f"{ANNOUNCEMENT_COOKIE}=0123456789ab"}
     assert box(willow.request("GET", "/account", headers=older)) == [shown]
 

@@ -1,7 +1,5 @@
 """The page after the chat platform: shows the outcome in our own texts, and loads nothing from other servers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +8,8 @@ import pytest
 
 from regsvc.api.chat import LINKED, PATH, WAITING, page_address
 from regsvc.api.services import Services
-from regsvc.config.sections import Config, HttpSection, ServerSection
+from regsvc.config.host_sections import HttpSection, ServerSection
+from regsvc.config.sections import Config
 from regsvc.core.errors import REFUSALS
 from regsvc.core.i18n.translations import load_translations
 from regsvc.web.base import CONTENT_SECURITY_POLICY

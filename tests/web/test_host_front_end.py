@@ -1,7 +1,5 @@
 """The host's own front end beside the API: what browsers get, and which paths take precedence."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
@@ -15,8 +13,9 @@ import pytest
 from tornado.netutil import bind_sockets
 
 from regsvc.api.server import make_server
-from regsvc.api.tornado_application import make_application
-from regsvc.config.sections import Config, HttpSection
+from regsvc.api.tornado_application import ApiApplication
+from regsvc.config.host_sections import HttpSection
+from regsvc.config.sections import Config
 from regsvc.web import host_front_end
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import PAGES
@@ -47,7 +46,7 @@ class LiveFrontEnd(LiveApi):
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        application = make_application(self._services, pages=[*PAGES, *self._rules])
+        application = ApiApplication(self._services, pages=[*PAGES, *self._rules])
         server = make_server(application, self._services.config)
         sockets = bind_sockets(0, "127.0.0.1")
         self.port = sockets[0].getsockname()[1]
@@ -326,7 +325,9 @@ def test_our_pages_make_room_for_the_hosts_own(daemon: MakeDaemon, folder: Path)
     served = daemon({"http": {"web_root": str(folder)}}).start()
     for path in ("/", "/register", "/account", "/server"):
         assert served.get(path).body == PAGE
-    ours = served.get("/set-password")
-    assert (ours.status, b"a trap" in ours.body) == (200, False)
-    assert "Content-Security-Policy" in ours.headers
-    assert 'href="register"' not in ours.text
+    for path in ("/set-password", "/forgot-password", "/application"):
+        ours = served.get(path)
+        assert (ours.status, b"a trap" in ours.body) == (200, False)
+        assert "Content-Security-Policy" in ours.headers
+        assert 'href="register"' not in ours.text
+        assert "data-front-end" in ours.text  # its script leads to the front end's home page

@@ -1,7 +1,5 @@
 """Our pages over HTTP: what browsers receive, and what the CSP allows."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import logging
@@ -11,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from regsvc.api.services import Services
-from regsvc.config.sections import Config, Download, ServerSection
+from regsvc.config.host_sections import ServerSection
+from regsvc.config.sections import Config, Download
 from regsvc.core.i18n.translations import load_translations
 from regsvc.web.assets import Asset, load_script, load_style, load_worker
 from regsvc.web.base import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE, content_security_policy

@@ -239,33 +239,23 @@ class Captchas:
         Entering raises `CaptchaRequired`, `InvalidCaptcha` and `RateLimited`. No other request can use the challenge
         meanwhile. It is spent at the end, except that a refused registration may try again, `MAX_USES` times in all.
         """
-        if use not in self._required_for:
-            with self._guard_voluntary(use, proof, caller) as is_solved:
-                yield is_solved
-            return
-        token, challenge = self._verify(proof, caller)
-        try:
-            yield True
-        except Refusal:  # after any other exception it is unknown what was done: the challenge is spent
-            if use == "register" and challenge.uses < MAX_USES:
-                self._challenges.put(token, challenge)
-            raise
-
-    @contextmanager
-    def _guard_voluntary(self, use: Use, proof: CaptchaProof, caller: Caller) -> Iterator[bool]:
-        """Guard an action that requires no captcha: an answer is ignored, except where a right one helps a login."""
-        if use != "login" or not proof.token or not proof.answer:
+        is_required = use in self._required_for
+        if not is_required and (use != "login" or not proof.token or not proof.answer):
             yield False
             return
         refused: Refusal | None = None
         try:
-            self._verify(proof, caller)
+            token, challenge = self._verify(proof, caller)
         except Refusal as refusal:
+            if is_required:
+                raise
             refused = refusal
         try:
             yield refused is None
-        except errors.RateLimited as refusal:
-            if refused is not None and "captchaHelps" in refusal.facts:
+        except Refusal as refusal:  # after any other exception it is unknown what was done: the challenge is spent
+            if use == "register" and challenge.uses < MAX_USES:
+                self._challenges.put(token, challenge)
+            if refused is not None and isinstance(refusal, errors.RateLimited) and "captchaHelps" in refusal.facts:
                 raise refused from None
             raise
 

@@ -107,9 +107,14 @@ class EventSocketHandler(BaseHandler, WebSocketHandler):
             return _GOING_AWAY if stream.is_closed else _POLICY_VIOLATION
 
     async def _send(self, batch: Iterable[Event]) -> None:
-        """Send each event, or a ping if there is none."""
+        """Send each event, or a ping if there is none.
+
+        Sync runs that changed nothing, which have no id, are left out: they would make every list load again.
+        """
         is_idle = True
         for event in batch:
+            if event.id is None:
+                continue
             await self.write_message(msgspec.json.encode({"type": event.name, **event.data}).decode())
             is_idle = False
         if is_idle:

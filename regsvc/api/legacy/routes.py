@@ -20,9 +20,10 @@ from regsvc.api.game_server import (
     list_downloads,
     show_server_status,
 )
-from regsvc.api.legacy.aliases import ConfigWithAliasesReply, replace_routes, show_config_with_aliases
+from regsvc.api.legacy.aliases import ConfigWithAliasesFields, replace_routes, show_config_with_aliases
 from regsvc.api.login import (
     CHANGE_REFUSALS,
+    FORGOT_REFUSALS,
     LOGIN_REFUSALS,
     ChangePasswordReply,
     ChangePasswordRequest,
@@ -34,6 +35,7 @@ from regsvc.api.messages import (
     Code,
     Email,
     EpochMilliseconds,
+    MessageReply,
     NameQuery,
     Output,
     Pagination,
@@ -62,16 +64,56 @@ from regsvc.core import errors
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import InvalidField
 from regsvc.database.audit import ACTIONS, AuditRecord
+from regsvc.users.user_query import MAX_SIZE
 
 _ROUTES: Final = Routes()
 """Routes in place of those of the same method and path, and new ones."""
 
 
-class SendAnyCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
-    """The address to mail a code to. Without a purpose it is `change_email` for a user who is logged in."""
+Identifier = Annotated[Literal["username", "email", "phone"], Meta(description="`phone` is refused.")]
+Credential = Annotated[Literal["password", "code"], Meta(description="`code` is refused.")]
 
-    email: Email
-    purpose: Literal["register", "change_email", "unlink"] | None = None
+
+class LoginByAnyNameRequest(LoginRequest, frozen=True, kw_only=True):
+    """A login. The name or e-mail address is `identifier`, `account` or `username`."""
+
+    identifier: Username = ""
+    account: Username = ""
+    username: Username = ""
+    password: Password = ""
+    identifier_type: Identifier = "username"
+    login_method: Identifier = "username"
+    auth_method: Credential = "password"
+    verify_method: Credential = "password"
+
+
+class ChangePasswordByRequest(ChangePasswordRequest, frozen=True, kw_only=True):
+    """The current password and the new one."""
+
+    current_password: Password = ""
+    method: Annotated[
+        Literal["current_password", "email_code", "phone_code"], Meta(description="Codes are refused.")
+    ] = "current_password"
+
+
+class ForgotByAnyNameRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The e-mail address, as `identifier` or `account`. A telephone number is refused."""
+
+    identifier: Email = ""
+    account: Email = ""
+
+
+class SendAnyCodeRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
+    """The address to mail a code to. Without a purpose it is `change_email` for a user who is logged in.
+
+    Codes by `sms`, and those to log in or to set a password, are refused.
+    """
+
+    email: Email = ""
+    channel: Literal["email", "sms"] = "email"
+    purpose: (
+        Literal["register", "change_email", "unlink", "login", "forgot_password", "profile_password_reset"] | None
+    ) = None
 
 
 class UpdateEmailRequest(Request, frozen=True, kw_only=True):
@@ -80,6 +122,32 @@ class UpdateEmailRequest(Request, frozen=True, kw_only=True):
     email: Email
     code: Code = ""
     current_password: Password | None = None
+
+
+class LoginMethodsFields(Output, frozen=True, kw_only=True):
+    """The ways to log in; without them, some front ends offer codes and telephone numbers."""
+
+    allowed_methods: Annotated[list[str], Meta(examples=[["username", "email_password"]])]
+    allowed_identifiers: Annotated[list[str], Meta(examples=[["username", "email"]])]
+
+
+class ForgotPasswordConfigFields(Output, frozen=True, kw_only=True):
+    """Whether a forgotten password can be reset with a mailed link."""
+
+    enabled: bool
+    allowed_methods: Annotated[list[str], Meta(examples=[["email_code"]])]
+    reset_methods: Annotated[list[str], Meta(examples=[["email"]])]
+
+
+class FrontEndConfigFields(ConfigWithAliasesFields, frozen=True, kw_only=True):
+    """The config that front ends need. Never contains secrets. `discord` is `chat`."""
+
+    login: LoginMethodsFields
+    forgot_password: ForgotPasswordConfigFields
+
+
+class FrontEndConfigReply(Reply, frozen=True, kw_only=True):
+    config: FrontEndConfigFields
 
 
 class UserWithIdFields(UserFields, frozen=True, kw_only=True):
@@ -145,11 +213,47 @@ class WhitelistReply(Reply, frozen=True, kw_only=True):
     status: Status | Literal["not_registered"]
 
 
-@_ROUTES.add("POST", "/api/verify/send", PUBLIC, *SEND_CODE_REFUSALS, credentials=(ACCESS_TOKEN,))
+@_ROUTES.add("POST", "/api/verify/send", PUBLIC, *SEND_CODE_REFUSALS, errors.NotEnabled, credentials=(ACCESS_TOKEN,))
 async def send_any_code(call: ApiHandler, request: SendAnyCodeRequest) -> SendCodeReply:
     """Mail a verification code. The response does not reveal whether the address has an account."""
+    if request.channel == "sms":
+        raise errors.NotEnabled("phones")
     purpose = request.purpose or ("register" if call.session is None else "change_email")
-    return await send_code(call, SendCodeRequest(**{**msgspec.structs.asdict(request), "purpose": purpose}))
+    if purpose in ("login", "forgot_password", "profile_password_reset"):
+        raise errors.NotEnabled("codes")
+    fields = msgspec.structs.asdict(request)
+    del fields["channel"]
+    return await send_code(call, SendCodeRequest(**{**fields, "purpose": purpose}))
+
+
+@_ROUTES.add("POST", "/api/login/code", PUBLIC, errors.NotEnabled)
+@_ROUTES.add("POST", "/api/user/password/code", USER, errors.NotEnabled)
+async def refuse_codes(_call: ApiHandler) -> MessageReply:
+    """Refuse to mail a code that would replace a password."""
+    raise errors.NotEnabled("codes")
+
+
+@_ROUTES.add("POST", "/api/sms/send", PUBLIC, errors.NotEnabled)
+async def refuse_phones(_call: ApiHandler) -> MessageReply:
+    """Refuse to send a code to a telephone."""
+    raise errors.NotEnabled("phones")
+
+
+@_ROUTES.add("POST", "/api/forgot-password/send", PUBLIC, *FORGOT_REFUSALS, errors.NotEnabled)
+@_ROUTES.add("POST", "/api/forgot-password/code", PUBLIC, *FORGOT_REFUSALS, errors.NotEnabled)
+async def mail_password_link(call: ApiHandler, request: ForgotByAnyNameRequest) -> MessageReply:
+    """Mail a link to set a new password. The response does not reveal whether the address has an account."""
+    email = request.identifier or request.account
+    if "@" not in email:
+        raise errors.NotEnabled("phones")
+    await call.services.password_mails.forgot(email, call.caller, request.captcha)
+    return MessageReply(message=call.message("forgot_sent"))
+
+
+@_ROUTES.add("POST", "/api/forgot-password/reset", PUBLIC, errors.NotEnabled)
+async def refuse_reset_by_code(_call: ApiHandler) -> MessageReply:
+    """Refuse to set a password with a code: the mailed link leads to our page that sets one."""
+    raise errors.NotEnabled("reset_by_link")
 
 
 @_ROUTES.add("POST", "/api/user/update", USER, *UPDATE_REFUSALS, errors.CodeRequired, errors.LoginTooOld)
@@ -173,9 +277,11 @@ async def _current_email(call: ApiHandler) -> str | None:
     return None if status is None else status.email
 
 
-@_ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS)
-async def change_password_here(call: ApiHandler, request: ChangePasswordRequest) -> ChangePasswordReply:
+@_ROUTES.add("POST", "/api/user/password", USER, *CHANGE_REFUSALS, errors.NotEnabled)
+async def change_password_here(call: ApiHandler, request: ChangePasswordByRequest) -> ChangePasswordReply:
     """Change your own password. This ends all of your other sessions."""
+    if request.method != "current_password":
+        raise errors.NotEnabled("codes")
     decided = await call.services.password_changes.change_own(
         call.require_session(), request.current_password, request.new_password, call.caller, keeps_session=True
     )
@@ -193,7 +299,6 @@ KNOWN_ACTIONS: Final[Mapping[str, str]] = {
     "admin.logged_in": "login",
     "user.logged_out": "logout",
     "user.password_changed": "password_change",
-    "user.email_changed": "email_update",
     "admin.denied": "admin_access_denied",
 }
 """Audit action → the word front ends have a text for. They show the others as raw keys, so those are left out."""
@@ -203,7 +308,12 @@ MAX_PLAIN_AUDITS: Final = 500
 
 @_ROUTES.add("GET", "/api/admin/users", ADMIN)
 async def list_users_with_ids(call: ApiHandler, query: UsersQuery) -> UsersWithIdReply:
-    """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
+    """List users, by page or, for large tables, by cursor. `status=pending` is the review queue.
+
+    The queue without `page`, `size` and `after` is listed at once, up to 500 users.
+    """
+    if query.status == "pending" and (query.page, query.size, query.after) == (None, None, None):
+        query = msgspec.structs.replace(query, size=MAX_SIZE)
     listed = await list_users(call, query)
     return UsersWithIdReply(
         users=[UserWithIdFields(id=user.username, **msgspec.structs.asdict(user)) for user in listed.users],
@@ -218,7 +328,7 @@ async def list_plain_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply
 
     Without `page` and `size`: the newest entries, at most 500, whose action has a short name such as `approve`.
     """
-    if not call.query.keys().isdisjoint(("page", "size")):
+    if query.action not in KNOWN_ACTIONS.values() and not call.query.keys().isdisjoint(("page", "size")):
         return await list_audits(call, query)
     if query.action is not None and query.action not in {*ACTIONS, *KNOWN_ACTIONS.values()}:
         raise InvalidField("action")
@@ -247,32 +357,56 @@ def _plain(call: ApiHandler, entry: AuditRecord) -> PlainAuditFields:
     )
 
 
-@_ROUTES.add("POST", "/api/login", PUBLIC, *LOGIN_REFUSALS)
-async def log_in_once(call: ApiHandler, request: LoginRequest) -> LoginReply:
+@_ROUTES.add("POST", "/api/login", PUBLIC, *LOGIN_REFUSALS, errors.NotEnabled)
+async def log_in_once(call: ApiHandler, request: LoginByAnyNameRequest) -> LoginReply:
     """Log in: an approved operator as an admin, all others as users. `isAdmin` says which."""
-    return await log_in_to(call, request, None)
+    if "phone" in (request.identifier_type, request.login_method):
+        raise errors.NotEnabled("phones")
+    if "code" in (request.auth_method, request.verify_method):
+        raise errors.NotEnabled("codes")
+    username = request.identifier or request.account or request.username
+    for field, value in (("username", username), ("password", request.password)):
+        if not value:
+            raise InvalidField(field)
+    return await log_in_to(call, msgspec.structs.replace(request, username=username), None)
 
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @_ROUTES.add("GET", "/api/config", PUBLIC)
-async def show_front_end_config(call: ApiHandler) -> ConfigWithAliasesReply:
-    """Show the public config of this host: texts for front ends, and the requirements of a registration."""
+async def show_front_end_config(call: ApiHandler) -> FrontEndConfigReply:
+    """Show the public config of this host: texts for front ends, and the requirements of a registration.
+
+    `enabled` and `requirePassword` of `authme` are true unless `registration.password` is `off`: front ends show no
+    field otherwise, and who registers without a password cannot log in to see their status.
+    """
     public, config = (await show_config_with_aliases(call)).config, call.services.config
     regex = _password_regex(call.services, public.registration.password_regex)
-    changed = msgspec.structs.replace(
-        public,
-        registration=msgspec.structs.replace(public.registration, password_regex=regex),
-        authme=msgspec.structs.replace(public.authme, password_regex=regex),
-        captcha=msgspec.structs.replace(
+    asks_password = public.registration.password != "off"  # noqa: S105 - a mode
+    mails_links = call.services.mail_queue.is_available
+    changed = {
+        "registration": msgspec.structs.replace(public.registration, password_regex=regex),
+        "authme": msgspec.structs.replace(
+            public.authme,
+            password_regex=regex,
+            enabled=public.authme.enabled or asks_password,
+            require_password=asks_password,
+        ),
+        "captcha": msgspec.structs.replace(
             public.captcha,
             enabled="captcha" in config.registration.methods,
             type="math" if public.captcha.type == "work" else public.captcha.type,
         ),
-        ws_port=public_port(config),
-    )
-    return ConfigWithAliasesReply(config=changed)
+        "ws_port": public_port(config),
+        "login": LoginMethodsFields(
+            allowed_methods=["username", "email_password"], allowed_identifiers=["username", "email"]
+        ),
+        "forgot_password": ForgotPasswordConfigFields(
+            enabled=mails_links, allowed_methods=["email_code"], reset_methods=["email"] if mails_links else []
+        ),
+    }
+    return FrontEndConfigReply(config=FrontEndConfigFields(**{**msgspec.structs.asdict(public), **changed}))
 
 
 def _password_regex(services: Services, regex: str) -> str:
@@ -323,8 +457,11 @@ async def check_whitelist(call: ApiHandler, query: NameQuery) -> WhitelistReply:
     return WhitelistReply(found=True, username=found.username, status=found.status)
 
 
-_FOR_PROXIES: Final = ("/api/user/status", "/api/review/status", "/api/check-whitelist")
+FOR_PROXIES: Final = ("/api/user/status", "/api/review/status", "/api/check-whitelist")
 """Paths that game proxies ask, which take any 200 for an answer: their limits keep their status, 429."""
+
+_LOADED_UNASKED: Final = ("/api/admin/users", "/api/version")
+"""Paths that pages load at every event or from time to time: no activity of the operator whose page is open."""
 
 _NEEDS_TO_KNOW: Final = "/api/user/status"
 """The public path where front ends notice that their session has ended."""
@@ -333,7 +470,12 @@ _NEEDS_TO_KNOW: Final = "/api/user/status"
 def legacy_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
     """Return the table with routes that translate; on public routes, an invalid token counts as none."""
     return tuple(
-        replace(route, access=_access_of(route), keeps_429=route.path in _FOR_PROXIES)
+        replace(
+            route,
+            access=_access_of(route),
+            keeps_429=route.path in FOR_PROXIES,
+            is_activity=route.is_activity and route.path not in _LOADED_UNASKED,
+        )
         for route in replace_routes(routes, _ROUTES)
     )
 

@@ -1,9 +1,24 @@
-"""Generators for the sample config and the reference pages in `docs/`; each can write its file or check it."""
+"""Generators for the sample config and tables of pages in `docs/`; each can write its file or check it."""
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+
+def with_parts(page: Path, parts: Mapping[str, str]) -> str:
+    """Return the text of a page with these parts, each between `<!-- name -->` and `<!-- /name -->`, replaced."""
+    text = page.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        text = text.partition(begin)[0] + begin + part + end + text.partition(end)[2]
+    return text
+
+
+def grid(*lines: Iterable[str]) -> str:
+    """Return a table in Markdown; the first line is its head."""
+    heads, *rows = [[cell.replace("|", r"\|").replace("<", r"\<") for cell in line] for line in lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (heads, ["---"] * len(heads), *rows))
 
 
 def write_or_check(file: Path, text: str, arguments: Sequence[str] | None, description: str) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from regsvc.cli.docs import write_or_check
+from regsvc.config.host_sections import GameServer
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import DOWNLOADS, ENVIRONMENT_PREFIX, GAME_SERVERS, SECTIONS
-from regsvc.config.sections import Config, Download, GameServer
+from regsvc.config.sections import Config, Download
 
 SAMPLE_FILE = Path(__file__).resolve().parents[3] / "conf" / "companion.toml"
 

@@ -9,8 +9,10 @@ import hashlib
 import os
 import pwd
 import re
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,7 +21,8 @@ import msgspec
 
 from regsvc.cli.install.settings import InstallProblem
 from regsvc.cli.install.targets import Target
-from regsvc.config.places import SystemPlaces
+from regsvc.config.places import LOCATION_FILE, SystemPlaces
+from regsvc.core.safe_paths import located, open_file, open_folder
 
 _NAME: Final = "installed.json"
 NEW: Final = "new"
@@ -31,10 +34,14 @@ SAME: Final = "as it should be"
 
 @dataclass
 class InstallRecord:
-    """The user of an installation, and SHA-256 digests of the files that were written, by path ("" for a secret)."""
+    """The user of an installation, and SHA-256 digests of the files that were written, by path ("" for a secret).
+
+    `installation` is the id in its state directory, None before one was seen there.
+    """
 
     user: str
     files: dict[str, str] = field(default_factory=dict)
+    installation: str | None = None
 
     def is_ours(self, path: Path, content: str) -> bool:
         """Return whether the file still holds what was written."""
@@ -82,7 +89,10 @@ class Change:
 
 
 class Tree:
-    """The file system of the installed system: `root` is / or the folder that stands for it."""
+    """The file system of the installed system: `root` is / or the folder that stands for it.
+
+    What is read and written here is reached by descriptors, past no link that another user could have planted.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -91,39 +101,104 @@ class Tree:
         """Return where a path of the installed system is now."""
         return self.root / path.relative_to("/")
 
+    @contextmanager
+    def opened(self, path: Path) -> Iterator[int | None]:
+        """Yield a descriptor of a folder, None if there is none."""
+        try:
+            opened = open_folder(path, self.root)
+        except FileNotFoundError:
+            yield None
+            return
+        try:
+            yield opened
+        finally:
+            os.close(opened)
+
+    def read(self, path: Path) -> str | None:
+        """Return the text of a file, None if there is none."""
+        try:
+            with open(open_file(path, self.root), encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                return file.read()
+        except FileNotFoundError:
+            return None
+
     def compare(self, target: Target, record: InstallRecord | None) -> Change:
         """Return what is to be done. A file that differs from its record, or has none, was edited and is kept."""
-        path = self.inside(target.path)
-        if not path.exists():
+        try:
+            with located(target.path, self.root) as (folder, name):
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
             return Change(target, NEW)
         present = None
         if target.content is not None:
-            present = path.read_text(encoding="utf-8", errors="replace")
+            present = self.read(target.path) or ""
             if present != target.content:
                 is_ours = target.is_secret or (record is not None and record.is_ours(target.path, present))
                 return Change(target, CHANGED if is_ours or _is_blank(target.path, present) else EDITED, present)
-        return Change(target, SAME if _has_rights(path, target) else RIGHTS, present)
+        has_rights = (found.st_uid, found.st_gid) == _ids(target) and stat.S_IMODE(found.st_mode) == target.mode
+        return Change(target, SAME if has_rights else RIGHTS, present)
 
-    def write(self, target: Target) -> None:
-        """Create or replace a file in one step; create a folder. Owner and mode are set before it can be seen."""
-        path = self.inside(target.path)
-        if not path.parent.exists():
-            path.parent.mkdir(mode=0o755, parents=True)
+    def write(self, target: Target, check: Callable[[int], object] = lambda opened: None) -> list[str]:
+        """Create or replace a file in one step; create a folder. Owner and mode are set before it can be seen.
+
+        `check` gets the descriptor of a folder before its owner is changed. Return what was not given away in it.
+        """
         if target.content is None:
-            if not path.exists():
-                path.mkdir(mode=0o700)
-            _give(path, target)
-            return
-        new = path.with_name(f".{path.name}.new")
-        new.unlink(missing_ok=True)
-        new.touch(mode=0o600, exist_ok=False)
-        with new.open("w", encoding="utf-8") as file:
-            os.fchown(file.fileno(), *_ids(target))
-            os.fchmod(file.fileno(), target.mode)
-            file.write(target.content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+            opened = open_folder(target.path, self.root, mode=0o700)
+            try:
+                check(opened)
+                return _give(opened, target)
+            finally:
+                os.close(opened)
+        folder, new = open_folder(target.path.parent, self.root, mode=0o755), f".{target.path.name}.new"
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=folder)
+            opened = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+            with open(opened, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor, not a path
+                os.fchown(opened, *_ids(target))
+                os.fchmod(opened, target.mode)
+                file.write(target.content)
+                file.flush()
+                os.fsync(opened)
+            os.rename(new, target.path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(folder)
+        return []
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, and its folder if that is empty then."""
+        with located(path.parent, self.root) as (outer, name):
+            folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=outer)
+            try:
+                os.unlink(path.name, dir_fd=folder)
+            finally:
+                os.close(folder)
+            with suppress(OSError):  # other files are in it
+                os.rmdir(name, dir_fd=outer)
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove a folder with everything in it; not a link, nor where it leads to. Raises OSError."""
+        outer = open_folder(path.parent, self.root)
+        try:
+            shutil.rmtree(path.name, dir_fd=outer)
+        finally:
+            os.close(outer)
+
+
+def read_home(state: int) -> dict[str, str] | None:
+    """Return what a state directory, given its descriptor, says of the installation that has started there.
+
+    None if none has; {} if it cannot be read. (`read_recorded_location` follows links.)
+    """
+    try:
+        opened = os.open(LOCATION_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=state)
+        with open(opened, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+            return msgspec.json.decode(file.read(), type=dict[str, str])
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError):
+        return {}
 
 
 def describe(change: Change) -> Iterator[str]:
@@ -165,29 +240,54 @@ def _is_blank(path: Path, text: str) -> bool:
     return path.suffix == ".toml" and all(not line or line.startswith(("#", "[")) for line in lines)
 
 
-def _has_rights(path: Path, target: Target) -> bool:
-    found = path.stat()
-    return (found.st_uid, found.st_gid) == _ids(target) and stat.S_IMODE(found.st_mode) == target.mode
-
-
 def _ids(target: Target) -> tuple[int, int]:
     return pwd.getpwnam(target.owner).pw_uid, grp.getgrnam(target.group).gr_gid
 
 
-def _give(folder: Path, target: Target) -> None:
-    """Change owner and mode; of the state, if it had another owner, also that of everything in it, as systemd does.
+def _give(opened: int, target: Target) -> list[str]:
+    """Change owner and mode of a folder; of the state, if it had another owner, also of everything in it.
 
-    By descriptors: a former owner might put a link to something else in the place of what is about to be changed.
+    Return what in it was left as it is.
     """
     uid, gid = _ids(target)
-    is_ours_to_replace = folder.parent.stat().st_uid == 0
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | (0 if is_ours_to_replace else os.O_NOFOLLOW))
-    try:
-        if uid != 0 and os.fstat(opened).st_uid != uid:
-            for _path, folders, files, inside in os.fwalk(".", dir_fd=opened):
-                for name in (*folders, *files):
-                    os.chown(name, uid, gid, dir_fd=inside, follow_symlinks=False)
-        os.fchown(opened, uid, gid)
-        os.fchmod(opened, target.mode)
-    finally:
-        os.close(opened)
+    left = []
+    if uid != 0 and os.fstat(opened).st_uid != uid:
+        left = [str(target.path / path) for path in _give_contents(opened, uid, gid)]
+    os.fchown(opened, uid, gid)
+    os.fchmod(opened, target.mode)
+    return left
+
+
+def _give_contents(opened: int, uid: int, gid: int) -> Iterator[str]:
+    """Change the owner of everything in a folder that is its owner's. Yield the paths of what is left as it is.
+
+    A former owner could plant a link there, or move or link another's file into it, even meanwhile: each thing is
+    opened before its owner is looked at, and no other file system is entered.
+    """
+    former = os.fstat(opened)
+    for path, folders, files, inside in os.fwalk(".", dir_fd=opened):
+        for name in [*folders, *files]:
+            try:
+                entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            try:
+                found = os.fstat(entry)
+                if _may_give(found, former):
+                    os.chown(f"/proc/self/fd/{entry}", uid, gid)
+                elif found.st_uid != uid:  # of an earlier attempt
+                    yield os.path.normpath(f"{path}/{name}")
+                if found.st_dev != former.st_dev and name in folders:
+                    folders.remove(name)
+            finally:
+                os.close(entry)
+
+
+def _may_give(found: os.stat_result, former: os.stat_result) -> bool:
+    """Return whether a thing in a folder is its former owner's to give; root's files with a second name are not.
+
+    That other name may be anywhere, such as in /etc: a user who owned the folder earlier may have made this one.
+    """
+    has_names_elsewhere = found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode)
+    is_owners = found.st_uid == former.st_uid and found.st_dev == former.st_dev
+    return is_owners and not (has_names_elsewhere and former.st_uid == 0)

@@ -4,11 +4,9 @@ import argparse
 import os
 import pwd
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +18,7 @@ from regsvc.cli.install.changes import (
     Tree,
     describe,
     digest_of,
+    read_home,
     read_record,
     record_file,
     record_text,
@@ -47,7 +46,7 @@ from regsvc.cli.install.targets import (
 from regsvc.config.key_types import to_toml
 from regsvc.config.places import LOCATION_FILE, SystemPlaces, is_installation
 from regsvc.config.sections import ConfigError
-from regsvc.database.location import read_recorded_location
+from regsvc.core.safe_paths import find_foreign_folder, open_folder
 
 _SYSTEMD_RUNS: Final = Path("/run/systemd/system")
 _DOCTOR_BROKEN: Final = 2
@@ -110,12 +109,15 @@ def install(args: argparse.Namespace) -> int:
     root = Path(args.root).absolute()
     terminal = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() and not args.yes else None
     tree, places = Tree(root), SystemPlaces.of_instance(args.instance)
+    _require_roots_alone(tree, places)
     old = read_record(tree.inside(record_file(places)))
     settings = Collector(args, root, terminal).collect(old.user if old is not None else None)
     program = program_command()
     if root == Path("/"):
         require_program_for(settings.user, program)
-    _require_own_state(tree, settings)
+    with tree.opened(settings.state_dir) as state:
+        if state is not None:
+            require_own_state(state, settings, old)
     changes = [tree.compare(target, old) for target in list_targets(settings, program, root)]
     _show(changes)
     _tell_kept_values(changes, args, tree, settings)
@@ -133,13 +135,35 @@ def install(args: argparse.Namespace) -> int:
     return _check_and_start(settings, program, terminal, is_changed=is_changed, may_start=not args.no_start)
 
 
-def _require_own_state(tree: Tree, settings: Settings) -> None:
-    """Raise `InstallProblem` if a chosen state directory holds anything else, which would get another owner."""
-    state = tree.inside(settings.state_dir)
+def _require_roots_alone(tree: Tree, places: SystemPlaces) -> None:
+    """Raise `InstallProblem` if others could exchange the files that say what root is to do."""
+    folder = find_foreign_folder(places.config_file, tree.root) if os.geteuid() == 0 else None
+    if folder is not None:
+        raise InstallProblem(f"{folder} may be changed by others than root, who could plant a config there: mend that")
+
+
+def require_own_state(state: int, settings: Settings, record: InstallRecord | None) -> None:
+    """Raise `InstallProblem` if a state directory, given its descriptor, is not this config's, but would be given away.
+
+    A chosen one is empty or an installation; an installation that gets another owner is the one that was recorded.
+    """
     is_chosen = settings.state_dir != settings.places.state_dir
-    if is_chosen and state.is_dir() and any(state.iterdir()) and not is_installation(state):
+    shown, found = f"server.state_dir = {settings.state_dir}", read_home(state)
+    if found is None:
+        if is_chosen and os.listdir(state):
+            raise InstallProblem(f"{shown} has files of others in it: name a folder for the companion alone")
+        return
+    owner = os.fstat(state).st_uid
+    if owner == pwd.getpwnam(settings.user).pw_uid:
+        return
+    if record is not None and record.installation is not None:
+        is_ours = record.installation == found.get("installation_id")
+    else:  # it has not started since; where nothing is recorded, only the place that follows from the name is ours
+        is_ours = not is_chosen or (record is not None and owner == pwd.getpwnam(record.user).pw_uid)
+    if not is_ours:
         raise InstallProblem(
-            f"server.state_dir = {settings.state_dir} has files of others in it: name a folder for the companion alone"
+            f"{shown} is of another installation than the one of {settings.places.config_file}, and would get another "
+            f"owner: name its own folder, or give this one to {settings.user} yourself (chown -R)"
         )
 
 
@@ -164,10 +188,18 @@ def _tell_kept_values(changes: list[Change], args: argparse.Namespace, tree: Tre
 
 
 def _write(tree: Tree, settings: Settings, changes: list[Change], old: InstallRecord | None) -> None:
+    def check(folder: int) -> None:  # again, since it may have been exchanged
+        require_own_state(folder, settings, old)
+
+    left: list[str] = []
     for change in changes:
         if change.is_needed:
-            tree.write(change.target)
+            is_state = change.target.path == settings.state_dir
+            left += tree.write(change.target, check) if is_state else tree.write(change.target)
+    for path in left:
+        print(f"{path}: left as it is, since it is not the former owner's alone")
     record = InstallRecord(settings.user, dict(old.files) if old is not None else {})
+    record.installation = _find_own_id(tree, settings) or (old.installation if old is not None else None)
     for change in changes:
         content = change.target.content
         if content is not None and change.kind != EDITED:
@@ -175,6 +207,11 @@ def _write(tree: Tree, settings: Settings, changes: list[Change], old: InstallRe
     target = Target(record_file(settings.places), 0o644, content=record_text(record))
     if record != old:
         tree.write(target)
+
+
+def _find_own_id(tree: Tree, settings: Settings) -> str | None:
+    with tree.opened(settings.state_dir) as state:
+        return None if state is None else (read_home(state) or {}).get("installation_id")
 
 
 def _check_and_start(
@@ -260,6 +297,7 @@ def uninstall(args: argparse.Namespace) -> int:
     if os.geteuid() != 0:
         raise InstallProblem("only root can uninstall it")
     places, tree = SystemPlaces.of_instance(args.instance), Tree(Path(args.root).absolute())
+    _require_roots_alone(tree, places)
     record = read_record(tree.inside(record_file(places)))
     if record is None:
         raise InstallProblem(
@@ -268,7 +306,8 @@ def uninstall(args: argparse.Namespace) -> int:
         )
     _confirm(args, places)
     is_here = tree.root == Path("/")
-    state = tree.inside(_state_dir(tree, places))
+    state_dir = _state_dir(tree, places)
+    state = tree.inside(state_dir)
     program = program_command()
     if args.purge:
         _require_known(state)
@@ -278,16 +317,16 @@ def uninstall(args: argparse.Namespace) -> int:
         if not args.keep_locks:
             _unlock_all(program, places)
         if args.purge:
-            _back_up(program, places, state)
+            _back_up(program, places, tree, state_dir)
     if args.purge:
-        _tell_tables(state)
+        _tell_tables(tree, state_dir)
     _remove_files(tree, places, record, is_purge=args.purge)
     if args.purge:
-        if state == tree.inside(places.state_dir):
-            _remove_folder(state)
+        if state_dir == places.state_dir:
+            _remove_folder(tree, state_dir)
         else:  # other files may be in a folder that the host has chosen
             print(f"what remains is the state directory {state}: remove it yourself")
-        _remove_folder(tree.inside(places.config_file.parent))  # last, since it has the record of the installation
+        _remove_folder(tree, places.config_file.parent)  # last, since it has the record of the installation
     elif state.exists():
         print(f"kept: {places.config_file.parent} and {state}; --purge removes them, too, after a backup")
     if is_here and _SYSTEMD_RUNS.is_dir():
@@ -328,12 +367,17 @@ def _unlock_all(program: list[str], places: SystemPlaces) -> None:
         )
 
 
-def _back_up(program: list[str], places: SystemPlaces, state: Path) -> None:
+def _back_up(program: list[str], places: SystemPlaces, tree: Tree, state_dir: Path) -> None:
     """Make a backup as the owner of the state, who must be able to write where it goes."""
     folder = BACKUPS / places.name
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    owner = state.stat()
-    os.chown(folder, owner.st_uid, owner.st_gid)
+    backups = open_folder(folder, tree.root, mode=0o700)
+    try:
+        with tree.opened(state_dir) as state:
+            assert state is not None
+            owner = os.fstat(state)
+        os.fchown(backups, owner.st_uid, owner.st_gid)
+    finally:
+        os.close(backups)
     if run_companion(program, "backup", str(folder), "--config", str(places.config_file)).returncode != 0:
         raise InstallProblem("there is no backup, so nothing was removed; the daemon is stopped")
 
@@ -356,29 +400,25 @@ def _remove_files(tree: Tree, places: SystemPlaces, record: InstallRecord, *, is
 
 
 def _remove(tree: Tree, path: Path, record: InstallRecord) -> None:
-    place = tree.inside(path)
-    try:
-        is_ours = record.is_ours(path, place.read_text(encoding="utf-8", errors="replace"))
-    except FileNotFoundError:
+    present = tree.read(path)
+    if present is None:
         return
-    if is_ours:
-        place.unlink()
+    if record.is_ours(path, present):
+        tree.remove(path)
         print(f"removed {path}")
-        with suppress(OSError):  # other files are in it
-            place.parent.rmdir()
     else:
         print(f"kept {path}: it was edited")
 
 
-def _remove_folder(folder: Path) -> None:
+def _remove_folder(tree: Tree, folder: Path) -> None:
     """Remove a folder with everything in it, and say whether that succeeded. A link is left, and where it leads to."""
     try:
-        shutil.rmtree(folder)
-        print(f"removed {folder}")
+        tree.remove_folder(folder)
+        print(f"removed {tree.inside(folder)}")
     except FileNotFoundError:
         return
     except OSError as error:
-        print(f"cannot remove {folder} ({error.strerror or error}): remove it yourself", file=sys.stderr)
+        print(f"cannot remove {tree.inside(folder)} ({error.strerror or error}): remove it yourself", file=sys.stderr)
 
 
 def _has_others(tree: Tree, places: SystemPlaces) -> bool:
@@ -387,7 +427,8 @@ def _has_others(tree: Tree, places: SystemPlaces) -> bool:
     return any(file != tree.inside(own) for file in tree.inside(UNITS).glob(f"companion@*/{own.name}"))
 
 
-def _tell_tables(state: Path) -> None:
-    recorded = read_recorded_location(state)
-    if recorded is not None and not recorded["home"].startswith(_LOCAL):
-        print(f"what remains are the tables and views named regsvc_… in {recorded['home']}: drop them with SQL")
+def _tell_tables(tree: Tree, state_dir: Path) -> None:
+    with tree.opened(state_dir) as state:
+        home = _LOCAL if state is None else (read_home(state) or {}).get("home", _LOCAL)
+    if not home.startswith(_LOCAL):
+        print(f"what remains are the tables and views named regsvc_… in {home}: drop them with SQL")

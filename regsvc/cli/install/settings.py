@@ -14,6 +14,7 @@ from regsvc.config.key_types import Key
 from regsvc.config.layers import file_layer, key_of
 from regsvc.config.places import SystemPlaces
 from regsvc.config.sections import ConfigError
+from regsvc.core.safe_paths import status_of
 
 GAME_DIRECTORY: Final = "game.directory"
 BASE_URL: Final = "server.base_url"
@@ -125,7 +126,7 @@ def find_owner(game_directory: Path) -> str | None:
     """Return the user who owns AuthMe's folder, or the game server's; None for root and for unknown users."""
     for folder in (game_directory / AUTHME, game_directory):
         with suppress(OSError, KeyError):
-            owner = pwd.getpwuid(folder.stat().st_uid)
+            owner = pwd.getpwuid(status_of(folder).st_uid)
             return owner.pw_name if owner.pw_uid else None
     return None
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
@@ -15,8 +16,19 @@ from peewee import Database
 from regsvc.cli.transfer.tables import CHUNK_ROWS, DatabaseRows, TransferProblem
 from regsvc.core.clock import Clock
 from regsvc.core.progress import Progress
-from regsvc.database.audit import Audit
-from regsvc.database.models import PRESENT, UNVERIFIED, AuditEntry, Review, SyncRecord, User
+from regsvc.core.text import INVISIBLE, clean_lines
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.models import (
+    PRESENT,
+    STATUSES,
+    UNVERIFIED,
+    AuditEntry,
+    ChatLink,
+    Review,
+    StoredQuestionnaire,
+    SyncRecord,
+    User,
+)
 
 STANDARD_OUTPUT: Final = "-"
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -29,11 +41,15 @@ VERSION: Final = 1
 USER_COLUMNS: Final = (
     *("username", "email", "is_email_verified", "status", "reason", "registered_at", "registration_ip"),
     *("origin", "platform", "language", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at"),
-    *("password_set_at", "last_login_at", "is_email_noted"),
+    *("password_set_at", "last_login_at", "is_email_noted", "may_reapply", "chat", "questionnaire"),
 )
 HASH_COLUMNS: Final = ("hash", "salt", "algorithm")
 REVIEW_COLUMNS: Final = (
     *("transition", "status_before", "status_after", "reason", "ban_expires_at", "operator", "reviewed_at"),
+)
+CHAT_FIELDS: Final = ("platform", "username", "discriminator", "avatar", "global_name")
+RESULT_FIELDS: Final = (
+    *("score", "max_score", "pass_score", "is_passed", "requires_review", "summary", "submitted_at"),
 )
 AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "detail", "ip", "occurrences")
 
@@ -42,6 +58,8 @@ AUDIT_COLUMNS: Final = ("id", "created_at", "action", "operator", "target", "det
 def open_output(target: str) -> Iterator[TextIO]:
     """Open the output for writing. Files are readable by our own user only (0600). Raises `TransferProblem`."""
     if target == STANDARD_OUTPUT:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale: `import` reads nothing else
         yield sys.stdout
         sys.stdout.flush()
         return
@@ -78,12 +96,12 @@ def _writing_into(path: Path) -> Iterator[TextIO]:
 
 
 def to_cell(value: object) -> str:
-    """Convert a value: None becomes an empty cell, a boolean yes or no."""
+    """Convert a value: None becomes an empty cell, a boolean yes or no; control characters of a text are left out."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = str(value)
+    text = clean_lines(str(value))  # a terminal may be what reads it
     # text that already begins with the mark is marked, too, so that removing one mark always restores it
     return f"{_MARK}{text}" if text.startswith((*_FORMULAS, _MARK)) else text
 
@@ -114,7 +132,7 @@ class Exporter:
         if self._with_hashes and what == "audit":
             raise TransferProblem("--with-hashes works with users only, not with --what audit.")
         kinds = ("users", "audit") if what == "all" else (what,)
-        audit.record("data.exported", by, detail={"what": what, "withHashes": self._with_hashes})
+        audit.record("data.exported", Actor(by), detail={"what": what, "withHashes": self._with_hashes})
         with DatabaseRows(self._database).snapshot():
             if self._format == "json":
                 return self._write_json(kinds, output)
@@ -168,9 +186,10 @@ class Exporter:
 
     def _users(self, page: list[User]) -> Iterator[Record]:
         reviews = _reviews_of(page) if self._format == "json" else {}
+        chats, results = _chats_of(page), _results_of(page)
         players = _players_of(page) if self._with_hashes else {}
         for user in page:
-            record = _user(user)
+            record = _user(user) | {"chat": chats.get(user.id), "questionnaire": results.get(user.id)}
             if self._format == "json":
                 record["reviews"] = reviews.get(user.id, [])
             if self._with_hashes:
@@ -208,7 +227,19 @@ def _record(row: Any, names: Iterable[str]) -> Record:
 def _user(user: User) -> Record:
     columns = dict.fromkeys(USER_COLUMNS) | _record(user, (name for name in USER_COLUMNS if hasattr(user, name)))
     is_email_noted = user.email is not None and user.email_key is None
-    return columns | {"registered_at": _timestamp(user.created_at), "is_email_noted": is_email_noted}
+    status = user.status if user.status in STATUSES else user.applied_status  # as the sync resets it
+    registered_at = _timestamp(user.created_at)
+    return columns | {"status": status, "registered_at": registered_at, "is_email_noted": is_email_noted}
+
+
+def _chats_of(page: list[User]) -> Mapping[int | None, Record]:
+    rows = ChatLink.select().where(ChatLink.user.in_([user.id for user in page]))
+    return {row.user_id: {"id": row.account_id} | _record(row, CHAT_FIELDS) for row in rows}
+
+
+def _results_of(page: list[User]) -> Mapping[int | None, Record]:
+    rows = StoredQuestionnaire.select().where(StoredQuestionnaire.user.in_([user.id for user in page]))
+    return {row.user_id: _record(row, RESULT_FIELDS) | {"answers": json.loads(row.answers)} for row in rows}
 
 
 def _reviews_of(page: list[User]) -> Mapping[int, list[Record]]:
@@ -233,13 +264,19 @@ def _write_list(file: TextIO, records: Iterable[Record]) -> int:
     count = 0
     for record in records:
         file.write(",\n" if count else "\n")
-        file.write(json.dumps(record, ensure_ascii=False))
+        file.write(_to_json(record))
         count += 1
     return count
 
 
 def _flat(value: object) -> object:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+    return _to_json(value) if isinstance(value, dict | list) else value
+
+
+def _to_json(value: object) -> str:
+    """Return JSON in which control characters are escaped, also those that JSON allows as they are."""
+    text = json.dumps(value, ensure_ascii=False)
+    return INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _timestamp(value: datetime) -> str:

@@ -6,27 +6,29 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import msgspec
 from peewee import IntegrityError
 
 from plugin_bridge.hashers import HASHERS, UnhashablePassword, is_hashable
 from regsvc.app.app import App
 from regsvc.auth.derived_secrets import new_nonce
 from regsvc.auth.hashing import PASSLIB, StoredPassword
-from regsvc.cli.transfer.user_files import ImportedQuestionnaire, ImportedUser, RecordError, RefusedRecord
+from regsvc.cli.transfer.user_files import ImportedUser, RecordError, RefusedRecord, is_storable
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import ChatAccountTaken, Refusal
-from regsvc.core.text import name_key
+from regsvc.core.text import clean_lines, name_key
 from regsvc.database.audit import Actor
 from regsvc.database.bulk import insert_rows, select_rows
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, StoredQuestionnaire, User
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.email_owners import claim, may_have
+from regsvc.users.user_details import QuestionnaireResult
 
-CHAT_PLATFORM: Final = "discord"
 _ADOPTED: Final = "adopted"
 _TOKEN_BYTES: Final = 32
 _BATCH_ROWS: Final = 200
 _MAX_RACES: Final = 3
+_LONGEST_NAME: Final = 64
 _EMAIL_CODES: Final = frozenset({"invalid_email", "email_taken"})
 _NO_EMAIL: Final = frozenset({"your@email.com"})
 _ALGORITHMS: Final = frozenset({*HASHERS, PASSLIB})
@@ -34,6 +36,10 @@ _ALGORITHMS: Final = frozenset({*HASHERS, PASSLIB})
 EMAIL_LOST: Final = "email_lost"
 CHAT_LOST: Final = "chat_lost"
 PASSWORD_LOST: Final = "password_lost"  # noqa: S105 - a code
+_COUNTED: Final = frozenset({EMAIL_LOST, CHAT_LOST, PASSWORD_LOST})
+"""Codes of which a handover tells the number only."""
+DUPLICATE_NAME: Final = "duplicate_name"
+NOT_BANNED_HERE: Final = "not_banned_here"
 OUTCOMES: Final = ("imported", "matched", "skipped", "updated", "refused")
 ImportReport = Counter[str]
 """Number of records by outcome (`OUTCOMES`), and of users by what was imported of them, or was not."""
@@ -55,11 +61,6 @@ class CheckedUser:
     def key(self) -> str:
         return name_key(self.row.username)
 
-    @property
-    def chat_account(self) -> ChatAccount | None:
-        """The chat account; its name is not known, only its id."""
-        return ChatAccount(CHAT_PLATFORM, self.row.chat_id, self.row.chat_id) if self.row.chat_id else None
-
 
 def is_only_adopted(user: User) -> bool:
     """Return whether all that is known of the user comes from AuthMe's table, without a lock of ours."""
@@ -75,6 +76,8 @@ class _Batch:
     matched: list[tuple[User | None, CheckedUser]] = field(default_factory=list)
     filled: list[tuple[User, CheckedUser]] = field(default_factory=list)
     refused: list[RefusedRecord] = field(default_factory=list)
+    noted: list[RefusedRecord] = field(default_factory=list)
+    """Records of which something is told, although they are no failures."""
     skipped: int = 0
     seen: set[str] = field(default_factory=set)
     """As `Importer._seen`, of this batch alone."""
@@ -84,6 +87,7 @@ class _Batch:
         report.update(part for _known, user in self.matched for part in _parts(user, is_new=False))
         counts = (len(self.new), len(self.matched), self.skipped, len(self.filled), len(self.refused))
         report.update(dict(zip(OUTCOMES, counts, strict=True)))
+        report[DUPLICATE_NAME] = sum(row.code == DUPLICATE_NAME for row in self.noted)
         return report
 
 
@@ -119,7 +123,8 @@ class Importer:
         on_refused: Callable[[RefusedRecord], None],
         on_rows: Callable[[int], None],
     ) -> ImportReport:
-        """Import all valid records. `on_refused` is called for each other one, `on_rows` with the size of each batch.
+        """Import all valid records. `on_refused` is called for each other one, and for each that is not imported whole;
+        `on_rows` with the size of each batch.
 
         Raises `PlayersUnavailable`, `TransferProblem` and `DatabaseUnavailable`; earlier batches stay imported.
         """
@@ -129,7 +134,7 @@ class Importer:
             decided = self._import_batch(checked)
             decided.skipped += given - len(refused)
             decided.refused += refused
-            for row in sorted(decided.refused, key=lambda row: row.line):
+            for row in sorted([*decided.refused, *decided.noted], key=lambda row: row.line):
                 on_refused(row)
             self.report += decided.report()
             on_rows(len(batch))
@@ -138,7 +143,8 @@ class Importer:
     def _without_existing(self, refused: list[RefusedRecord]) -> list[RefusedRecord]:
         """Return those that are not there already: an old name may break today's rules, and is not changed anyway."""
         is_update = self._fill_emails
-        keys = [name_key(row.name) for row in refused if row.name and not (is_update and row.code in _EMAIL_CODES)]
+        old = [row for row in refused if not (is_update and row.code in _EMAIL_CODES)]
+        keys = [name_key(row.name) for row in old if row.name and is_storable(row.name)]
         existing = self._worker.run_here(self._find_existing, keys) if keys else set()
         return [row for row in refused if name_key(row.name) not in existing]
 
@@ -162,21 +168,24 @@ class Importer:
         return checked, refused
 
     def _check_record(self, row: ImportedUser) -> CheckedUser:
-        self._rules.check_username(row.username, row.platform)
+        is_banned, lost = row.status == BANNED, row.lost
+        if not (is_banned and _is_name(row.username)):  # a ban holds for names, too, that nobody may register today
+            self._rules.check_username(row.username, row.platform)
         stored = None
         if row.hash is not None:
             stored = StoredPassword(row.hash, row.salt, (row.algorithm or "").upper())
             if stored.algorithm not in _ALGORITHMS:
-                raise RecordError("unknown_algorithm")
+                if not is_banned:
+                    raise RecordError("unknown_algorithm")
+                stored, lost = None, (*lost, "unknown_algorithm")
+        if row.is_email_noted:
+            return CheckedUser(row, None, stored, lost, contact=clean_lines(row.email or "") or None)
         try:
-            address = _address(row)
-            if address is not None and row.is_email_noted:
-                return CheckedUser(row, None, stored, contact=address.display)
-            return CheckedUser(row, address, stored)
-        except Refusal:
-            if not self._is_handover:
+            return CheckedUser(row, _address(row), stored, lost)
+        except Refusal as refusal:
+            if not (self._is_handover or is_banned):
                 raise
-            return CheckedUser(row, None, stored, (EMAIL_LOST,))
+            return CheckedUser(row, None, stored, (*lost, EMAIL_LOST if self._is_handover else refusal.code))
 
     # --- the batch's transaction ---
 
@@ -243,7 +252,9 @@ class Importer:
     def _decide(self, user: CheckedUser, known: User | None, decided: _Batch, *, is_playing: bool) -> None:
         """Add the record to what is decided. Raises `RecordError`."""
         if self._is_seen(user.key, decided):
-            decided.skipped += 1
+            if not self._is_handover:
+                raise RecordError(DUPLICATE_NAME)
+            decided.noted.append(RefusedRecord(user.row.line, user.row.username, DUPLICATE_NAME))
         elif self._is_handover and (is_only_adopted(known) if known is not None else is_playing):
             decided.matched.append((known, self._grant(user, decided, known.id if known else None)))
         elif known is not None or is_playing:
@@ -251,6 +262,8 @@ class Importer:
                 decided.filled.append((known, self._grant(user, decided, known.id)))
             else:
                 decided.skipped += 1
+                if user.row.status == BANNED and (known is None or known.status != BANNED):
+                    decided.noted.append(RefusedRecord(user.row.line, user.row.username, NOT_BANNED_HERE))
         else:
             if self._players.find_colliding(user.key) is not None:
                 raise RecordError("username_taken")
@@ -260,17 +273,19 @@ class Importer:
 
     def _grant(self, user: CheckedUser, decided: _Batch, own_id: int | None = None) -> CheckedUser:
         """Return the record without what belongs to another user; if it is no handover, raise `RecordError`."""
-        address, account, lost = user.address, user.chat_account, user.lost
+        address, account, lost = user.address, user.row.chat, user.lost
         if address is not None and not self._is_address_free(address, user, decided, own_id):
-            if not self._is_handover:
+            if not self._is_handover and user.row.status != BANNED:
                 raise RecordError("email_taken")
-            user, lost = replace(user, address=None), (*lost, EMAIL_LOST)
+            user, lost = replace(user, address=None), (*lost, EMAIL_LOST if self._is_handover else "email_taken")
         elif address is not None:
             decided.seen.add(f"email:{address.key}")
         if account is not None:
             if self._is_seen(account.key, decided) or not self._is_chat_account_free(account):
-                user, lost = replace(user, row=replace(user.row, chat_id=None)), (*lost, CHAT_LOST)
+                user, lost = replace(user, row=replace(user.row, chat=None)), (*lost, CHAT_LOST)
             decided.seen.add(account.key)
+        told = [code for code in lost if code not in _COUNTED or not self._is_handover]
+        decided.noted += [RefusedRecord(user.row.line, user.row.username, code, is_imported=True) for code in told]
         return replace(user, lost=lost)
 
     def _is_seen(self, what: str, decided: _Batch) -> bool:
@@ -316,7 +331,7 @@ class Importer:
     def _fill_email(self, known: User, user: CheckedUser) -> None:
         """Give a user without an address that of the record."""
         User.update(self._address(known, user)).where(User.id == known.id, User.email_key.is_null()).execute()
-        self._audit.record("user.email_changed", self._by, known.username, {"why": "imported"})
+        self._audit.record("user.email_changed", Actor(self._by), known.username, {"why": "imported"})
 
     def _is_chat_account_free(self, account: ChatAccount) -> bool:
         """Return whether no other user has this chat account."""
@@ -360,48 +375,44 @@ class Importer:
             "is_email_verified": row.is_email_verified and address is not None,
             "language": row.language,
             "platform": row.platform,
+            "registration_ip": row.registration_ip,
+            "last_login_at": row.last_login_at,
             "origin": "registered" if row.origin == "registered" else "created",  # no row was adopted
             "created_at": row.registered_at or moment,
             "password_hash": stored.hash if stored else None,
             "password_salt": stored.salt if stored else None,
             "password_algorithm": stored.algorithm if stored else None,
-            "password_set_at": moment if stored else None,
+            "password_set_at": (row.password_set_at or moment) if stored else None,
         }
 
     @staticmethod
     def _status(row: ImportedUser) -> dict[str, Any]:
-        columns = ("status", "reason", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at")
+        columns = ("status", "reason", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at", "may_reapply")
         return {"applied_status": row.status, **{name: getattr(row, name) for name in columns}}
 
     def _record(self, users: Collection[CheckedUser]) -> None:
         self._audit.record_all(
-            self._by, [("user.imported", user.row.username, {"status": user.row.status}) for user in users]
+            Actor(self._by), [("user.imported", user.row.username, {"status": user.row.status}) for user in users]
         )
 
     def _attach(self, known: dict[str, User], users: Sequence[CheckedUser]) -> None:
         for user in users:
-            if user.chat_account is not None:
+            if user.row.chat is not None:
                 token_hash = self._links.token_hash(secrets.token_urlsafe(_TOKEN_BYTES))  # nobody has the token
-                self._links.link(user.chat_account, token_hash, known[user.key], Actor(self._by))
+                self._links.link(user.row.chat, token_hash, known[user.key], Actor(self._by))
         results = [(known[user.key].id, user.row.questionnaire) for user in users if user.row.questionnaire]
-        insert_rows(self._database, StoredQuestionnaire, [self._result(*result) for result in results])
+        insert_rows(self._database, StoredQuestionnaire, [_result(*result) for result in results])
 
-    def _result(self, user_id: int, result: ImportedQuestionnaire) -> dict[str, Any]:
-        """Return the columns of a result. Its highest score is not known: it is at least the one reached."""
-        most = max(result.score, result.pass_score)
-        return {
-            "nonce": new_nonce(),
-            "user": user_id,
-            "score": result.score,
-            "max_score": most,
-            "pass_score": result.pass_score,
-            "is_passed": result.is_passed,
-            "requires_review": False,
-            "summary": f"{result.score}/{most}\n{result.summary}".strip(),
-            "answers": "[]",
-            "submitted_at": result.submitted_at or self._now(),
-            "expires_at": None,
-        }
+
+def _result(user_id: int, result: QuestionnaireResult) -> dict[str, Any]:
+    """Return the columns of a result."""
+    answers = msgspec.json.encode(result.answers).decode()
+    return {**vars(result), "nonce": new_nonce(), "user": user_id, "answers": answers, "expires_at": None}
+
+
+def _is_name(name: str) -> bool:
+    """Return whether a player may have had this name, under whatever rules."""
+    return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and " " not in name
 
 
 def _address(row: ImportedUser) -> EmailAddress | None:
@@ -418,7 +429,7 @@ def _parts(user: CheckedUser, *, is_new: bool) -> Iterator[str]:
             yield f"algorithm {user.stored.algorithm}"
     if user.address is not None:
         yield "email verified" if user.row.is_email_verified else "email unverified"
-    if user.row.chat_id is not None:
+    if user.row.chat is not None:
         yield "chat"
     if user.row.questionnaire is not None:
         yield "questionnaire"

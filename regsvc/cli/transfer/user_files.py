@@ -3,20 +3,26 @@
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO, cast
+from typing import Any, Final, Literal, TextIO, TypeVar, cast
 
-from regsvc.cli.transfer.exporting import from_cell
+import msgspec
+
+from regsvc.cli.transfer.exporting import HASH_COLUMNS, USER_COLUMNS, from_cell
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.core.clock import from_epoch_ms, to_milliseconds
-from regsvc.core.text import clean_name
+from regsvc.core.text import clean_lines, clean_name, clean_reason, shorten
 from regsvc.database.models import APPROVED, BANNED, PENDING, STATUSES
+from regsvc.users.chat_links import ChatAccount
+from regsvc.users.user_details import QuestionnaireResult
 
 Format = Literal["csv", "json"]
+Value = TypeVar("Value")
 
 _OTHER_NAMES: Final = {
     "name": "username",
@@ -27,30 +33,23 @@ _OTHER_NAMES: Final = {
     "created_at": "registered_at",
     "regdate": "registered_at",
     "password_hash": "hash",
+    "is_banned": "banned",
+    "ban_reason": "reason",
 }
+_COLUMNS: Final = frozenset({*USER_COLUMNS, *HASH_COLUMNS, "banned", "reviews"})
 _MILLISECONDS_FROM: Final = 10**11  # smaller numbers are seconds; as seconds this would be the year 5138
 _MAX_JSON: Final = 500_000_000  # characters: more than a million users
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _YES: Final = frozenset({"yes", "true", "1", "y"})
 _NO: Final = frozenset({"no", "false", "0", "n", ""})
 _MAX_HASH: Final = 255
-MAX_REASON: Final = 1000
-"""Characters of a reason."""
+_MAX_CELL: Final = 2**24  # characters; the library's own limit is 128 KiB
+_MAX_INTEGER: Final = 2**31 - 1
+_MAX_SUMMARY: Final = 1000
 
 
 class RecordError(Exception):
     """A record cannot become a user; `str()` is the code."""
-
-
-@dataclass(frozen=True)
-class ImportedQuestionnaire:
-    """Result of a questionnaire that another program kept."""
-
-    score: int
-    pass_score: int
-    is_passed: bool
-    summary: str
-    submitted_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,16 @@ class ImportedUser:
     """A password that another program kept unhashed."""
     password_kind: str | None = None
     """What another program kept of the password, for the report; None: nothing."""
-    chat_id: str | None = None
-    """The user's account on Discord."""
-    questionnaire: ImportedQuestionnaire | None = None
+    chat: ChatAccount | None = None
+    questionnaire: QuestionnaireResult | None = None
     is_email_noted: bool = False
     """Whether the address is only a note that nothing proves: it belongs to nobody and is mailed nothing."""
+    may_reapply: bool = False
+    registration_ip: str | None = None
+    password_set_at: datetime | None = None
+    last_login_at: datetime | None = None
+    lost: tuple[str, ...] = ()
+    """Codes of what the record says and the user does not get, or of what it does not say."""
 
 
 @dataclass(frozen=True)
@@ -92,17 +96,24 @@ class RefusedRecord:
     line: int
     name: str
     code: str
+    is_imported: bool = False
+    """Whether the user is imported, without what the code is about."""
 
 
-def read_users(path: Path, format: Format | None) -> Iterator[ImportedUser | RefusedRecord]:
+def read_users(
+    path: Path, format: Format | None, ignored: set[str] | None = None
+) -> Iterator[ImportedUser | RefusedRecord]:
     """Yield every record with its line number. `format` None: guess from the name, then from the content.
 
-    Raises `TransferProblem` if the file cannot be read, possibly after some records.
+    `ignored` gets the names of columns that mean nothing here. Raises `TransferProblem` if the file cannot be read,
+    possibly after some records.
     """
     with _opened(path) as file:
         kind = format or _guess_format(path, file)
         records = _read_json(file, "users") if kind == "json" else _read_csv(file)
         for line, record in records:
+            if ignored is not None and isinstance(record, Mapping):
+                ignored.update(str(name) for name in record if _column(str(name)) not in _COLUMNS)
             yield parse_record(line, record)
 
 
@@ -131,6 +142,7 @@ def _read_csv(file: TextIO) -> Iterator[tuple[int, Any]]:
     columns = next(csv.reader([heading], delimiter=separator), [])
     if "username" not in {_column(name) for name in columns}:
         raise TransferProblem("Line 1: the first line must name the columns, and one of them must be username.")
+    csv.field_size_limit(_MAX_CELL)
     reader = csv.reader(file, delimiter=separator, strict=True)
     while True:
         line = reader.line_num + 2
@@ -233,7 +245,10 @@ def parse_record(line: int, record: Any) -> ImportedUser | RefusedRecord:
     """Return the user that a mapping of columns describes; columns of other names are ignored."""
     if not isinstance(record, Mapping):
         return RefusedRecord(line, "", "not_a_record")
-    values = {_column(str(name)): value for name, value in record.items()}
+    values: dict[str, Any] = {}
+    for name, value in record.items():
+        if value is not None or _column(str(name)) not in values:
+            values[_column(str(name))] = value
     name = values.get("username")
     try:
         return _imported(line, values)
@@ -242,56 +257,133 @@ def parse_record(line: int, record: Any) -> ImportedUser | RefusedRecord:
 
 
 def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
-    status = _choice(values, "status", STATUSES) or PENDING
-    is_banned = status == BANNED
+    is_banned = _truth(values, "banned")
+    lost = list[str]()
+
+    def take(read: Callable[..., Value | None], name: str, *limits: Any, is_spare: bool = False) -> Value | None:
+        """Read a column. A fault in one that is spare, or of a banned user, does not keep out the user."""
+        try:
+            return read(values, name, *limits)
+        except RecordError as fault:
+            if not (is_banned or is_spare):
+                raise
+            lost.append(str(fault))
+            return None
+
+    username = clean_name(_text(values, "username", 255) or "")
+    status = take(_choice, "status", STATUSES) or PENDING
+    is_banned = is_banned or status == BANNED
+    before = APPROVED if status == BANNED else status
     return ImportedUser(
         line=line,
-        username=clean_name(_text(values, "username", 255) or ""),
-        email=_text(values, "email", 320),
-        is_email_verified=_truth(values, "is_email_verified"),
-        status=status,
-        reason=_text(values, "reason", MAX_REASON),
-        registered_at=_timestamp(values, "registered_at"),
-        reviewed_by=_text(values, "reviewed_by", 255),
-        reviewed_at=_timestamp(values, "reviewed_at"),
-        banned_from=(_choice(values, "banned_from", STATUSES[:3]) or APPROVED) if is_banned else None,
-        ban_expires_at=_timestamp(values, "ban_expires_at") if is_banned else None,
-        platform=_choice(values, "platform", ("java", "bedrock")) or "java",
-        language=_text(values, "language", 16),
-        origin=_choice(values, "origin", ("registered", "adopted", "created")),
-        hash=_hash(values),
-        salt=_text(values, "salt", _MAX_HASH),
-        algorithm=_text(values, "algorithm", 32),
-        is_email_noted=_truth(values, "is_email_noted"),
+        username=username,
+        email=take(_text, "email", 320),
+        is_email_verified=take(_truth, "is_email_verified") or False,
+        status=BANNED if is_banned else status,
+        reason=_reason(values),
+        registered_at=take(_timestamp, "registered_at"),
+        reviewed_by=clean_words(values.get("reviewed_by"), 255),
+        reviewed_at=take(_timestamp, "reviewed_at"),
+        banned_from=(take(_choice, "banned_from", STATUSES[:3]) or before) if is_banned else None,
+        ban_expires_at=take(_timestamp, "ban_expires_at") if is_banned else None,
+        may_reapply=take(_truth, "may_reapply") or False,
+        platform=take(_choice, "platform", ("java", "bedrock")) or "java",
+        language=take(_text, "language", 16),
+        origin=take(_choice, "origin", ("registered", "adopted", "created")),
+        registration_ip=take(_ip, "registration_ip", is_spare=True),
+        hash=take(_hash, "hash"),
+        salt=take(_text, "salt", _MAX_HASH),
+        algorithm=take(_text, "algorithm", 32),
+        password_set_at=take(_timestamp, "password_set_at", is_spare=True),
+        last_login_at=take(_timestamp, "last_login_at", is_spare=True),
+        is_email_noted=take(_truth, "is_email_noted") or False,
+        chat=take(_chat, "chat", is_spare=True),
+        questionnaire=take(_questionnaire, "questionnaire", is_spare=True),
+        lost=tuple(lost),
     )
+
+
+def _reason(values: Mapping[str, Any]) -> str | None:
+    value = values.get("reason")
+    return None if value is None else clean_reason(str(value))
+
+
+def clean_words(value: Any, longest: int) -> str | None:
+    """Return a text that another program may have written in any way, clean and cut."""
+    return shorten(clean_lines(value).strip(), longest) or None if isinstance(value, str) else None
+
+
+def _ip(values: Mapping[str, Any], name: str) -> str | None:
+    value = _text(values, name, 45)
+    try:
+        ip_address(value or "::")
+    except ValueError:
+        raise RecordError(f"invalid_{name}") from None
+    return value
+
+
+def _chat(values: Mapping[str, Any], name: str) -> ChatAccount | None:
+    account = _object(values, name, ChatAccount)
+    if account is None:
+        return None
+    is_short = len(account.platform) <= 16 and len(account.discriminator) <= 16
+    if not is_short or not all(part is None or (len(part) <= 255 and is_storable(part)) for part in astuple(account)):
+        raise RecordError(f"invalid_{name}")
+    return account
+
+
+def _questionnaire(values: Mapping[str, Any], name: str) -> QuestionnaireResult | None:
+    result = _object(values, name, QuestionnaireResult)
+    if result is None:
+        return None
+    numbers = (result.score, result.max_score, result.pass_score)
+    if max(map(abs, numbers)) > _MAX_INTEGER or len(result.summary) > _MAX_SUMMARY or not is_storable(result.summary):
+        raise RecordError(f"invalid_{name}")
+    try:
+        return replace(result, submitted_at=_utc(result.submitted_at))
+    except OverflowError:
+        raise RecordError(f"invalid_{name}") from None
+
+
+def _object(values: Mapping[str, Any], name: str, kind: type[Value]) -> Value | None:
+    """Return what an object describes; in CSV it is JSON in a cell."""
+    value = values.get(name)
+    if value is None:
+        return None
+    try:
+        found = msgspec.json.decode(value, type=kind) if isinstance(value, str) else msgspec.convert(value, kind)
+        msgspec.json.encode(found).decode()  # raises for a lone surrogate
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise RecordError(f"invalid_{name}") from None
+    return found
 
 
 def _text(values: Mapping[str, Any], name: str, longest: int) -> str | None:
     value = values.get(name)
     if value is None or value == "":
         return None
-    if not isinstance(value, str) or len(value) > longest or not _is_storable(value):
+    if not isinstance(value, str) or len(value) > longest or not is_storable(value):
         raise RecordError(f"invalid_{name}")
     return value
 
 
-def _is_storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
     """Return whether the text has no control characters, and no lone surrogates, which databases refuse."""
     return not any((ch < " " and ch not in "\n\t") or "\ud800" <= ch <= "\udfff" or ch == "\x7f" for ch in text)
 
 
-def _hash(values: Mapping[str, Any]) -> str | None:
-    text = _text(values, "hash", _MAX_HASH)
+def _hash(values: Mapping[str, Any], name: str) -> str | None:
+    text = _text(values, name, _MAX_HASH)
     if text is not None and (not text.isascii() or not text.isprintable() or text.startswith("!locked!")):
-        raise RecordError("invalid_hash")
+        raise RecordError(f"invalid_{name}")
     return text
 
 
 def _choice(values: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str | None:
-    value = _text(values, name, 32)
-    if value is not None and value.lower() not in choices:
+    value = (_text(values, name, 32) or "").strip().lower()
+    if value and value not in choices:
         raise RecordError(f"invalid_{name}")
-    return value.lower() if value is not None else None
+    return value or None
 
 
 def _truth(values: Mapping[str, Any], name: str) -> bool:
@@ -308,10 +400,12 @@ def _timestamp(values: Mapping[str, Any], name: str) -> datetime | None:
         return None
     try:
         if isinstance(value, str) and not value.isdecimal():
-            moment = datetime.fromisoformat(value)
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return to_milliseconds(moment.astimezone(UTC))
+            return _utc(datetime.fromisoformat(value))
         number = int(value)
         return from_epoch_ms(number if number >= _MILLISECONDS_FROM else number * 1000)
     except (ValueError, OverflowError, TypeError, OSError):
         raise RecordError(f"invalid_{name}") from None
+
+
+def _utc(moment: datetime) -> datetime:
+    return to_milliseconds((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC))

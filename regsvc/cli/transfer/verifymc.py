@@ -22,17 +22,18 @@ from peewee import Database, PeeweeException
 from plugin_bridge.authme.config import ConfigDocument
 from regsvc.cli.transfer.tables import TransferProblem
 from regsvc.cli.transfer.user_files import (
-    MAX_REASON,
-    ImportedQuestionnaire,
     ImportedUser,
     RefusedRecord,
+    clean_words,
     parse_record,
 )
 from regsvc.core.clock import from_epoch_ms
-from regsvc.core.text import shorten, strip_invisible
+from regsvc.core.text import clean_reason
 from regsvc.database.audit import PastEntry
 from regsvc.database.engine import error_sentence, open_database
-from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED
+from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, UNKNOWN
+from regsvc.users.chat_links import ChatAccount
+from regsvc.users.user_details import QuestionnaireResult
 
 READY, CONVERTED, PLAIN, UNUSABLE = "ready", "converted", "plain", "unusable"
 """Kinds of passwords: AuthMe's hash, a digest that became one, an unhashed one, and a hash of no known form."""
@@ -76,6 +77,15 @@ _MAX_ACCOUNT_ID: Final = 32
 _URL: Final = ("mysql://", "mariadb://")
 _FOLDERS: Final = ("", "data", "plugins/VerifyMC", "plugins/VerifyMC/data")  # before 1.6 the files were in data
 _NOTHING: Final = "nothing was imported"
+NO_STATUS: Final = "no_status"
+_FIELDS: Final = frozenset(
+    (
+        *("uuid", "username", "email", "status", "password", "reason", "reg_time", "discord_id"),
+        *("questionnaire_score", "questionnaire_passed", "questionnaire_review_summary", "questionnaire_scored_at"),
+    )
+)
+_FOREIGN: Final = frozenset({"banned", "is_banned", "ban_reason", "password_hash", "salt"})
+"""Fields of programs that keep bans and passwords in another way."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,8 @@ class VerifyMCSettings:
     bedrock_prefix: str = ""
     are_emails_verified: bool = False
     pass_score: int = 60
+    requires_password: bool = True
+    """Whether its players chose a password when they registered, as they did unless its config says otherwise."""
 
 
 def _find_last_decisions(records: Sequence[Any]) -> _LastDecisions:
@@ -111,9 +123,9 @@ def _describe_decision(last: _LastDecisions, username: str, status: str) -> dict
     if not found:
         return {}
     moment, record = found[-1]
-    decided = {"reviewed_by": _text(record.get("operator"), 255), "reviewed_at": moment.isoformat()}
+    decided = {"reviewed_by": clean_words(record.get("operator"), 255), "reviewed_at": moment.isoformat()}
     if record.get("action") in _WITH_REASON:
-        decided["reason"] = _text(record.get("detail"), MAX_REASON)
+        decided["reason"] = record.get("detail")
     return decided
 
 
@@ -136,7 +148,7 @@ def _parse_entries(records: Sequence[Any]) -> tuple[list[PastEntry], Counter[str
     for record in records:
         entry = _entry(record) if isinstance(record, Mapping) else None
         if entry is None:
-            others[(_text(record.get("action"), 40) if isinstance(record, Mapping) else None) or "?"] += 1
+            others[(clean_words(record.get("action"), 40) if isinstance(record, Mapping) else None) or "?"] += 1
         else:
             entries.append(entry)
     return entries, others
@@ -158,7 +170,7 @@ def _user(
         "registered_at": _milliseconds(values.get("reg_time")),
         "platform": _platform(name, settings.bedrock_prefix),
         "origin": "registered",
-        "reason": _text(values.get("reason"), MAX_REASON),
+        "reason": values.get("reason"),
     }
     if isinstance(name, str) and isinstance(status, str):
         columns |= {k: v for k, v in _describe_decision(decisions, name, status.lower()).items() if v is not None}
@@ -171,8 +183,9 @@ def _user(
         user,
         password=plain,
         password_kind=kind,
-        chat_id=_account_id(values.get("discord_id")),
-        questionnaire=_questionnaire(values, settings.pass_score),
+        chat=_chat_account(values.get("discord_id")),
+        questionnaire=_questionnaire(values, settings.pass_score, user.registered_at or UNKNOWN),
+        lost=user.lost if status is not None else (*user.lost, NO_STATUS),
     )
 
 
@@ -191,16 +204,23 @@ def _password(stored: str, algorithms: Collection[str]) -> tuple[str | None, str
     return None, None, stored, PLAIN
 
 
-def _questionnaire(values: Mapping[str, Any], pass_score: int) -> ImportedQuestionnaire | None:
-    score, is_passed = values.get("questionnaire_score"), values.get("questionnaire_passed")
-    if not isinstance(score, int | float) or not -(10**9) < score < 10**9 or is_passed is None:
+def _questionnaire(values: Mapping[str, Any], pass_score: int, registered_at: datetime) -> QuestionnaireResult | None:
+    """Return the result. Its highest score is not known: it is at least the one reached."""
+    given, is_passed = values.get("questionnaire_score"), values.get("questionnaire_passed")
+    if not isinstance(given, int | float) or not -(10**9) < given < 10**9 or is_passed is None:
         return None
-    return ImportedQuestionnaire(
-        score=round(score),
+    score = round(given)
+    most = max(score, pass_score)
+    summary = clean_words(values.get("questionnaire_review_summary"), 900) or ""
+    return QuestionnaireResult(
+        score=score,
+        max_score=most,
         pass_score=pass_score,
         is_passed=is_passed in (True, 1, "true"),
-        summary=_text(values.get("questionnaire_review_summary"), 900) or "",
-        submitted_at=_moment(values.get("questionnaire_scored_at")),
+        requires_review=False,
+        summary=f"{score}/{most}\n{summary}".strip(),
+        submitted_at=_moment(values.get("questionnaire_scored_at")) or registered_at,
+        answers=(),
     )
 
 
@@ -208,11 +228,12 @@ def _entry(record: Mapping[str, Any]) -> PastEntry | None:
     action, moment = str(record.get("action")), _moment(record.get("timestamp"))
     if action not in _ACTIONS or moment is None:
         return None
-    reason = _text(record.get("detail"), MAX_REASON) if action in _WITH_REASON else None
+    detail = record.get("detail")
+    reason = clean_reason(detail) if action in _WITH_REASON and isinstance(detail, str) else None
     return PastEntry(
         action=_ACTIONS[action],
-        operator=_text(record.get("operator"), 255) or "",
-        target=_text(record.get("target"), 255) if action != "admin_access_denied" else None,
+        operator=clean_words(record.get("operator"), 255) or "",
+        target=clean_words(record.get("target"), 255) if action != "admin_access_denied" else None,
         detail={"source": "verifymc", **({"reason": reason} if reason else {})},
         happened_at=moment,
     )
@@ -234,19 +255,14 @@ def _platform(name: Any, prefix: str) -> str:
     return "bedrock" if prefix and isinstance(name, str) and name.startswith(prefix) else "java"
 
 
-def _account_id(value: Any) -> str | None:
-    return value if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_ACCOUNT_ID else None
+def _chat_account(value: Any) -> ChatAccount | None:
+    """Return the account on Discord; its name is not known, only its id."""
+    is_id = isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_ACCOUNT_ID
+    return ChatAccount("discord", value, value) if is_id else None
 
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-
-
-def _text(value: Any, length: int) -> str | None:
-    if not isinstance(value, str):
-        return None
-    storable = value.encode("utf-8", "replace").decode()
-    return shorten(strip_invisible(storable).strip(), length) or None
 
 
 def _milliseconds(value: Any) -> Any:
@@ -269,12 +285,17 @@ def _moment(value: Any) -> datetime | None:
 
 @dataclass(frozen=True)
 class VerifyMCData:
-    """Everything that is imported. `origin`: where it was, in words, without a password."""
+    """Everything that is imported, and the number of what is not.
+
+    `origin`: where it was, in words, without a password.
+    """
 
     origin: str
     users: list[ImportedUser | RefusedRecord]
     entries: list[PastEntry]
     other_entries: Counter[str]
+    other_fields: Counter[str]
+    """Number of records with each field that is not kept."""
     settings: VerifyMCSettings
 
 
@@ -297,6 +318,7 @@ def _read_path(path: Path, settings: VerifyMCSettings) -> VerifyMCData:
         settings,
         are_emails_verified=settings.are_emails_verified or "email" in methods,
         pass_score=document.number("questionnaire.pass_score", settings.pass_score),
+        requires_password=document.flag("authme.enabled", True) and document.flag("authme.require_password", True),
     )
     return _read_files(_find_users(path, document), settings)
 
@@ -366,8 +388,8 @@ def _read_tables(url: str, settings: VerifyMCSettings) -> VerifyMCData:
         raise TransferProblem(f"VerifyMC's database cannot be used: {error_sentence(error)}; {_NOTHING}.") from None
     finally:
         database.close()
-    if users and "username" not in users[0]:
-        raise TransferProblem(f"The table users has no column username, so it is not VerifyMC's; {_NOTHING}.")
+    if users and (missing := {"username", "status", "reg_time"} - {_snake(name) for name in users[0]}):
+        raise _not_its_own("The table users", f"has no column {' and no '.join(sorted(missing))}")
     records = [(str(row.get("username")), row) for row in users]
     return _parse(f"the tables of {database.database}", records, entries, settings)
 
@@ -379,6 +401,23 @@ def _select(database: Database, table: str) -> list[dict[str, Any]]:
 
 
 def _parse(origin: str, records: list[tuple[str, Any]], entries: list[Any], settings: VerifyMCSettings) -> VerifyMCData:
+    fields = Counter(
+        _snake(str(name))
+        for _key, record in records
+        if isinstance(record, Mapping)
+        for name, value in record.items()
+        if value not in (None, "") or _snake(str(name)) in _FOREIGN
+    )
+    if foreign := sorted(_FOREIGN & fields.keys()):
+        raise _not_its_own(origin, f"has {', '.join(foreign)}, which VerifyMC does not keep")
     past, others = _parse_entries(entries)
     users = _parse_users(records, _find_last_decisions(entries), settings)
-    return VerifyMCData(origin, users, past, others, settings)
+    other_fields = Counter({name: count for name, count in fields.items() if name not in _FIELDS})
+    return VerifyMCData(origin, users, past, others, other_fields, settings)
+
+
+def _not_its_own(what: str, why: str) -> TransferProblem:
+    return TransferProblem(
+        f"{what} {why}: this is another program's, whose bans and passwords would be misread; {_NOTHING}. Expected are "
+        "username, status, password and regTime. Export its users as CSV or JSON and import those without --from."
+    )

@@ -82,11 +82,9 @@ def value_is_ignored(facts: Facts) -> Iterator[Sentence]:
     "authme.caching",
     Severity.RISKY,
     means="AuthMe caches players, including the fact that a name is not registered (DataSource.caching).",
-    why=(
-        "Players who tried to join before their approval see “not registered” for 5 to 15 minutes after it. AuthMe may "
-        "go on accepting an old password, also that of a banned player, for up to 15 minutes after it last looked the "
-        "player up; the next sync run then kicks the banned player, which needs RCON."
-    ),
+    why="Players who tried to join before their approval see “not registered” for 5 to 15 minutes after it. AuthMe may "
+    "go on accepting an old password, also that of a banned player, for up to 15 minutes after it last looked the "
+    "player up; the next sync run then kicks the banned player, which needs RCON.",
     do="Switch the cache off and restart the game server; /authme reload does not clear it.",
     where=FixLocation(Source.AUTHME, "DataSource.caching: false"),
 )
@@ -106,10 +104,8 @@ def cache_is_on(facts: Facts) -> Iterator[Sentence]:
     "authme.ingame_registration",
     Severity.RISKY,
     means="Players can register in the game as well as on the web (settings.registration.enabled).",
-    why=(
-        "Registering in the game bypasses the review and verifies no e-mail address. A player who is online while "
-        "we write a row of that name may be logged in to it without a password."
-    ),
+    why="Registering in the game bypasses the review and verifies no e-mail address. A player who is online while "
+    "we write a row of that name may be logged in to it without a password.",
     do="Allow registration on the web only, and reload AuthMe.",
     where=FixLocation(Source.AUTHME, "settings.registration.enabled: false"),
 )
@@ -177,14 +173,10 @@ def strangers_learn_no_address(facts: Facts) -> Iterator[Symptom]:
     "authme.dialogs",
     Severity.RISKY,
     means="AuthMe 6 shows players without an account a form to register, although they cannot register in the game.",
-    why=(
-        "On a current Paper server, it covers the game before or after the join. Players choose a password in vain, "
-        "and do not see the text with your address, which is behind it."
-    ),
-    do=(
-        "Let AuthMe kick them before that, write the address of the registration page into the text that they see then "
-        "(registration.reg_only in AuthMe's messages folder), and run /authme reload. Or switch both dialogs off."
-    ),
+    why="On a current Paper server, it covers the game before or after the join. Players choose a password in vain, "
+    "and do not see the text with your address, which is behind it.",
+    do="Let AuthMe kick them before that, write the address of the registration page into the text that they see then "
+    "(registration.reg_only in AuthMe's messages folder), and run /authme reload. Or switch both dialogs off.",
     where=FixLocation(Source.AUTHME, "settings.restrictions.kickNonRegistered: true"),
 )
 def form_leads_nowhere(facts: Facts) -> Iterator[Sentence]:
@@ -201,10 +193,8 @@ def form_leads_nowhere(facts: Facts) -> Iterator[Sentence]:
     "authme.unrestricted_names",
     Severity.RISKY,
     means="Some names join without AuthMe (settings.unrestrictions.UnrestrictedName).",
-    why=(
-        "Anyone can play under such a name, without a password. To register the name here changes nothing about that, "
-        'and to ban it only if bans apply in the game, too (game.on_ban = "ban").'
-    ),
+    why="Anyone can play under such a name, without a password. To register the name here changes nothing about that, "
+    'and to ban it only if bans apply in the game, too (game.on_ban = "ban").',
     do="Take the names out of the list, and run /authme reload.",
     where=FixLocation(Source.AUTHME, "settings.unrestrictions.UnrestrictedName: []"),
 )
@@ -224,10 +214,8 @@ def names_need_no_password(facts: Facts) -> Iterator[Sentence]:
     Severity.RISKY,
     means="AuthMe lets players in without a password, and bans do not reliably keep them out: by session or premium "
     "account where RCON is off, or Bedrock players.",
-    why=(
-        "A ban replaces the password, for which AuthMe does not ask here. A sync run takes sessions and premium "
-        "accounts from banned players, but who joined before it stays in the game unless they are kicked."
-    ),
+    why="A ban replaces the password, for which AuthMe does not ask here. A sync run takes sessions and premium "
+    "accounts from banned players, but who joined before it stays in the game unless they are kicked.",
     do="Switch RCON on (enable-rcon and rcon.password in server.properties), or these logins off.",
     where=FixLocation(Source.AUTHME),
 )
@@ -257,10 +245,8 @@ def players_need_no_password(facts: Facts) -> Iterator[Symptom]:
     "authme.group",
     Severity.RISKY,
     means="AuthMe's group of players who are not activated keeps approved players out, or has no effect.",
-    why=(
-        "AuthMe refuses every kind of login in that group (ExternalBoardOptions.nonActivedUserGroup), also those "
-        "without a password. The companion therefore puts the players there whom it locks, if it can."
-    ),
+    why="AuthMe refuses every kind of login in that group (ExternalBoardOptions.nonActivedUserGroup), also those "
+    "without a password. The companion therefore puts the players there whom it locks, if it can.",
     do="Set the group to a number that none of the players has who may join, or leave the name of the column empty.",
     where=FixLocation(Source.AUTHME, "ExternalBoardOptions.nonActivedUserGroup"),
 )
@@ -305,10 +291,8 @@ def group_is_no_lock(facts: Facts) -> Iterator[Sentence | Symptom]:
     "network.differs",
     Severity.RISKY,
     means="The AuthMe of another game server caches or registers players, or its settings differ from the main one's.",
-    why=(
-        "Each AuthMe decides by its own config who may play: one that caches lets banned players in for a while, one "
-        "that registers players evades the review, one with another table or algorithm has other accounts."
-    ),
+    why="Each AuthMe decides by its own config who may play: one that caches lets banned players in for a while, one "
+    "that registers players evades the review, one with another table or algorithm has other accounts.",
     do="Write what the main game server's config.yml has, and restart that game server. DataSource.caching and "
     "settings.registration.enabled must be false on all of them.",
     where=FixLocation(Source.AUTHME),
@@ -373,10 +357,8 @@ def _shared_values(authme: AuthMeConfig) -> dict[str, str]:
     "network.unknown",
     Severity.RISKY,
     means="AuthMe is set up for a proxy (Hooks.bungeecord, Hooks.velocity), and our config names only one game server.",
-    why=(
-        "Players on the other game servers are not kicked, not even before their row is inserted, and the settings of "
-        "AuthMe there are not checked."
-    ),
+    why="Players on the other game servers are not kicked, not even before their row is inserted, and the settings of "
+    "AuthMe there are not checked.",
     do="Name every other game server in a [[game.server]] of its own, with its folder or its remote console "
     "(docs/networks.md). If there is no proxy, set the key to false.",
     where=FixLocation(Source.OURS, '[[game.server]] name = "survival", directory = "/path/to/survival"'),

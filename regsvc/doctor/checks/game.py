@@ -61,10 +61,8 @@ def operators_are_missing(facts: Facts) -> Iterator[Sentence]:
     "game.operators_unregistered",
     Severity.RISKY,
     means="A name is an operator's, and neither a user nor a player in AuthMe's table has it.",
-    why=(
-        "The first player who types /register under this name in the game is an operator there. On the web they are "
-        "pending, so approve the name only if you know who registered it."
-    ),
+    why="The first player who types /register under this name in the game is an operator there. On the web they are "
+    "pending, so approve the name only if you know who registered it.",
     do="Create each operator's account (companion users create NAME), or let them register in the game and approve it "
     "(companion users approve NAME). Take names that nobody uses out of the list (/deop).",
     where=FixLocation(Source.OPERATORS),
@@ -81,10 +79,8 @@ def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
     "game.rcon_off",
     Severity.RISKY,
     means="The game server's remote console (RCON) is off, or has no password.",
-    why=(
-        "Players cannot be kicked: a banned player can go on playing until they leave, and a player who is online "
-        "under a name that is just being approved may be logged in without a password."
-    ),
+    why="Players cannot be kicked: a banned player can go on playing until they leave, and a player who is online "
+    "under a name that is just being approved may be logged in without a password.",
     do="Switch it on with a long password and restart the game server. If you do not want that, set game.rcon = false.",
     where=FixLocation(Source.PROPERTIES, "enable-rcon=true, rcon.password=…"),
 )

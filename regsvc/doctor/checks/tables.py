@@ -8,7 +8,6 @@ from plugin_bridge.authme.players import NO_EMAIL
 from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.databases import unwritable_paths
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.facts.player_table import PlayerColumn
 from regsvc.doctor.facts.readonly_db import DatabaseUnreadable
 from regsvc.doctor.finding import Severity, Symptom, check, list_some
 
@@ -178,7 +177,7 @@ def table_is_not_innodb(facts: Facts) -> Iterator[Symptom]:
 )
 def charset_is_narrow(facts: Facts) -> Iterator[Symptom]:
     found = (facts.player_table.find(str(getattr(facts.authme.columns, name))) for name in _TEXT_COLUMNS)
-    narrow = [column for column in found if column is not None and _is_narrow(column)]
+    narrow = [column for column in found if column and column.charset and column.charset.lower() not in _UTF8]
     if narrow:
         names = ", ".join(f"{column.name} ({column.charset})" for column in narrow)
         where = f"ALTER TABLE {_full_name(facts)} CONVERT TO CHARACTER SET utf8mb4;"
@@ -267,7 +266,3 @@ def dates_are_unusable(facts: Facts) -> Iterator[Sentence | Symptom]:
 def _full_name(facts: Facts) -> str:
     """Return the name of AuthMe's table on a server, for SQL."""
     return f"`{facts.authme.database}`.`{facts.authme.table}`"
-
-
-def _is_narrow(column: PlayerColumn) -> bool:
-    return column.charset is not None and column.charset.lower() not in _UTF8

@@ -21,8 +21,8 @@ from regsvc.doctor.facts import own_tables
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import (
     PlayerTable,
-    distinguishes,
     find_names,
+    ignores_accents,
     inspect_table,
     sql_name,
     with_row_counts,
@@ -144,13 +144,13 @@ def inspect_databases(
 
     `operators`: lower-case names to look for in both.
     """
-    ours = _within(_TIMEOUT, lambda: _inspect_ours(location, now, operators, in_process))
+    ours = _in_time(lambda: _inspect_ours(location, now, operators, in_process))
     if authme is None:
         return Databases(ours, None)
     is_migrating = isinstance(ours, DatabaseMigrating)
     if isinstance(ours, DatabaseUnreadable) and not is_migrating and authme.backend != Backend.SQLITE:
         return Databases(ours, ours)  # it is the same server
-    return Databases(ours, _within(_TIMEOUT, lambda: _inspect_authme(location, authme, operators, in_process)))
+    return Databases(ours, _in_time(lambda: _inspect_authme(location, authme, operators, in_process)))
 
 
 def unwritable_paths(file: Path) -> list[Path]:
@@ -168,7 +168,8 @@ def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[
             return _with_operators(database, OurDatabase(own_tables.inspect_own_tables(database)), operators)
     with closing(ReadOnlyMySql(location.database)) as server:
         own_tables.require_no_migration(server)
-        difference, login = own_tables.clock_difference(server, now()), _current_login(server)
+        difference = own_tables.clock_difference(server, now())
+        user, _at, host = str(server.value("SELECT CURRENT_USER() AS login")).rpartition("@")
         nodes = _list_cluster_nodes(server, location.database)
         try:
             side = _with_operators(server, _inspect_schema(server), operators)
@@ -176,7 +177,7 @@ def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[
             if error.code != _READ_ONLY_SERVER:
                 raise
             side = OurDatabase(None, is_read_only=True)
-        return replace(side, clock_difference=difference, login=login, cluster_nodes=nodes)
+        return replace(side, clock_difference=difference, login=f"'{user}'@'{host}'", cluster_nodes=nodes)
 
 
 def _list_cluster_nodes(server: ReadOnlyMySql, database: MySQLDatabase) -> tuple[ClusterNode, ...]:
@@ -242,8 +243,8 @@ def _inspect_shared_table(database: ReadOnlyMySql, authme: AuthMeConfig, operato
         table = with_row_counts(database, authme.database, authme, table)
         found = _find_players(database, table, authme.database, authme, operators)
     username = None if table is None else table.find(authme.columns.username)
-    takes_accents = username is not None and not distinguishes(database, username, "é", "e")
-    return AuthMeDatabase(table, tuple(missing), takes_accents, found)
+    is_lenient = username is not None and ignores_accents(database, username)
+    return AuthMeDatabase(table, tuple(missing), is_lenient, found)
 
 
 def _missing_row_rights(database: ReadOnlyMySql, table: PlayerTable | None, authme: AuthMeConfig) -> list[str]:
@@ -270,10 +271,10 @@ def _is_there(file: Path) -> bool:
     return True
 
 
-def _within(seconds: float, look: Callable[[], T]) -> T | DatabaseUnreadable:
+def _in_time(look: Callable[[], T]) -> T | DatabaseUnreadable:
     """Return the result of `look`, or why there is none."""
     try:
-        return call_within(seconds, look)
+        return call_within(_TIMEOUT, look)
     except TimeoutError:
         return DatabaseUnreadable("it does not answer in time")
     except DatabaseUnreadable as error:
@@ -295,12 +296,6 @@ def _list_missing_row_rights(database: ReadOnlyDatabase, table: str, columns: It
         "DELETE": f"EXPLAIN DELETE FROM {table} WHERE 1 = 0",
     }
     return [right for right, statement in statements.items() if not _is_allowed(database, statement)]
-
-
-def _current_login(database: ReadOnlyDatabase) -> str:
-    """Return our account as a GRANT names it: `'authme'@'%'`. Raises `DatabaseUnreadable`."""
-    user, _at, host = str(database.value("SELECT CURRENT_USER() AS login")).rpartition("@")
-    return f"'{user}'@'{host}'"
 
 
 def _may(database: ReadOnlyDatabase, statement: str) -> bool:

@@ -23,7 +23,8 @@ from plugin_bridge.server.files import (
     read_server_properties,
 )
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
-from regsvc.config.sections import AuthSection, Config, ConfigError, GameServer
+from regsvc.config.host_sections import GameServer
+from regsvc.config.sections import AuthSection, Config, ConfigError
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.text import name_key
 from regsvc.database.location import DatabaseLocation, read_authme, read_other_authmes, resolve_location

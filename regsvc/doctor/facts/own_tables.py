@@ -15,7 +15,6 @@ from regsvc.doctor.facts.readonly_db import (
     DatabaseMigrating,
     DatabaseUnreadable,
     ReadOnlyDatabase,
-    Row,
 )
 from regsvc.notifications.mail.queue import Budget, total_of
 
@@ -166,12 +165,11 @@ def _disputed(database: ReadOnlyDatabase, records: str) -> PlayerSample:
         f"WHERE p.username_key IN ({marks}) ORDER BY p.username_key",
         *found.examples,
     )
-    return PlayerSample(found.count, tuple(_dispute(row) for row in rows))
-
-
-def _dispute(row: Row) -> str:
-    is_taken = "email" in str(row["fields"]) and row["owner"] is not None
-    return f"{row['name']} (the address is {row['owner']}'s)" if is_taken else str(row["name"])
+    owners = {
+        str(row["name"]): f" (the address is {row['owner']}'s)" if row["owner"] and "email" in row["fields"] else ""
+        for row in rows
+    }
+    return PlayerSample(found.count, tuple(f"{name}{owner}" for name, owner in owners.items()))
 
 
 def _moment(value: Any) -> datetime | None:

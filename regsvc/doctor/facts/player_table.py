@@ -180,7 +180,9 @@ def inspect_table(database: ReadOnlyDatabase, schema: str | None, table: str) ->
     if database.is_sqlite:
         columns, details = _sqlite_columns(database, table), None
     else:
-        columns, details = _mysql_columns(database, schema, table), _mysql_table(database, schema, table)
+        columns = _mysql_columns(database, schema, table)
+        found = "SELECT engine AS engine, auto_increment AS next_id FROM information_schema.tables"
+        details = database.row(f"{found} {_OF_TABLE}", schema, table)
     if not columns:
         return None
     engine, next_id = (details["engine"], details["next_id"]) if details is not None else (None, None)
@@ -229,12 +231,6 @@ def _sqlite_columns(database: ReadOnlyDatabase, table: str) -> list[PlayerColumn
     ]
 
 
-def _mysql_table(database: ReadOnlyDatabase, schema: str | None, table: str) -> Row | None:
-    return database.row(
-        f"SELECT engine AS engine, auto_increment AS next_id FROM information_schema.tables {_OF_TABLE}", schema, table
-    )
-
-
 def _mysql_columns(database: ReadOnlyDatabase, schema: str | None, table: str) -> list[PlayerColumn]:
     rows = database.rows(
         "SELECT column_name AS name, is_nullable AS is_nullable, column_default AS dflt, extra AS extra,"
@@ -263,14 +259,13 @@ def _max_value(kind: str) -> int | None:
     return None if bits is None else (1 << (bits if "unsigned" in kind else bits - 1)) - 1
 
 
-def distinguishes(database: ReadOnlyDatabase, column: PlayerColumn, one: str, other: str) -> bool:
-    """Return whether the column treats these texts as different; True if the database does not answer."""
-    if column.charset is None or column.collation is None:
-        return True
-    if not _WORD.fullmatch(column.charset) or not _WORD.fullmatch(column.collation):
-        return True
-    converted = f"CONVERT(? USING {column.charset})"
+def ignores_accents(database: ReadOnlyDatabase, column: PlayerColumn) -> bool:
+    """Return whether the column treats é and e as equal; False if the database does not answer."""
+    charset, collation = column.charset or "", column.collation or ""
+    if not _WORD.fullmatch(charset) or not _WORD.fullmatch(collation):
+        return False
+    converted = f"CONVERT(? USING {charset})"
     try:
-        return not database.value(f"SELECT {converted} COLLATE {column.collation} = {converted} AS same", one, other)
+        return bool(database.value(f"SELECT {converted} COLLATE {collation} = {converted} AS same", "é", "e"))
     except DatabaseUnreadable:
-        return True
+        return False

@@ -18,6 +18,7 @@ from peewee import MySQLDatabase
 from pymysql.cursors import DictCursor
 
 from plugin_bridge.regular_files import require_regular_file
+from regsvc.database.engine import QuickConnection
 
 Row = dict[str, Any]
 
@@ -114,7 +115,7 @@ class ReadOnlyMySql(ReadOnlyDatabase):
             "write_timeout": _ANSWER_TIMEOUT,
         }
         try:
-            self._connection = pymysql.connect(
+            self._connection = QuickConnection(
                 database=database.database, autocommit=True, cursorclass=DictCursor, **parameters
             )
         except (pymysql.MySQLError, OSError, RuntimeError) as error:  # RuntimeError: PyMySQL lacks a package
@@ -129,7 +130,8 @@ class ReadOnlyMySql(ReadOnlyDatabase):
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(sql.replace("?", "%s") if values else sql, values or None)
-                return list(cursor.fetchall())
+                found: Any = cursor.fetchall()  # dicts, as the class of cursors says
+                return list(found)
         except (pymysql.MySQLError, OSError) as error:
             raise _unreadable(error) from error
 

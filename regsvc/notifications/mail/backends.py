@@ -20,7 +20,7 @@ from typing import Final, Literal
 import aiosmtplib
 
 from plugin_bridge.authme.config import MailAccount
-from regsvc.config.sections import MailSection
+from regsvc.config.host_sections import MailSection
 from regsvc.core.email_address import EmailAddress
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.http_backend import HttpBackend, make_mail_service
@@ -161,7 +161,19 @@ class SmtpBackend(MailBackend):
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
         try:
             async with self._session(SEND_TIMEOUT, _REPLY_TIMEOUT) as client:
-                await self._send(client, message, recipient)
+                try:  # a failure here counts against this mail: it may be the cause
+                    await client.send_message(message, recipients=[recipient.envelope])
+                except aiosmtplib.SMTPRecipientsRefused as error:
+                    raise _failure_by_code(error.recipients[0]) from error
+                except aiosmtplib.SMTPDataError as error:
+                    raise _failure_by_code(error) from error
+                except aiosmtplib.SMTPSenderRefused as error:  # our own address is refused, with every mail
+                    raise TransportUnavailable(explain_failure(error, self.account)) from error
+                except (aiosmtplib.SMTPNotSupported, ValueError) as error:
+                    # the server does not support non-ASCII local parts, or our client considers the address unsafe
+                    raise PermanentFailure(describe_failure(error)) from error
+                except (aiosmtplib.SMTPException, OSError) as error:
+                    raise TemporaryFailure(describe_failure(error)) from error
         except TimeoutError as error:
             raise TemporaryFailure("the mail server took too long") from error
 
@@ -180,10 +192,11 @@ class SmtpBackend(MailBackend):
 
         Raises `TransportUnavailable`, and TimeoutError after `limit`.
         """
+        own_name = socket.gethostname()  # not looked up in DNS, which may be as unreachable as the mail server
         client = _SmtpClient(
             hostname=self.account.host,
             port=self.account.port,
-            local_hostname=_ehlo_name(),
+            local_hostname=own_name if "." in own_name and own_name.isascii() else "[127.0.0.1]",
             use_tls=self.account.security == "tls",
             start_tls=self.account.security == "starttls",
             tls_context=self._tls,
@@ -202,28 +215,6 @@ class SmtpBackend(MailBackend):
                 await client.quit(timeout=_QUIT_TIMEOUT.total_seconds())
         finally:
             client.close()
-
-    async def _send(self, client: aiosmtplib.SMTP, message: EmailMessage, recipient: EmailAddress) -> None:
-        """Send one mail. A failure here counts against this mail: it may be the cause."""
-        try:
-            await client.send_message(message, recipients=[recipient.envelope])
-        except aiosmtplib.SMTPRecipientsRefused as error:
-            raise _failure_by_code(error.recipients[0]) from error
-        except aiosmtplib.SMTPDataError as error:
-            raise _failure_by_code(error) from error
-        except aiosmtplib.SMTPSenderRefused as error:  # our own address is refused, with every mail
-            raise TransportUnavailable(explain_failure(error, self.account)) from error
-        except (aiosmtplib.SMTPNotSupported, ValueError) as error:
-            # the server does not support non-ASCII local parts, or our client considers the address unsafe
-            raise PermanentFailure(describe_failure(error)) from error
-        except (aiosmtplib.SMTPException, OSError) as error:
-            raise TemporaryFailure(describe_failure(error)) from error
-
-
-def _ehlo_name() -> str:
-    """Return our EHLO name. Not looked up in DNS, which may be as unreachable as the mail server."""
-    name = socket.gethostname()
-    return name if "." in name and name.isascii() else "[127.0.0.1]"
 
 
 def _failure_by_code(error: aiosmtplib.SMTPResponseException) -> Exception:

@@ -10,12 +10,12 @@ from regsvc.core.email_address import parse_email
 from regsvc.core.errors import MailNotFound, MailNotResendable, Refusal
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.bulk import find_page
+from regsvc.database.bulk import EntryPage, find_page
 from regsvc.database.models import OutboxEntry, Review, User
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.mail.renderer import MailRenderer
-from regsvc.notifications.outbox import Outbox, message_from_row
+from regsvc.notifications.outbox import Outbox
 
 MailState = Literal["waiting", "sent", "failed", "dropped"]
 
@@ -40,16 +40,7 @@ class MailEntry:
     last_error: str | None
 
 
-@dataclass(frozen=True)
-class MailPage:
-    """Mails, newest first. `total` is None where more than `bulk.MAX_COUNT` match."""
-
-    entries: tuple[MailEntry, ...]
-    total: int | None
-    has_next: bool
-
-
-def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> MailPage:
+def list_mails(page: int, size: int, *, to: str | None = None, state: MailState | None = None) -> EntryPage[MailEntry]:
     """Return a page (the first is 1), newest first; empty past the end. Filters that are None match everything.
     Blocking.
 
@@ -60,10 +51,10 @@ def list_mails(page: int, size: int, *, to: str | None = None, state: MailState 
         conditions.append(_is_to_address(to) if "@" in to else _is_about(name_key(to)))
     if state is not None:
         conditions.append(OutboxEntry.outcome.is_null() if state == WAITING else OutboxEntry.outcome == state)
-    found = find_page(OutboxEntry, conditions, page, size)
-    rows = {row.id: row for row in _full_rows().where(OutboxEntry.id.in_(found.ids))} if found.ids else {}
-    entries = tuple(mail_entry(rows[mail_id], rows[mail_id].username) for mail_id in found.ids if mail_id in rows)
-    return MailPage(entries, found.total, found.has_next)
+    rows = OutboxEntry.select(OutboxEntry, User.username).join(
+        User, JOIN.LEFT_OUTER, on=(User.id == OutboxEntry.user_id)
+    )
+    return find_page(OutboxEntry, conditions, page, size, rows.objects(), lambda row: mail_entry(row, row.username))
 
 
 def state_of(entry: OutboxEntry) -> str:
@@ -86,14 +77,6 @@ def _is_about(username_key: str) -> Any:
     ids = {*(user.id for user in users), *(review.user_id for review in former)}
     addresses = [user.email_key for user in users if user.email_key is not None]
     return OutboxEntry.user_id.in_(sorted(ids)) | OutboxEntry.recipient_key.in_(addresses)
-
-
-def _full_rows() -> Any:
-    return (
-        OutboxEntry.select(OutboxEntry, User.username)
-        .join(User, JOIN.LEFT_OUTER, on=(User.id == OutboxEntry.user_id))
-        .objects()
-    )
 
 
 def mail_entry(row: Any, username: str | None) -> MailEntry:
@@ -154,21 +137,18 @@ class MailResender:
                 raise MailNotResendable("waiting")  # another admin was faster
             user = None if entry.user_id is None else User.get_or_none(User.id == entry.user_id)
             detail = {"mail": entry.id, "template": entry.template, "stateBefore": before}
-            self._audit.record("mail.resent", by.name, None if user is None else user.username, detail, by.ip)
+            self._audit.record("mail.resent", by, None if user is None else user.username, detail)
         return entry.recipient
 
     def _require_resendable(self, entry: OutboxEntry) -> None:
         """Render the mail as a delivery would, then roll back."""
-        if entry.template in _DECISIONS and not _is_latest_decision(entry):
-            raise MailNotResendable("pointless")
+        if entry.template in _DECISIONS:
+            last = Review.select(Review.id).where(Review.user_id == entry.user_id).order_by(Review.id.desc()).first()
+            if last is None or last.id != entry.row_id:
+                raise MailNotResendable("pointless")
         with self._database.atomic() as savepoint:
             try:
-                self._renderer.render(message_from_row(entry))
+                self._renderer.render(entry)
             except Drop:
                 raise MailNotResendable("pointless") from None
             savepoint.rollback()
-
-
-def _is_latest_decision(entry: OutboxEntry) -> bool:
-    last = Review.select(Review.id).where(Review.user_id == entry.user_id).order_by(Review.id.desc()).first()
-    return last is not None and last.id == entry.row_id

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import msgspec
 
-from regsvc.config.sections import MailSection
+from regsvc.config.host_sections import MailSection
 from regsvc.config.value_checks import BodyTemplate, parse_body_template
 from regsvc.core import clock
 from regsvc.core.clock import Clock

@@ -51,23 +51,19 @@ class MailQueue:
         default_language: str,
         *,
         is_available: bool,
-        wake: Callable[[], None],
+        wake_all: Callable[[], None],
         wake_mails: Callable[[], None],
     ) -> None:
         """`is_available`: whether players are mailed: mail is not off, and registrations prove addresses.
 
-        `wake` wakes every delivery and the live streams, `wake_mails` the delivery of mails; to be called once the
+        `wake_all` wakes every delivery and the live streams, `wake_mails` the delivery of mails; to be called once the
         transaction has committed.
         """
         self.outbox = outbox
         self._default_language = default_language
         self.is_available = is_available
-        self.wake = wake
+        self.wake_all = wake_all
         self.wake_mails = wake_mails
-
-    def can_reach(self, user: User) -> bool:
-        """Return whether mails to this user are written: players are mailed, and the user has an address."""
-        return self.is_available and user.email is not None and user.email_key is not None
 
     def require_available(self) -> None:
         """Raise `MailUnavailable` where players are mailed nothing."""
@@ -215,7 +211,7 @@ class AdminDigest:
                 return 0
             for admin in self._admins:
                 self._mail_queue.send_digest(admin)
-        self._mail_queue.wake()
+        self._mail_queue.wake_all()
         return len(self._admins)
 
     def _is_due(self, last_at: datetime | None) -> bool:

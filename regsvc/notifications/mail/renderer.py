@@ -12,8 +12,8 @@ from email.utils import parseaddr
 from typing import Any, Final
 from urllib.parse import urljoin
 
-from regsvc.auth.derived_secrets import ApplicationTokens, application_address
-from regsvc.auth.password_links import LIFETIMES, LinkPurpose, PasswordLinks, link_address
+from regsvc.auth.derived_secrets import APPLICATION_PATH, ApplicationTokens
+from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, LIFETIMES, LinkPurpose, PasswordLinks, link_address
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.host_style import accent_of
 from regsvc.config.sections import Config
@@ -21,13 +21,12 @@ from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.game_address import public_game_address
 from regsvc.core.i18n.translations import Translations
-from regsvc.database.models import PENDING, Link, Review, User
+from regsvc.database.models import PENDING, Link, OutboxEntry, Review, User
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.templates import MailTemplates, Values
-from regsvc.notifications.outbox import Outbox, OutboxMessage
 
 _PAGES: Final[Mapping[str, str]] = {
-    "already_registered": "/account",
+    "already_registered": FORGOT_PASSWORD_PATH,
     "approved": "/server",
     "rejected": "/register",
     "banned": "/",
@@ -95,7 +94,6 @@ class MailRenderer:
         templates: MailTemplates,
         codes: VerificationCodes,
         links: PasswordLinks,
-        outbox: Outbox,
         now: Clock,
         *,
         sender: str,
@@ -113,7 +111,6 @@ class MailRenderer:
         self._templates = templates
         self._codes = codes
         self._links = links
-        self._outbox = outbox
         self._now = now
         self._config = config
         self._translations = translations
@@ -121,7 +118,7 @@ class MailRenderer:
         self._application_tokens = application_tokens
         self._find_reapply_at = find_reapply_at
         self._from = _sender_address(sender, config().server.name)
-        self._contents: dict[str, Callable[[OutboxMessage], _Content]] = {
+        self._contents: dict[str, Callable[[OutboxEntry], _Content]] = {
             "verification_code": self._verification_code,
             "unlink_code": self._unlink_code,
             "already_registered": self._about_user,
@@ -141,10 +138,10 @@ class MailRenderer:
             "totp_enabled": self._about_user,
             "totp_disabled": self._about_user,
             "totp_reset": self._about_user,
-            "account_deleted": self._account_deleted,
+            "account_deleted": lambda mail: _Content({"username": _get_review(mail).username}),
         }
 
-    def render(self, mail: OutboxMessage) -> RenderedMail:
+    def render(self, mail: OutboxEntry) -> RenderedMail:
         """Return the whole mail. Raises `Drop`, and KeyError for an unknown mail, which is a bug."""
         content = self._contents[mail.template](mail)
         # the same for every attempt, so that mail clients can detect a repetition
@@ -162,7 +159,10 @@ class MailRenderer:
         message = EmailMessage(policy=_POLICY)
         message["Subject"] = subject
         message["From"] = self._from
-        message["To"] = Address(username=_unquote(to.local_part), domain=to.domain)
+        local_part = to.local_part
+        if local_part.startswith('"'):  # the header puts quotes and backslashes back
+            local_part = re.sub(r"\\(.)", r"\1", local_part[1:-1])
+        message["To"] = Address(username=local_part, domain=to.domain)
         message["Date"] = moment
         message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
@@ -171,9 +171,12 @@ class MailRenderer:
         return message
 
     def _common_values(self, name: str) -> Values:
-        """Return the host's values, and the page that this mail leads to: on a host's own front end its home page."""
+        """Return the host's values, and the page that this mail leads to.
+
+        A host's own front end replaces all of these pages but one: there it is the home page.
+        """
         config, page = self._config(), _PAGES.get(name)
-        if page is not None and config.http.web_root is not None:
+        if page not in (None, FORGOT_PASSWORD_PATH) and config.http.web_root is not None:
             page = "/"
         accent, logo = accent_of(config), config.server.logo_url
         return {
@@ -185,22 +188,22 @@ class MailRenderer:
             "logo": urljoin(self._base_url, logo) if logo else None,
         }
 
-    def _verification_code(self, mail: OutboxMessage) -> _Content:
+    def _verification_code(self, mail: OutboxEntry) -> _Content:
         row = None if mail.row_id is None else self._codes.find_sendable(mail.row_id)
         if row is None:
             raise Drop("its code was used, has expired or was replaced by another")
         code = self._codes.code_of(row)
         return _Content({"code": code, "minutes": _minutes(self._codes.valid)}, (code,))
 
-    def _unlink_code(self, mail: OutboxMessage) -> _Content:
+    def _unlink_code(self, mail: OutboxEntry) -> _Content:
         username = _get_user(mail).username
         code = self._verification_code(mail)
         return _Content({"username": username, **code.values}, code.secrets)
 
-    def _about_user(self, mail: OutboxMessage) -> _Content:
+    def _about_user(self, mail: OutboxEntry) -> _Content:
         return _Content({"username": _get_user(mail).username})
 
-    def _received(self, mail: OutboxMessage) -> _Content:
+    def _received(self, mail: OutboxEntry) -> _Content:
         """Render the receipt; a decision that was made before it is sent makes it pointless."""
         user = _get_user(mail)
         if user.status != PENDING:
@@ -208,49 +211,46 @@ class MailRenderer:
         if user.email_key != mail.recipient_key:
             raise Drop("the user has another address now")
         token = self._application_tokens.token_of(user)
-        link = application_address(self._base_url, token)
+        link = f"{self._base_url}{APPLICATION_PATH}#token={token}"
         return _Content({"username": user.username, "link": link}, (token,))
 
-    def _approved(self, mail: OutboxMessage) -> _Content:
+    def _approved(self, mail: OutboxEntry) -> _Content:
         return _Content({"username": _get_user(mail).username, "reason": self._reason(mail, _get_review(mail))})
 
-    def _approved_set_password(self, mail: OutboxMessage) -> _Content:
+    def _approved_set_password(self, mail: OutboxEntry) -> _Content:
         approved = self._approved(mail)
         link, token = self._link(mail, "first_password")
         days = str(LIFETIMES["first_password"].days)
         return _Content({**approved.values, "link": link, "days": days}, (token,))
 
-    def _decision(self, mail: OutboxMessage) -> _Content:
+    def _decision(self, mail: OutboxEntry) -> _Content:
         """Render a decision from its review, which stays even if the user is gone by now."""
         review = _get_review(mail)
         until = None if review.ban_expires_at is None else _format_time(review.ban_expires_at)
         return _Content({"username": review.username, "reason": self._reason(mail, review), "until": until})
 
-    def _rejected(self, mail: OutboxMessage) -> _Content:
+    def _rejected(self, mail: OutboxEntry) -> _Content:
         review = _get_review(mail)
         again = self._find_reapply_at(review)
         name = review.username if again is None else None
         decision = self._decision(mail)
         return _Content({**decision.values, "again": None if again is None else _format_time(again), "name": name})
 
-    def _reason(self, mail: OutboxMessage, review: Review) -> str | None:
+    def _reason(self, mail: OutboxEntry, review: Review) -> str | None:
         return self._translations.reason(review.reason, self._translations.offered_for(mail.language)) or None
 
-    def _email_changed(self, mail: OutboxMessage) -> _Content:
+    def _email_changed(self, mail: OutboxEntry) -> _Content:
         """Sent even if the account is gone by now: deleting it would be a thief's next step."""
         user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
         return _Content({"username": None if user is None else user.username})
 
-    def _account_deleted(self, mail: OutboxMessage) -> _Content:
-        return _Content({"username": _get_review(mail).username})
-
-    def _password_link(self, mail: OutboxMessage) -> _Content:
+    def _password_link(self, mail: OutboxEntry) -> _Content:
         username = _get_user(mail).username
         link, token = self._link(mail, "reset")
         minutes = _minutes(LIFETIMES["reset"])
         return _Content({"username": username, "link": link, "minutes": minutes}, (token,))
 
-    def _digest(self, mail: OutboxMessage) -> _Content:
+    def _digest(self, mail: OutboxEntry) -> _Content:
         """List the users who await review now; those reviewed meanwhile are left out."""
         waiting = User.select().where(User.status == PENDING)
         count = waiting.count()
@@ -265,7 +265,7 @@ class MailRenderer:
             }
         )
 
-    def _link(self, mail: OutboxMessage, purpose: LinkPurpose) -> tuple[str, str]:
+    def _link(self, mail: OutboxEntry, purpose: LinkPurpose) -> tuple[str, str]:
         """Return the URL of this mail's link and the token in it.
 
         The link is issued at delivery, so that it does not expire while the mail waits; a retry sends the same link.
@@ -276,11 +276,12 @@ class MailRenderer:
             if user.email_key != mail.recipient_key:
                 raise Drop("the user has another address now")
             link = self._links.issue(user.id, purpose, mail.recipient_key)
-            self._outbox.remember_link(mail.id, link.id)
+            mail.link_id = link.id  # so that a retry sends the same one
+            mail.save(only=[OutboxEntry.link_id])
         token = self._links.token_of(link)
         return link_address(self._base_url, token), token
 
-    def _find_link(self, mail: OutboxMessage) -> Link | None:
+    def _find_link(self, mail: OutboxEntry) -> Link | None:
         """Return the link that an earlier attempt issued; None if there was none or it expired meanwhile."""
         link = None if mail.link_id is None else Link.get_or_none(Link.id == mail.link_id)
         if link is None:
@@ -294,7 +295,7 @@ class MailRenderer:
         return f"<{digest}@{self._from.domain or 'localhost'}>"
 
 
-def recipient_of(mail: OutboxMessage) -> EmailAddress:
+def recipient_of(mail: OutboxEntry) -> EmailAddress:
     """Return the recipient's address."""
     return EmailAddress(mail.recipient, mail.recipient_key)
 
@@ -305,21 +306,14 @@ def _sender_address(sender: str, server_name: str) -> Address:
     return Address(display_name, addr_spec=address or sender)
 
 
-def _unquote(local_part: str) -> str:
-    """Return the local part without its quotes and backslashes; the header puts them back."""
-    if not local_part.startswith('"'):
-        return local_part
-    return re.sub(r"\\(.)", r"\1", local_part[1:-1])
-
-
-def _get_user(mail: OutboxMessage) -> User:
+def _get_user(mail: OutboxEntry) -> User:
     user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
     if user is None:
         raise Drop("there is no such user")
     return user
 
 
-def _get_review(mail: OutboxMessage) -> Review:
+def _get_review(mail: OutboxEntry) -> Review:
     review = None if mail.row_id is None else Review.get_or_none(Review.id == mail.row_id)
     if review is None:
         raise Drop("the review of this decision is gone")

@@ -112,8 +112,8 @@ class MailTemplate:
         """
         named = {**values, "language": self.language}
         content = html_of_text(_drop_lines(self.text, named)) if self.html is None else self.html
-        escaped = {name: None if value is None else _escape(value) for name, value in named.items()}
         plain = {name: None if value is None else strip_invisible(value) for name, value in named.items()}
+        escaped = {name: value and html.escape(value).replace("\n", "<br>") for name, value in plain.items()}
         return (
             " ".join(_fill(self.subject, plain).split()),
             _BLANK_LINES.sub("\n\n", _fill(self.text, plain)),
@@ -241,14 +241,13 @@ def html_of_text(text: str) -> str:
     *_, button = [None, *_BUTTON_LINE.finditer(text)]
     if button is not None:
         text = f"{text[: button.start()]}\n\n{button[0]}\n\n{text[button.end() :]}"
-    paragraphs = _PARAGRAPH_BREAK.split(text.strip("\n"))
-    return "\n".join(
-        _BUTTON.format(html.escape(button["label"]))
-        if button is not None and paragraph == button[0]
-        else _html(paragraph)
-        for paragraph in paragraphs
-        if paragraph.strip()
-    )
+    shown = []
+    for paragraph in _PARAGRAPH_BREAK.split(text.strip("\n")):
+        if button is not None and paragraph == button[0]:
+            shown.append(_BUTTON.format(html.escape(button["label"])))
+        elif paragraph.strip():
+            shown.append(_html(paragraph))
+    return "\n".join(shown)
 
 
 def _html(paragraph: str) -> str:
@@ -270,13 +269,12 @@ def _show(line: str) -> str:
 
 def _drop_lines(text: str, values: Values) -> str:
     """Return the text without the lines that use a name whose value is None."""
-    missing = {name for name, value in values.items() if value is None}
-    return "\n".join(line for line in text.splitlines() if missing.isdisjoint(_names_in(line)))
+    kept = []
+    for line in text.splitlines():
+        if None not in map(values.__getitem__, _names_in(line)):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _fill(text: str, values: Values) -> str:
     return Template(_drop_lines(text, values)).substitute(values) + "\n"
-
-
-def _escape(value: str) -> str:
-    return html.escape(strip_invisible(value)).replace("\n", "<br>")

@@ -11,10 +11,11 @@ from peewee import Database
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.engine import Worker, catch_up
+from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
 from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
 from regsvc.notifications.mail.templates import MAILS
-from regsvc.notifications.outbox import OutboxMessage, RetryPolicy
+from regsvc.notifications.outbox import RetryPolicy
 
 _TEST_LIMIT: Final = timedelta(seconds=10)
 """How long the mail server may take for a login, and for a mail, of a test."""
@@ -28,7 +29,7 @@ def mail_retry_policy(max_attempts: int) -> RetryPolicy:
     return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts)
 
 
-def start_code(message: OutboxMessage, codes: VerificationCodes) -> None:
+def start_code(message: OutboxEntry, codes: VerificationCodes) -> None:
     """Start the lifetime of the code in a mail that was sent, if there is one."""
     if "code" in MAILS[message.template] and message.row_id is not None:
         codes.mark_sent(message.row_id)
@@ -69,7 +70,7 @@ class MailTransport(Transport):
         self._renderer = renderer
         self._backend = backend
 
-    async def send(self, message: OutboxMessage) -> None:
+    async def send(self, message: OutboxEntry) -> None:
         if not self._backend.is_available:
             raise Drop("e-mail is disabled")
         rendered = await self._worker.run(self._render, message)
@@ -80,7 +81,7 @@ class MailTransport(Transport):
         except PermanentFailure as error:
             raise PermanentFailure(rendered.censor(str(error))) from error
 
-    def _render(self, mail: OutboxMessage) -> RenderedMail:
+    def _render(self, mail: OutboxEntry) -> RenderedMail:
         """Return the mail as it will be sent. Raises `Drop` if there is no point in it any more.
 
         On a cluster of databases that is decided only by a node that has applied everything: the row that a mail is

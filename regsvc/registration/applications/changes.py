@@ -12,7 +12,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy
 from regsvc.core.errors import ApplicationNotFound, NotEnabled, QuestionnaireFailed, WrongStatus
-from regsvc.database.audit import Audit
+from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, User
@@ -85,7 +85,8 @@ class ApplicationChanges:
             self.mail_limits.hit(address.mailbox, caller)
             user.email, user.email_key = address.display, None
             User.update(email=user.email, email_key=None).where(User.id == user.id).execute()
-            self.audit.record("user.email_changed", user.username, user.username, {"why": "corrected"}, caller.address)
+            by = Actor(user.username, caller.address)
+            self.audit.record("user.email_changed", by, user.username, {"why": "corrected"})
         return CorrectedAddress(address.display, self.tokens.token_of(user))
 
     def _find_address(self, token: str) -> str | None:
@@ -98,7 +99,7 @@ class ApplicationChanges:
     def _replace_answers(self, token: str, submitted: str, caller: Caller) -> None:
         with self._locked(token) as user:
             self.questionnaires.results.replace_of(user.id, submitted)
-            self.audit.record("user.answers_changed", user.username, user.username, ip=caller.address)
+            self.audit.record("user.answers_changed", Actor(user.username, caller.address), user.username)
 
     @contextmanager
     def _locked(self, token: str) -> Iterator[User]:

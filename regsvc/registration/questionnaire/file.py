@@ -109,7 +109,8 @@ class FileTable:
         """Add a problem: what is wrong with a key and what to do. The value is shown if it is a scalar."""
         value = self._values.get(key)
         is_short = isinstance(value, str | int | float | bool)
-        shown = f" = {_shorten(to_toml(value))}" if is_short else ""
+        text = to_toml(value) if is_short else ""
+        shown = f" = {text if len(text) <= _LONGEST_SHOWN else f'{text[:_LONGEST_SHOWN]}…'}" if is_short else ""
         end = "" if reason[-1] in ".?" else "."
         self.problems.append(f"{self.where}: {key}{shown}: {reason}{end}")
 
@@ -133,10 +134,6 @@ class FileTable:
         except ValueError as error:
             self.complain(f"{key}.{written}", str(error))
         return tag
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 _MAX_FILE: Final = 1024 * 1024
@@ -175,21 +172,21 @@ def load_questionnaire(file: Path, pass_score: int) -> Questionnaire:
             f"questionnaire.pass_score is {pass_score}; give right answers more points or lower it."
         )
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(*problems)
     return questionnaire
 
 
 def _read(file: Path) -> dict[str, object]:
     if reason := unreadable_reason(file):
-        raise ConfigError([f"[questionnaire] file: {reason}."])
+        raise ConfigError(f"[questionnaire] file: {reason}.")
     if file.stat().st_size > _MAX_FILE:
-        raise ConfigError([f"{file}: the file is too large; a questionnaire may have up to 1 MiB."])
+        raise ConfigError(f"{file}: the file is too large; a questionnaire may have up to 1 MiB.")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise ConfigError([f"{file}: the file is not UTF-8 text; save it as UTF-8."]) from None
+        raise ConfigError(f"{file}: the file is not UTF-8 text; save it as UTF-8.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError([f"{file}: the file is not valid TOML: {error}; fix that line."]) from None
+        raise ConfigError(f"{file}: the file is not valid TOML: {error}; fix that line.") from None
 
 
 def _list_repeated_ids(questions: tuple[Question, ...], file: Path) -> list[str]:

@@ -161,7 +161,8 @@ class TextQuestion(Question):
     def evaluate(self, answer: Answer) -> ScoredAnswer:
         if answer.type not in (None, self.type) or answer.selected_option_ids:
             raise InvalidAnswer("wrong_type", question_id=self.id)
-        text = self._tidy(answer.text)
+        text = answer.text
+        text = "\n".join(text.splitlines()).strip() if self.is_multiline else " ".join(text.split())
         if not text:
             return self._skipped()
         if len(text) < self.min_length:
@@ -169,10 +170,6 @@ class TextQuestion(Question):
         if len(text) > self.max_length:
             raise InvalidAnswer("too_long", question_id=self.id, max_length=self.max_length)
         return ScoredAnswer(self, text=text, points=None)
-
-    def _tidy(self, text: str) -> str:
-        """Normalize line ends, or join lines where the question takes only one."""
-        return "\n".join(text.splitlines()).strip() if self.is_multiline else " ".join(text.split())
 
 
 @dataclass(frozen=True)

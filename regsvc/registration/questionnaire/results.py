@@ -62,7 +62,9 @@ class QuestionnaireResults:
         """
         row_id = None if token is None else parse_row_id(token)
         row = None if row_id is None else StoredQuestionnaire.get_or_none(StoredQuestionnaire.id == row_id)
-        if row is None or token is None or not self._is_valid_token(token, row) or not self._is_redeemable(row):
+        if row is None or token is None or row.expires_at is None or row.expires_at <= self._now():  # or was redeemed
+            raise QuestionnaireRequired
+        if not self._secrets.is_link_token(token, row.id, row.nonce, _PURPOSE):
             raise QuestionnaireRequired
         if not row.is_passed:
             raise QuestionnaireFailed
@@ -108,13 +110,6 @@ class QuestionnaireResults:
         )
         ids = [row.id for row in orphans]
         return int(StoredQuestionnaire.delete().where(StoredQuestionnaire.id.in_(ids)).execute()) if ids else 0
-
-    def _is_valid_token(self, token: str, row: StoredQuestionnaire) -> bool:
-        return self._secrets.is_link_token(token, row.id, row.nonce, _PURPOSE)
-
-    def _is_redeemable(self, row: StoredQuestionnaire) -> bool:
-        """Whether the result has neither been redeemed nor expired."""
-        return row.expires_at is not None and bool(row.expires_at > self._now())
 
 
 def _result_of(row: StoredQuestionnaire) -> QuestionnaireResult:

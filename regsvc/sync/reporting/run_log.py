@@ -5,7 +5,7 @@ from typing import Final
 
 from peewee import Database
 
-from regsvc.database.audit import SQL, Audit
+from regsvc.database.audit import SQL, SYNC, Audit
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.sync.report import HeldBack, SyncReport, counts_in_words
 from regsvc.sync.reporting.words import advise_on_held_back, describe_conflicts, describe_held_back
@@ -34,7 +34,7 @@ class RunLog:
         """Audit and log a finished run. Call it outside every transaction."""
         if report.has_effects:
             with self._database.atomic():
-                self._audit.record("sync.run", "sync", None, report.counts())
+                self._audit.record("sync.run", SYNC, None, report.counts())
             self._log_effects(report)
         self._record_held_back(report)
         self._log_availability(report.unavailable)
@@ -56,7 +56,7 @@ class RunLog:
         held_back = report.held_back
         if held_back is not None and held_back != self._held_back:
             with self._database.atomic():
-                self._audit.record("sync.braked", "sync", None, held_back.counts())
+                self._audit.record("sync.braked", SYNC, None, held_back.counts())
             log.warning(
                 "the sync held back %s: more than %s at once. companion sync --plan names them. %s",
                 describe_held_back(held_back),
@@ -99,7 +99,7 @@ class RunLog:
     def _record_dates(self, dates: list[UnreadableDate]) -> None:
         named, others = dates[:_MAX_NAMED], dates[_MAX_NAMED:]
         details = [("sync.edit_refused", date.username, {"column": date.column, "value": date.value}) for date in named]
-        self._audit.record_all(SQL.name, details)
+        self._audit.record_all(SQL, details)
         if others:
             detail = {"dates": len(others), "first": others[0].username, "last": others[-1].username}
-            self._audit.record("sync.edit_refused", SQL.name, None, detail)
+            self._audit.record("sync.edit_refused", SQL, None, detail)

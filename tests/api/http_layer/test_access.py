@@ -14,8 +14,6 @@ from tests.support.our_tables import ago, our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import OPERATOR, OPERATORS_PASSWORD, Person, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 Tokens = dict[str, str]
 
 

@@ -1,7 +1,5 @@
 """Limits on connections: of one client, of all, of buffered bodies; and clients that do not read their answers."""
 
-from __future__ import annotations
-
 import json
 import logging
 import resource
@@ -17,7 +15,9 @@ from regsvc.api import connections as module
 from regsvc.api.connections import Connections
 from regsvc.api.server import MAX_HEADER_BYTES as MAX_READ_HEADER_BYTES
 from regsvc.api.tornado_application import MAX_HEADER_BYTES
-from regsvc.config.sections import Config, HttpSection, ServerSection
+from regsvc.config.host_sections import HttpSection, ServerSection
+from regsvc.config.live import LiveConfig
+from regsvc.config.sections import Config
 from regsvc.runtime.metrics import Metrics
 from tests.support.live_api import LiveApi, make_services
 from tests.support.probe_routes import LOGIN, ROUTES, assert_refused, begun, serve
@@ -264,7 +264,7 @@ class Rules:
     connections: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.connections = Connections(lambda: Config(http=self.http), Metrics(), lambda: self.now)
+        self.connections = Connections(LiveConfig(Config(http=self.http)), Metrics(), lambda: self.now)
 
     def open(self, peer: str, *, is_busy: bool = True) -> Stream | None:
         """Open a connection; None if it was refused."""
@@ -276,6 +276,12 @@ class Rules:
             self.connections.begin_request(stream, peer)
             self.connections.begin_answer(stream)
         return stream
+
+
+def opened(rules: Rules, *peers: str) -> list[Stream]:
+    """Open a connection that is busy for each, none of which is refused."""
+    streams = [rules.open(peer) for peer in peers]
+    return [stream for stream in streams if stream is not None]
 
 
 def count_opened(rules: Rules, peers: Callable[[int], str], tries: int = 100) -> int:
@@ -342,8 +348,7 @@ def test_what_is_closed_is_counted_no_more() -> None:
 
 def test_a_socket_that_left_the_server_is_noticed_when_it_is_closed() -> None:
     rules = Rules(HttpSection(trusted_proxies=()))
-    stream = rules.open("203.0.113.1")
-    assert stream is not None
+    [stream] = opened(rules, "203.0.113.1")
     stream.close()
     rules.connections.cut_unread()
     assert len(rules.connections) == 0
@@ -352,11 +357,7 @@ def test_a_socket_that_left_the_server_is_noticed_when_it_is_closed() -> None:
 def test_an_answer_has_to_be_taken_at_a_least_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_taken_bytes", lambda stream: stream.taken)
     rules = Rules(HttpSection(trusted_proxies=()))
-    slow, trickling, unread, done = [rules.open("203.0.113.1") for _number in range(4)]
-    assert slow is not None
-    assert trickling is not None
-    assert unread is not None
-    assert done is not None
+    slow, trickling, unread, done = opened(rules, *["203.0.113.1"] * 4)
     for stream in (slow, trickling, unread, done):
         stream.is_writing = True
     for step in range(9):
@@ -370,10 +371,7 @@ def test_an_answer_has_to_be_taken_at_a_least_speed(monkeypatch: pytest.MonkeyPa
 
 def test_the_oldest_answer_that_is_not_read_makes_room() -> None:
     rules = Rules(HttpSection(trusted_proxies=(), max_connections=3))
-    busy, unread, newer = [rules.open(f"203.0.113.{number}") for number in range(3)]
-    assert busy is not None
-    assert unread is not None
-    assert newer is not None
+    busy, unread, newer = opened(rules, *(f"203.0.113.{number}" for number in range(3)))
     assert rules.open("198.51.100.1") is None, "all three wait for us"
     unread.is_writing = newer.is_writing = True
     assert rules.open("198.51.100.1") is not None
@@ -382,10 +380,8 @@ def test_the_oldest_answer_that_is_not_read_makes_room() -> None:
 
 def test_a_new_connection_has_time_to_send_its_request() -> None:
     rules = Rules(HttpSection(trusted_proxies=(), max_connections=3))
-    first, second = [rules.open(f"203.0.113.{number}") for number in range(2)]
+    first, second = opened(rules, "203.0.113.0", "203.0.113.1")
     new = rules.open("198.51.100.1", is_busy=False)
-    assert first is not None
-    assert second is not None
     assert new is not None
     first.is_writing = second.is_writing = True
     assert rules.open("203.0.113.3") is not None

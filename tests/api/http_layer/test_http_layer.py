@@ -1,7 +1,5 @@
 """Behaviour of every route: requests, bodies, message framing and access."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -10,8 +8,6 @@ import pytest
 
 from tests.support.live_api import LiveApi
 from tests.support.probe_routes import LOGIN, assert_common_headers, assert_refused, serve
-
-pytestmark = pytest.mark.one_database("sqlite")
 
 
 @pytest.fixture(scope="module")

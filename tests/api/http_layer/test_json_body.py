@@ -1,7 +1,5 @@
 """Bodies: what counts as a JSON object, and how errors name their field."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

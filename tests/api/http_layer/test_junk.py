@@ -15,8 +15,6 @@ from tests.support.each import assert_each
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 OPEN = [route for route in ROUTES if route.access is not Access.ADMIN and route.path != "/api/openapi.json"]
 REQUIRED = {route.path: example_body(route.path) for route in OPEN if route.method == "POST"}
 """The required fields of each route, with values of the right type."""

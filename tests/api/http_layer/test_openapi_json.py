@@ -18,8 +18,6 @@ from tests.support.contract import document
 from tests.support.each import assert_each
 from tests.support.stack import MakeStack, Stack
 
-pytestmark = pytest.mark.one_database("sqlite")
-
 each_document = pytest.mark.parametrize("is_legacy", [False, True], ids=["true statuses", "legacy statuses"])
 
 

@@ -1,7 +1,5 @@
 """Behaviour of every reply: languages, refusals, bugs, CORS; and consistency of the route table."""
 
-from __future__ import annotations
-
 import logging
 import re
 import ssl
@@ -12,8 +10,9 @@ from datetime import timedelta
 import pytest
 
 from regsvc.api.route import Access
-from regsvc.api.tornado_application import make_application
-from regsvc.config.sections import Config, ServerSection
+from regsvc.api.tornado_application import ApiApplication
+from regsvc.config.host_sections import ServerSection
+from regsvc.config.sections import Config
 from tests.support.certificate import Certificate
 from tests.support.live_api import LiveApi, make_services
 from tests.support.probe_routes import (
@@ -247,4 +246,4 @@ def test_a_preflight_of_an_allowed_origin_is_answered(shared_api: LiveApi) -> No
 def test_two_routes_for_one_path_are_noticed_at_start() -> None:
     routes = [*ROUTES, replace(ROUTES[0], access=Access.USER)]
     with pytest.raises(ValueError, match="two routes for GET /api/open"):
-        make_application(make_services(Config()), routes)
+        ApiApplication(make_services(Config()), routes)

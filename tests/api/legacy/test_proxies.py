@@ -27,6 +27,14 @@ def test_each_status_is_told(stack: Stack) -> None:
             assert told == {"success": True, "found": True, "username": person.name, "status": status}
 
 
+def test_an_address_that_ends_with_a_slash_is_good_enough(stack: Stack) -> None:
+    """A proxy puts `backend_url` and its path together."""
+    bob = stack.approved("bob")
+    for path in ("/api/user/status", "/api/check-whitelist"):
+        assert ask(stack, bob.name, f"/{path}").json == ask(stack, bob.name, path).json
+    assert_refused(ask(stack, bob.name, "//api/config"), 404, "unknown_path")
+
+
 @pytest.mark.parametrize("name", ["Nobody", "Bad Name", ".Steve", "a" * 40, "Üser", "a&b=c%41+d"])
 def test_a_name_nobody_has_is_never_an_error(stack: Stack, name: str) -> None:
     reply = ask(stack, name)

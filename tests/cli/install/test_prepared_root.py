@@ -82,6 +82,7 @@ def test_what_is_written(root: Path) -> None:
         },
     }
     assert (root / UNIT).read_text() == read_shipped("systemd/companion.service")
+    assert oct((root / UNIT).parent.stat().st_mode & 0o777) == "0o755"
     drop_in = (root / DROP_IN).read_text().splitlines()
     assert "User=games" in drop_in
     assert "ReadWritePaths=-/srv/minecraft/plugins/AuthMe" in drop_in
@@ -178,6 +179,8 @@ def test_links_of_a_former_owner_lead_nowhere(root: Path, tmp_path: Path) -> Non
     (state / "mail/link").symlink_to(outside)
     (state / "folder").symlink_to(tmp_path)
     (state / "companion.db").write_text("")
+    for path in state.rglob("*"):
+        os.chown(path, state.stat().st_uid, -1, follow_symlinks=False)
     assert companion(root, "install", "--user", "daemon").status == 0
     given = [state, *(state / name for name in ("mail", "mail/link", "folder", "companion.db"))]
     assert {getpwuid(path.lstat().st_uid).pw_name for path in given} == {"daemon"}

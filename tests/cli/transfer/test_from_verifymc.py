@@ -154,7 +154,9 @@ def test_who_registered_here_is_left_alone(services: ServiceHarness, folder: Pat
     services.approved("Alice")
     write_folder(folder, [record("ALICE", "banned", discordId="7")])
     assert import_from(services, folder) == 0
-    assert "users here already, left as they are: 1" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "users here already, left as they are: 1" in told.out
+    assert "the record bans a player who is here already and is not banned here" in told.err
     assert (services.user("Alice").status, ChatLink.select().count()) == ("approved", 0)
 
 
@@ -344,3 +346,83 @@ def test_operators_among_the_records_are_told(services: ServiceHarness, folder: 
     assert import_from(services, folder, "--dry-run") == 0
     [told] = [line for line in capsys.readouterr().out.splitlines() if "open /admin" in line]
     assert "'Olivia'; check" in told
+
+
+def test_tables_of_another_program_are_refused(
+    services: ServiceHarness, database: Database, folder: Path, capsys: Captured
+) -> None:
+    """Griefer is banned in another program's way, which would make them approved."""
+    with database.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE users (username VARCHAR(32), password_hash VARCHAR(128), salt VARCHAR(64), "
+            "status VARCHAR(16), banned BOOLEAN, ban_reason TEXT, created_at BIGINT)"
+        )
+        cursor.execute("INSERT INTO users VALUES ('Griefer', 'abc', 'def', 'APPROVED', 1, 'griefing', 1735689600000)")
+        connection.commit()
+    assert import_from(services, database.url) == 1
+    assert "The table users has no column reg_time: this is another program's" in capsys.readouterr().err
+    write_folder(folder, [record("Alice"), record("Griefer", "APPROVED", banned=True, ban_reason="griefing")])
+    assert import_from(services, folder) == 1
+    told = capsys.readouterr().err
+    assert "has ban_reason, banned, which VerifyMC does not keep" in told
+    assert "Expected are username, status, password and regTime." in told
+    assert User.select().count() == 0
+
+
+def test_nothing_is_left_out_without_a_word(services: ServiceHarness, folder: Path, capsys: Captured) -> None:
+    """Dup is there three times; Nils has no status, and a telephone."""
+    write_folder(folder, [])
+    people: dict[str, Record] = {"1": record("Dup"), "2": record("dup", "rejected"), "3": record("DUP", "pending")}
+    people |= {"4": record("Nils") | {"status": None, "phone": "+4912345"}, "5": record("Mallory", "banned", email="-")}
+    (folder / "users.json").write_text(json.dumps(people), "utf-8")
+    for users in (0, 3):
+        assert import_from(services, folder) == 0
+        told = capsys.readouterr()
+        assert f"users here already, left as they are: {users}" in told.out
+        assert "records of a name that another record has, left out: 2" in told.out
+        assert "fields that are not kept here, left out: 'phone' (1)" in told.out
+        nils = [
+            "imported, but not whole: 'Nils' (record 4): the record has no status, so the user waits for a decision"
+        ]
+        assert told.err.splitlines() == [
+            "not imported: 'dup' (record 2): another record has the same name",
+            "not imported: 'DUP' (record 3): another record has the same name",
+            *(nils if users == 0 else []),
+        ]
+    found = {user.username: user.status for user in User.select()}
+    assert found == {"Dup": "approved", "Nils": "pending", "Mallory": "banned"}
+
+
+def test_a_ban_moves_whatever_is_wrong_with_its_record(
+    services: ServiceHarness, folder: Path, capsys: Captured
+) -> None:
+    """Bedrock players are off here, a name is none, and the plugin kept a reason of any length."""
+    people = [record(".Steve", "banned"), record("Al", "banned", regTime="last year"), record("\ud800x", "banned")]
+    write_folder(folder, people, [entry("ban", ".Steve", "one\r\ntwo\x1b" + "x" * 3000, at=RECENT)])
+    assert import_from(services, folder) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "imported, but not whole: 'Al' (record 2): regTime is not a time",
+        "not imported: '\\ud800x' (record 3): the name breaks AuthMe's rules for names, or is a Bedrock name while "
+        "bedrock.enabled is off",
+    ]
+    banned = {user.username: user.reason for user in User.select().where(User.status == "banned")}
+    assert banned == {".Steve": "one\ntwo" + "x" * 3000, "Al": None}
+
+
+@pytest.mark.parametrize(
+    ("config", "password", "is_told"),
+    [
+        ("", "optional", True),
+        ("authme:\n  require_password: true\n", "optional", True),
+        ("authme:\n  require_password: false\n", "optional", False),
+        ("authme:\n  enabled: false\n  require_password: true\n", "optional", False),
+        ("authme:\n  require_password: true\n", "required", False),
+    ],
+)
+def test_whether_players_chose_a_password_is_told(
+    services: ServiceHarness, folder: Path, capsys: Captured, config: str, password: str, is_told: bool
+) -> None:
+    services.restart(registration__password=password)
+    write_folder(folder, [record("Alice")], config=config)
+    assert import_from(services, folder, "--dry-run") == 0
+    assert ('set registration.password = "required"' in capsys.readouterr().out) == is_told

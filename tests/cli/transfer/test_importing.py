@@ -82,9 +82,10 @@ def test_who_breaks_a_rule_is_told_by_line(services: ServiceHarness, file: Path,
             "line 8: 'Gina': invalid_registered_at",
             "line 9: 'Hans': unknown_algorithm",
             "line 10: 'Ivan': invalid_hash",
+            "line 11: 'carol': duplicate_name",
             "line 12: '': not_a_record",
         ]
-        assert "1, updated 0, unchanged (existing) 1, refused 9\n" in told.out
+        assert "1, updated 0, unchanged (existing) 0, refused 10\n" in told.out
         assert names() == (set() if arguments else {"Carol"})
 
 
@@ -93,7 +94,9 @@ def test_nobody_who_is_there_is_changed(services: ServiceHarness, file: Path, ca
     services.authme.register("Bob", "bobs-password", email=None)
     file.write_text("username;email;status\nALICE ;other@example.org;banned\nBob;bob@example.org;banned\n")
     assert run(services, "import", str(file)) == 0
-    assert "unchanged (existing) 2" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "unchanged (existing) 2" in told.out
+    assert told.err.splitlines() == ["line 2: 'ALICE': not_banned_here", "line 3: 'Bob': not_banned_here"]
     assert (services.user("Alice").status, services.user("Alice").email) == ("approved", "alice@example.org")
     assert (services.user("Bob").origin, services.user("Bob").email) == ("adopted", None)
     assert run(services, "import", str(file), "--update") == 0

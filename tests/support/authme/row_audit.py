@@ -22,9 +22,9 @@ class Known:
     own             the passwords that were this user's own, newest last; empty if there are none
     others          every other password that was ever used under this name: none of them may log in
     is_foreign      the row was registered in the game under the name of an existing user
-    has_left        the row was removed in the game, and not requested since
+    has_left        the row was removed in the game, and not requested since; None: or `is_recorded` requested it before
     is_recorded     the newest of `own` was set on the web while the row was locked: until it is unlocked, neither a
-                    password set in the game nor the removal of the row overrides that
+                    password set in the game nor the removal of the row overrides that; None: that was interrupted
     is_asked_back   the row was just requested; if that was interrupted, it may come or not
     is_unsure       something was interrupted or not seen: any of `own` may be the valid one
     premium         the last premiumUUID of the owner's row
@@ -34,8 +34,8 @@ class Known:
     own: list[str] = field(default_factory=list)
     others: set[str] = field(default_factory=set)
     is_foreign: bool = False
-    has_left: bool = False
-    is_recorded: bool = False
+    has_left: bool | None = False
+    is_recorded: bool | None = False
     is_asked_back: bool = False
     is_unsure: bool = False
     premium: str | None = None
@@ -148,7 +148,9 @@ def _audit_password(person: Known, user: User, old: Row, new: Row) -> None:
         assert user.status != APPROVED or person.is_foreign, f"{person.key} was locked, being {user.status}"
         is_kept = new["password"] == lock_text(str(old["password"])) or is_locked(old)
         # an expired ban, the recorded password written, and another ban
-        is_own = person.is_recorded and set(person.opened_by(locked_hash(str(new["password"])))) & set(person.counts)
+        is_own = person.is_recorded is not False and set(person.opened_by(locked_hash(str(new["password"])))) & set(
+            person.counts
+        )
         assert is_kept or is_own, f"{person.key} was locked with another password"
         return
     assert user.status == APPROVED, f"{person.key} was opened, being {user.status}"
@@ -162,7 +164,7 @@ def audit_state(snapshot: Snapshot, people: Mapping[str, Known], users: Mapping[
         row, user = snapshot.rows.get(person.key), users.get(person.key)
         told = f"{person.name}, {user.status if user is not None else 'nobody'}"
         if row is None:
-            has_row = user is not None and user.status == APPROVED and bool(person.own) and not person.has_left
+            has_row = user is not None and user.status == APPROVED and bool(person.own) and person.has_left is False
             assert not has_row, f"{told}, has no row"
         else:
             assert user is not None, f"{told}, was not adopted"

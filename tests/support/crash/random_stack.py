@@ -158,7 +158,8 @@ class RandomStack(RuleBasedStateMachine):
             person.has_left = person.has_left and not is_done
             person.is_unsure = person.is_unsure or not is_done
             row = self._row(name)
-            person.is_recorded = is_done and row is not None and is_locked(row)
+            is_locked_now = row is not None and is_locked(row)
+            person.is_recorded = is_locked_now and (is_done or person.is_recorded or None)
 
         self._do(lambda: self.services.set_password(name, password), note)
 
@@ -371,7 +372,7 @@ class RandomStack(RuleBasedStateMachine):
             if user is None:
                 person.forget()
             elif not person.is_foreign:
-                person.has_left = not person.is_recorded
+                person.has_left = None if person.is_recorded is None else not person.is_recorded
                 person.is_unsure = True
             person.is_foreign = False
 
@@ -380,7 +381,7 @@ class RandomStack(RuleBasedStateMachine):
         assert change(password)
         if person.is_foreign or person.is_recorded:
             person.others.add(password)
-        else:
+        else:  # where `is_recorded` is unknown, so is which of the two counts: `is_unsure` is set
             person.own.append(password)
 
     def _write_there(self, name: str, **columns: object) -> None:

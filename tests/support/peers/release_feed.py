@@ -1,6 +1,7 @@
 """A feed of releases on loopback, over real HTTP, with replies that the test chooses."""
 
 import json
+import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,8 +35,8 @@ class ReleaseFeed(HttpPeer):
 
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, answer: FeedReply) -> None:
-        super().__init__()
+    def __init__(self, answer: FeedReply, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls)
         self.answer = answer
         self.requests: list[dict[str, str]] = []
         self._news = threading.Condition()

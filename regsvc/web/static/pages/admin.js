@@ -105,6 +105,22 @@ async function enter(operator) {
   await stream.start(); // first, so that nothing is missed between loading a view and listening
   countSoon();
   await showView({ isFirst: true });
+  await tellOfMissingAddress(operator);
+}
+
+/**
+ * Tell operators without an address that they would not hear of it if somebody changed their password.
+ *
+ * @param {string} operator
+ */
+async function tellOfMissingAddress(operator) {
+  if (config.registration.passwordReset !== "mail") {
+    return;
+  }
+  const { data } = await api.get("user/status", { username: operator });
+  if (data.registered && !data.email) {
+    notice.show(t("no_address"));
+  }
 }
 
 /** @param {string} message why nothing can be sent any more */

@@ -3,10 +3,13 @@
 const A_YEAR = 365 * 24 * 3600; // seconds
 
 /**
+ * Over HTTPS the name gets the prefix `__Host-`, with which no other host can set the cookie; over plain HTTP browsers
+ * refuse such a cookie.
+ *
  * @param {string} name
  * @param {string} value
  */
 export function setCookie(name, value) {
-  const secure = location.protocol === "https:" ? "; secure" : "";
-  document.cookie = `${name}=${value}; path=/; max-age=${A_YEAR}; samesite=lax${secure}`;
+  const [prefix, secure] = location.protocol === "https:" ? ["__Host-", "; secure"] : ["", ""];
+  document.cookie = `${prefix}${name}=${value}; path=/; max-age=${A_YEAR}; samesite=lax${secure}`;
 }

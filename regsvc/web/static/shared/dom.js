@@ -48,14 +48,16 @@ export function byId(id) {
 }
 
 /**
- * Make a link within our pages; `href` is relative, as a proxy may serve us below a path of its own.
+ * Make a link within our pages; `href` is relative, as a proxy may serve us below a path of its own. Where a host has a
+ * front end in place of most of our pages, links to those lead to its home page.
  *
  * @param {string} href
  * @param {Child} text
  * @param {Attributes} attributes
  */
 export function link(href, text, attributes = {}) {
-  return make("a", { href, ...attributes }, text);
+  const isReplaced = "frontEnd" in document.body.dataset && href !== "forgot-password";
+  return make("a", { href: isReplaced ? "./" : href, ...attributes }, text);
 }
 
 /**
