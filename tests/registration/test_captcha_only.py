@@ -7,12 +7,14 @@ from functools import partial
 
 import pytest
 
+from regsvc.accounts.access import Principal
 from regsvc.accounts.password_changes import HandedOverLink
 from regsvc.core import errors
+from regsvc.database.audit import Actor
 from regsvc.database.models import OutboxEntry, User
 from tests.support.captchas import answer_to
 from tests.support.live_api import LiveApi, Reply
-from tests.support.services import CALLER, OLIVIA, PASSWORD, MakeServices, ServiceHarness
+from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
 from tests.support.together import at_once
 
 MANY = 20
@@ -20,6 +22,7 @@ NEW = "a-new-secret-1"
 PLENTY = ["100000 per minute"]
 
 Register = Callable[..., Callable[[], Reply]]
+HOST = Principal(Actor("cli:host"), may_do_everything=True)
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def outcomes(replies: list[Reply]) -> Counter[tuple[int, object]]:
 
 
 def make_link(services: ServiceHarness, name: str) -> HandedOverLink:
-    return services.app.worker.run_here(services.app.services.password_mails.create_link, name, OLIVIA)
+    return services.app.worker.run_here(services.app.services.password_mails.create_link, name, HOST)
 
 
 def reset(services: ServiceHarness, link: HandedOverLink, password: str = NEW) -> None:
