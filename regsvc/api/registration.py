@@ -281,7 +281,10 @@ async def check_code(call: ApiHandler, request: CheckCodeRequest) -> CheckCodeRe
     credentials=(LINK_COOKIE,),
 )
 async def register(call: ApiHandler, request: RegisterRequest) -> RegisterReply:
-    """Register a user. A refusal changes nothing, except that a wrong code uses up an attempt."""
+    """Register a user. A refusal changes nothing, except that a wrong code uses up an attempt.
+
+    The same request within the hour gets the same answer, in case the first was lost.
+    """
     application = RegistrationRequest(
         username=request.username,
         email=request.email,

@@ -232,12 +232,9 @@ class App:
             wake_all=self._on_change,
             wake_mails=self.mail_delivery.wake,
         )
-        registration = config.registration
+        own, quoted = config.registration, config.mail.backend != "http"
         self.email_policy = EmailPolicy(
-            registration.email_domains,
-            registration.blocked_email_domains,
-            accepts_aliases=registration.email_aliases,
-            accepts_quoted=config.mail.backend != "http",
+            own.email_domains, own.blocked_email_domains, accepts_aliases=own.email_aliases, accepts_quoted=quoted
         )
         self.mail_limits = self._make_mail_limits("mail", verification.limits_total)
         self.forgot_limits = self._make_mail_limits("forgot", verification.limits_total_forgot)

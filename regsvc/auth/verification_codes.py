@@ -114,6 +114,22 @@ class VerificationCodes:
         if not _update(active.id, {Verification.redeemed_at: now}, is_left):
             raise InvalidCode
 
+    def find_redemption(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> datetime | None:
+        """Return when this code or proof was redeemed, for a request repeated because its reply was lost.
+
+        None if it is wrong, was not redeemed, or longer ago than a proof lives. Attempts are counted as in `check`.
+        """
+        since = self._now() - PROOF_LIFETIME
+        with Verification._meta.database.atomic():  # commits the attempt
+            row = self._find_newest(email_key, purpose) if given.proof is None else _row_of_proof(given.proof)
+            if row is None or (row.email_key, row.purpose) != (email_key, purpose) or row.redeemed_at is None:
+                return None
+            if given.proof is not None:
+                is_right = self._is_own_proof(given.proof, row)
+            else:
+                is_right = self._is_right(row, given.code or "", caller, Verification.redeemed_at > since)
+            return row.redeemed_at if is_right and row.redeemed_at > since else None
+
     def prove(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> str:
         """Return a proof of the address in exchange for its code, which stays valid. Counts and raises as `check` does.
 
@@ -148,9 +164,13 @@ class VerificationCodes:
         is_expired = Verification.created_at < self._now() - MAX_AGE - PROOF_LIFETIME
         return int(Verification.delete().where(is_expired).execute())
 
-    def _find_active(self, email_key: str, purpose: str) -> Verification | None:
+    def _find_newest(self, email_key: str, purpose: str) -> Verification | None:
         of_address = (Verification.email_key == email_key) & (Verification.purpose == purpose)
         newest: Verification | None = Verification.select().where(of_address).order_by(Verification.id.desc()).first()
+        return newest
+
+    def _find_active(self, email_key: str, purpose: str) -> Verification | None:
+        newest = self._find_newest(email_key, purpose)
         if newest is None or newest.redeemed_at is not None:
             return None
         expires_at = newest.created_at + MAX_AGE
@@ -171,16 +191,20 @@ class VerificationCodes:
             self._limits.check(_GUESSES, caller.network_key, self._guesses)
         with Verification._meta.database.atomic():  # commits the attempt, whatever the result
             row = self._find_active(email_key, purpose)
-            if row is not None:
-                tries = _tries_of(row, caller)
-                is_left = (tries < self._max_tries) & Verification.redeemed_at.is_null()
-                is_compared = _update(row.id, {tries: tries + 1}, is_left)
-                if is_compared and is_same_secret(code.strip(), self.code_of(row)):
-                    _update(row.id, {tries: tries - 1})
-                    return row
+            if row is not None and self._is_right(row, code, caller, Verification.redeemed_at.is_null()):
+                return row
         with self._lock, suppress(RateLimited):
             self._limits.hit(_GUESSES, caller.network_key, self._guesses)
         raise InvalidCode
+
+    def _is_right(self, row: Verification, code: str, caller: Caller, state: object) -> bool:
+        """Compare the code if the client has an attempt left and the row is in this state; a right one costs none."""
+        tries = _tries_of(row, caller)
+        is_compared = _update(row.id, {tries: tries + 1}, tries < self._max_tries, state)
+        if not is_compared or not is_same_secret(code.strip(), self.code_of(row)):
+            return False
+        _update(row.id, {tries: tries - 1})
+        return True
 
     def _require_proof(self, proof: str, email_key: str, purpose: Purpose) -> Verification:
         row = self._find_proof(proof, purpose)
@@ -190,15 +214,24 @@ class VerificationCodes:
 
     def _find_proof(self, proof: str, purpose: Purpose) -> Verification:
         """Return the row of a proof. Raises `InvalidCode` for one that is expired, redeemed, or not ours."""
-        token, _dot, digits = proof.rpartition(".")
-        row_id, ends_at = parse_row_id(token), _parse_timestamp(digits)
-        row: Verification | None = None if row_id is None else Verification.get_or_none(Verification.id == row_id)
-        if row is None or ends_at is None or row.purpose != purpose or row.redeemed_at is not None:
-            raise InvalidCode("proof", field="proof")
-        is_ours = self._secrets.is_link_token(token, row.id, row.nonce, _describe_proof(row, ends_at))
-        if not is_ours or datetime.fromtimestamp(ends_at, UTC) <= self._now():
+        row = _row_of_proof(proof)
+        if row is None or row.purpose != purpose or row.redeemed_at is not None or not self._is_own_proof(proof, row):
             raise InvalidCode("proof", field="proof")
         return row
+
+    def _is_own_proof(self, proof: str, row: Verification) -> bool:
+        """Whether this is a proof of the row that has not expired."""
+        token, _dot, digits = proof.rpartition(".")
+        ends_at = _parse_timestamp(digits)
+        if ends_at is None or not self._secrets.is_link_token(token, row.id, row.nonce, _describe_proof(row, ends_at)):
+            return False
+        return datetime.fromtimestamp(ends_at, UTC) > self._now()
+
+
+def _row_of_proof(proof: str) -> Verification | None:
+    row_id = parse_row_id(proof.rpartition(".")[0])
+    row: Verification | None = None if row_id is None else Verification.get_or_none(Verification.id == row_id)
+    return row
 
 
 def _describe_proof(row: Verification, ends_at: int) -> str:

@@ -3,24 +3,30 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.derived_secrets import ApplicationTokens
-from regsvc.auth.hashing import PasswordHashing, StoredPassword
+from regsvc.auth.hashing import PasswordCheck, PasswordHashing, StoredPassword
 from regsvc.auth.rate_limits import DurableLimits, LimitCheck, SharedLimits, in_total
-from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof, VerificationCodes
+from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
-from regsvc.core.errors import InvalidField, RateLimited, RegistrationClosed
+from regsvc.core.errors import InvalidField, RateLimited, Refusal, RegistrationClosed
+from regsvc.core.text import name_key
+from regsvc.core.units import RateLimit
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, User
+from regsvc.database.models import APPROVED, PENDING, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
 from regsvc.users.credential_rules import CredentialRules
+
+_REPETITIONS: Final = (RateLimit(10, timedelta(hours=1)),)
 
 
 @dataclass(frozen=True)
@@ -87,14 +93,23 @@ class Registration:
     now: Clock
 
     async def register(self, request: RegistrationRequest, caller: Caller) -> Registered:
-        """Create the user. A refusal leaves everything as it was, except for the attempts at a wrong code."""
+        """Create the user. A refusal leaves everything as it was, except for the attempts at a wrong code.
+
+        A request that is repeated within the hour, because the reply was lost, gets the same answer again.
+        """
         request, proven = self._validate(request)
-        with self.captchas.guard("register", request.captcha, caller):
-            await self.worker.run(self._check, request, proven, caller)
-            password = None
-            if request.password is not None:
-                password = await self.hashing.hash_in_pool(request.password, request.username)
-            registered = await self.worker.run(self._create, request, proven, password, caller)
+        try:
+            with self.captchas.guard("register", request.captcha, caller):
+                await self.worker.run(self._check, request, proven, caller)
+                password = None
+                if request.password is not None:
+                    password = await self.hashing.hash_in_pool(request.password, request.username)
+                registered = await self.worker.run(self._create, request, proven, password, caller)
+        except Refusal as refusal:
+            registered_before = await self._find_repeated(request, proven, caller) if refusal.is_business else None
+            if registered_before is None:
+                raise
+            return registered_before
         self.mail_queue.wake_all()
         return registered
 
@@ -185,6 +200,51 @@ class Registration:
         limits = self.live.current.registration
         of_client = ("registration.client", caller.network_key, limits.limits_per_client)
         return [of_client], [in_total("registration.total", limits.limits_total, caller.network_key)]
+
+    async def _find_repeated(
+        self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller
+    ) -> Registered | None:
+        """Return the registration that this request has already made; None if it made none, or was not the same.
+
+        What is spent by now, such as the code, is taken as the proof of who asks. Where no code is required, the
+        password is, from the same address.
+        """
+        user = await self.worker.run(self._find_registered, request, proven, caller)
+        if user is None:
+            return None
+        if request.password is not None and user.password_hash is not None:
+            stored = StoredPassword(user.password_hash, user.password_salt, user.password_algorithm)
+            with self.hashing.reserve():
+                is_same = await self.hashing.verify_in_pool(request.password, stored, user.username)
+        else:
+            is_same = PasswordCheck(request.password is None and user.password_hash is None and proven is not None)
+        return Registered(user.username, user.email, user.status, self.tokens.token_of(user)) if is_same else None
+
+    def _find_registered(
+        self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller
+    ) -> User | None:
+        """Return the user whom the code or proof of this request was spent on, whatever the password."""
+        spent_at = self.now()
+        if proven is not None:  # first: refusals must take as long whether or not there is such a user
+            found = self.codes.find_redemption(proven.key, "register", request.code_or_proof, caller)
+            if found is None:
+                return None
+            spent_at = found
+        user: User | None = User.get_or_none(User.username_key == name_key(request.username))
+        if user is None or user.origin != "registered" or user.status not in (PENDING, APPROVED):
+            return None
+        is_same_client = proven is not None or user.registration_ip == caller.address
+        email_key = proven.key if proven is not None else None
+        if (user.email_key, user.email, user.platform) != (email_key, request.email, request.platform):
+            return None
+        if not is_same_client or not spent_at - PROOF_LIFETIME < user.created_at <= spent_at:
+            return None
+        try:
+            with User._meta.database.atomic():
+                self.limits.hit("registration.repeated", user.username_key, _REPETITIONS)
+        except RateLimited:
+            return None  # passwords are not to be guessed here
+        return user
 
     def _create_approved(
         self, username: str, address: EmailAddress | None, password: StoredPassword, by: Actor

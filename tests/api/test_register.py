@@ -251,3 +251,64 @@ def test_no_secret_of_a_registration_is_kept_or_told(stack: Stack) -> None:
     [row] = our_database(stack).query("SELECT * FROM regsvc_user WHERE username_key = ?", (alice.key,))
     assert alice.password not in payload + str(row)
     assert row["password_hash"] not in payload
+
+
+# --- A lost reply ---
+
+
+def test_a_registration_whose_reply_was_lost_can_be_repeated(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    proof = stack.post("/api/verify/check", {"email": alice.email, "code": code}).json["proof"]
+    body = {"username": alice.name, "email": alice.email, "password": alice.password}
+    first = stack.post("/api/register", {**body, "proof": proof})
+    assert first.status == 201
+    stack.smtp.wait_for_receipt(alice.email)
+    for again in ({"proof": proof}, {"code": code}, {"code": code, "username": alice.name.upper()}):
+        assert stack.post("/api/register", {**body, **again}).json == first.json
+    anna = stack.newcomer("anna")
+    for other in ({"password": "another-secret"}, {"username": anna.name}, {"email": anna.email}, {"password": None}):
+        sent = {name: value for name, value in {**body, "proof": proof, **other}.items() if value is not None}
+        assert_refused(stack.post("/api/register", sent), 422, "invalid_code", field="proof")
+    stack.decides("approve", alice)
+    assert stack.post("/api/register", {**body, "proof": proof}).json["status"] == "approved"
+    assert len(stack.audits(alice, "user.registered")) == 1
+    mails = our_database(stack).query("SELECT template FROM regsvc_outbox WHERE recipient_key = ?", (alice.email,))
+    assert sorted(mail["template"] for mail in mails) == ["approved", "received", "verification_code"]
+
+
+def test_who_repeats_has_as_many_attempts_at_a_code_as_ever(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    assert stack.register(alice, code=code).status == 201
+    for guess in range(1, 6):
+        wrong = f"{(int(code) + guess) % 1_000_000:06}"
+        assert_refused(stack.register(alice, code=wrong), 422, "invalid_code", field="code")
+    assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
+
+
+def test_passwords_are_not_guessed_by_repeating(stack: Stack) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    assert stack.register(alice, code=code).status == 201
+    for guess in range(10):
+        reply = stack.register(alice, code=code, password=f"guess-{guess}")
+        assert_refused(reply, 422, "invalid_code", field="code")
+    assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")
+
+
+@pytest.mark.parametrize("change", ["an hour later", "rejected", "deleted and registered by another"])
+def test_a_repetition_is_refused(stack: Stack, change: str) -> None:
+    alice = stack.newcomer("alice")
+    code = stack.code_for(alice.email)
+    assert stack.register(alice, code=code).status == 201
+    if change == "an hour later":
+        age = "UPDATE regsvc_verification SET redeemed_at = ? WHERE email_key = ?"
+        our_database(stack).execute(age, (ago(minutes=61), alice.email))
+    elif change == "rejected":
+        stack.decides("reject", alice)
+    else:
+        stack.decides("delete", alice)
+        anna = stack.newcomer("anna")
+        assert stack.register(anna, username=alice.name, password=alice.password).status == 201
+    assert_refused(stack.register(alice, code=code), 422, "invalid_code", field="code")

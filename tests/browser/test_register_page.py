@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.applicant import Applicant, expect_received, path_in_receipt
@@ -225,6 +225,29 @@ def test_in_a_tunnel_and_while_the_game_is_away_nothing_typed_is_lost(stack: Sta
     expect(alice.page.get_by_label(PASSWORD, exact=True)).to_have_value(alice.person.password)
     alice.press("Register")
     expect_received(alice.page)
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_registration_whose_answer_was_lost_is_not_lost(stack: Stack, apply: Apply, lost: int) -> None:
+    """After one lost answer by itself, after three by pressing again; nothing is mailed or asked anew."""
+
+    def lose_the_answer(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    alice = at_name(apply(may_complain=True))
+    alice.page.clock.install()
+    alice.page.route("**/api/register", lose_the_answer, times=lost)
+    alice.give_name()
+    for _answer in range(min(lost, 2)):
+        expect(alice.page.get_by_role("status")).to_contain_text("Sending it again")
+        alice.page.clock.run_for(4_001)
+    if lost == 3:
+        expect(alice.page.get_by_role("status")).to_contain_text("could not be reached")
+        alice.press("Register")
+    expect_received(alice.page)
+    stack.smtp.wait_for_receipt(alice.person.email)
+    assert len(stack.smtp.letters_to(alice.person.email)) == 1, "the code"
 
 
 def test_a_phone_that_forgot_the_page_goes_on_where_it_was(apply: Apply) -> None:

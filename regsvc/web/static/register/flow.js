@@ -12,6 +12,8 @@ import { reapplyText } from "./name.js";
 import { StepHistory } from "./step-history.js";
 
 const PROGRESS = "progress";
+const ATTEMPTS = 3;
+const PAUSE = 2000; // milliseconds; phones come out of tunnels
 
 export class Flow {
   /**
@@ -185,11 +187,32 @@ export class Flow {
     }
   }
 
+  /**
+   * Send the registration again while no answer comes: if it arrived, the next answer is the one that was lost.
+   *
+   * @param {PostBody<"register">} body
+   */
+  async sendUntilAnswered(body) {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.api.post("register", body);
+      } catch (error) {
+        const refusal = asRefusal(error);
+        this.draft.update({ unansweredName: refusal.code === "unreachable" ? body.username : null });
+        if (refusal.code !== "unreachable" || attempt === ATTEMPTS) {
+          throw refusal;
+        }
+      }
+      notice.show(t("no_answer"));
+      await new Promise((resolve) => setTimeout(resolve, attempt * PAUSE));
+    }
+  }
+
   async register() {
     const { draft } = this;
     const password = draft.get("password");
     const questionnaire = draft.get("questionnaire");
-    const reply = await this.api.post("register", {
+    const reply = await this.sendUntilAnswered({
       username: draft.get("username"),
       ...(draft.get("email") ? { email: draft.get("email") } : {}),
       ...(isProven(draft) ? { proof: draft.get("proof") } : {}),

@@ -194,7 +194,8 @@ async function refuseTaken({ api, draft }, username) {
   if (data.reapplyAt) {
     throw new Refusal(409, { code: "reapply_later", field: "username", message: reapplyText(data.reapplyAt) });
   }
-  if (data.registered && data.status !== "rejected") {
+  const isOwn = draft.get("unansweredName") === draft.get("username"); // the answer to its registration was lost
+  if (data.registered && data.status !== "rejected" && !isOwn) {
     throw new Refusal(409, { code: "username_taken", field: "username", message: t("name_taken") });
   }
 }
