@@ -213,7 +213,8 @@ def _execute_once(database: Database, statement: str) -> None:
     try:
         database.execute_sql(statement)
     except (OperationalError, InternalError) as error:
-        if isinstance(database, SqliteDatabase) or error.args[0] not in _MYSQL_ALREADY_DONE:
+        is_there = statement.startswith("ALTER TABLE") and "duplicate column" in str(error)  # in SQLite's words
+        if error.args[0] not in _MYSQL_ALREADY_DONE and not is_there:
             raise
 
 

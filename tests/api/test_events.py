@@ -168,7 +168,8 @@ def test_a_session_that_ends_closes_the_stream(stack: Stack, operators: Operator
             assert time.monotonic() - began < 10, reason
             assert not [event for event in stream.received if event.data.get("username") == people[reason].name], reason
     for reason, token in tokens.items():
-        assert stack.get("/events", token=token).status == (403 if reason == "no operator any more" else 401)
+        is_former_admin = reason == "no operator any more"  # whose session ends a moment after the right
+        assert stack.get("/events", token=token).status in ((401, 403) if is_former_admin else (401,))
 
 
 def test_listening_is_no_activity(stack: Stack, operators: Operators) -> None:

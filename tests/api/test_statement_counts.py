@@ -115,14 +115,15 @@ def test_an_application_that_waits(host: Host) -> None:
 
 
 def test_a_registration_with_a_wrong_code(host: Host) -> None:
+    """The last one looks for a code that was right once: the reply may have been lost."""
     host.send("alice")
     assert host.register("alice", code="0").status == 422
-    host.assert_at_most(2)
+    host.assert_at_most(3)
 
 
 def test_a_registration_of_a_taken_name(host: Host) -> None:
     assert host.register("alice", username="First").json["code"] == "username_taken"
-    host.assert_at_most(8)
+    host.assert_at_most(9)
 
 
 def test_the_list_of_users(host: Host) -> None:

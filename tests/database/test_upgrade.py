@@ -19,7 +19,7 @@ from peewee import Database, OperationalError, SqliteDatabase
 from regsvc.database import migrator
 from regsvc.database.engine import open_database
 from regsvc.database.migrations import upgrade_from_preview
-from regsvc.database.migrator import UnusableSchema, migrate
+from regsvc.database.migrator import UnusableSchema, list_migrations, migrate
 from regsvc.database.models import MODELS, UNVERIFIED, VERIFIED, Installation, User, bind_models
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.manual_clock import ManualClock
@@ -28,6 +28,7 @@ from tests.support.peers.mariadb import Database as MariaDBSchema
 from tests.support.peers.mariadb import MariaDBServer
 
 PREVIEW = Path(__file__).parent / "preview"
+NEWEST = [f"{migration.number:04} {migration.name}" for migration in list_migrations()]
 PAGE = 4
 """Sync records per statement here, of ten."""
 NEW_NAMES = {
@@ -37,6 +38,10 @@ NEW_NAMES = {
     "wish_regdate": "intent_regdate",
 }
 NEW_TABLES = {"regsvc_player": "regsvc_sync_record", "regsvc_digest": "regsvc_bucket"}
+NEW_COLUMNS: dict[str, dict[str, Any]] = {
+    "regsvc_session": {"has_second_factor": 0},
+    "regsvc_link": {"issued_by": None},
+}
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (
     "ALTER TABLE regsvc_player ADD COLUMN kept_group INT NULL",
@@ -144,7 +149,8 @@ def rows_of(database: Database) -> Rows:
             continue
         cursor = database.execute_sql(f"SELECT * FROM {table}")
         names = [column[0] for column in cursor.description]
-        rows = [new_row(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+        added = NEW_COLUMNS.get(table, {})
+        rows = [new_row(added | dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
         found[NEW_TABLES.get(table, table)] = sorted(rows, key=lambda row: str(next(iter(row.values()))))
     return found
 
@@ -207,10 +213,10 @@ def test_everything_is_there_after_the_upgrade(
 ) -> None:
     monkeypatch.setattr(upgrade_from_preview, "_ROWS_PER_STATEMENT", PAGE)
     before = rows_of(preview)
-    assert migrate(preview, clock) == ["0100 baseline"]
+    assert migrate(preview, clock) == NEWEST
     assert schema_of(preview) == fresh_schema
     assert rows_of(preview) == before
-    assert fetch(preview, "SELECT number, name FROM regsvc_migration") == [(100, "baseline")]
+    assert fetch(preview, "SELECT name FROM regsvc_migration ORDER BY number") == [(name[5:],) for name in NEWEST]
     assert migrate(preview, clock) == []
     for model in MODELS:
         assert list(model.select()), f"the models read {model._meta.table_name}"
@@ -237,7 +243,7 @@ def test_a_preview_version_after_the_last_one_is_upgraded_too(
     for statement in SIXTEENTH:
         preview.execute_sql(statement)
     before = rows_of(preview)
-    assert migrate(preview, clock) == ["0100 baseline"]
+    assert migrate(preview, clock) == NEWEST
     assert schema_of(preview) == fresh_schema
     assert rows_of(preview) == before
     [bob] = [row for row in before["regsvc_sync_record"] if row["username_key"] == "bob"]
@@ -269,7 +275,7 @@ def test_the_file_is_copied_before(preview: Database, clock: ManualClock) -> Non
 def test_a_view_of_the_hosts_own_does_not_stop_the_upgrade(preview: Database, clock: ManualClock) -> None:
     """SQLite renames no table while any view reads one that is gone; the host is told to change theirs."""
     preview.execute_sql("CREATE VIEW intents AS SELECT username_key FROM regsvc_player WHERE wish IS NOT NULL")
-    assert migrate(preview, clock) == ["0100 baseline"]
+    assert migrate(preview, clock) == NEWEST
     preview.execute_sql("DROP VIEW intents")
     assert fetch(preview, "SELECT COUNT(*) FROM regsvc_bucket") != []
 
@@ -282,7 +288,7 @@ def test_a_login_that_may_make_no_triggers_and_no_views_is_upgraded(
     mariadb.run_as_root(f"REVOKE TRIGGER, CREATE VIEW ON `{database.name}`.* FROM '{database.user}'@'%'")
     preview.close()  # rights count from the next connection
     preview.connect()
-    assert migrate(preview, clock) == ["0100 baseline"]
+    assert migrate(preview, clock) == NEWEST
     assert rows_of(preview) == before
     assert preview.get_views() == []
 
@@ -300,7 +306,7 @@ def test_a_login_that_may_not_drop_is_told_and_goes_on_once_it_may(
     mariadb.run_as_root(f"GRANT DROP ON `{database.name}`.* TO '{database.user}'@'%'")
     preview.close()
     preview.connect()
-    assert migrate(preview, clock) == ["0100 baseline"]
+    assert migrate(preview, clock) == NEWEST
     assert rows_of(preview) == before
 
 
@@ -345,7 +351,7 @@ def test_whoever_comes_second_finds_everything_done(
         migrate(preview, clock)
     assert schema_of(preview) == fresh_schema
     assert rows_of(preview) == before
-    assert fetch(preview, "SELECT number FROM regsvc_migration") == [(100,)]
+    assert fetch(preview, "SELECT COUNT(*) FROM regsvc_migration") == [(len(NEWEST),)]
 
 
 # --- what is not upgraded ---

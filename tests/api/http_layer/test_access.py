@@ -145,7 +145,8 @@ def test_a_token_counts_in_its_header_only(stack: Stack, route: Route) -> None:
 
 # --- A valid session without admin rights: 403 ---
 
-POWERLESS = ("a user", "an operator's user token", "de-opped", "pending again", "pending with an operator's name")
+FORMER_ADMINS = ("de-opped", "pending again")
+POWERLESS = ("a user", "an operator's user token", "pending with an operator's name")
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,12 @@ def test_an_admin_route_refuses_whoever_is_no_admin(stack: Stack, powerless_toke
         chinese = request(stack, route, token, **{"Accept-Language": "zh", "Content-Type": "application/json"})
         assert chinese.json["code"] == "forbidden"
 
+    def check_former_admin(reason: str) -> None:
+        reply = request(stack, route, powerless_tokens[reason])  # the session ends a moment after the right
+        assert (reply.status, reply.code) in ((403, "forbidden"), (401, "unauthorized"))
+
     assert_each(POWERLESS, check)
+    assert_each(FORMER_ADMINS, check_former_admin)
 
 
 @pytest.mark.parametrize("route", routes(Access.ADMIN))
