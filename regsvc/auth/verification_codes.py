@@ -95,12 +95,15 @@ class VerificationCodes:
         else:
             self._compare(email_key, purpose, given.code or "", caller)
 
-    def redeem(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
+    def redeem(
+        self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller, *, at: datetime | None = None
+    ) -> None:
         """Redeem the code or proof in the transaction of its effect. Raises `InvalidCode`, also for a race's loser.
 
-        Counts no attempt, since a refusal rolls the transaction back: `check` comes first.
+        Counts no attempt, since a refusal rolls the transaction back: `check` comes first. `at`: the moment of the
+        effect, by which `find_redemption` tells what the code was spent on; None: now.
         """
-        now = self._now()
+        now = at or self._now()
         if given.proof is not None:
             row = self._require_proof(given.proof, email_key, purpose)
             if not _update(row.id, {Verification.redeemed_at: now}, Verification.redeemed_at.is_null()):
@@ -117,18 +120,19 @@ class VerificationCodes:
     def find_redemption(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> datetime | None:
         """Return when this code or proof was redeemed, for a request repeated because its reply was lost.
 
-        None if it is wrong, was not redeemed, or longer ago than a proof lives. Attempts are counted as in `check`.
+        None if it is wrong, was not redeemed, or longer ago than a proof lives. Attempts are counted as in `check`, and
+        for a code that expired unused as well: a redeemed one, which tells of a registration, costs no more than that.
         """
-        since = self._now() - PROOF_LIFETIME
         with Verification._meta.database.atomic():  # commits the attempt
             row = self._find_newest(email_key, purpose) if given.proof is None else _row_of_proof(given.proof)
-            if row is None or (row.email_key, row.purpose) != (email_key, purpose) or row.redeemed_at is None:
+            if row is None or (row.email_key, row.purpose) != (email_key, purpose) or self._is_active(row):
                 return None
             if given.proof is not None:
                 is_right = self._is_own_proof(given.proof, row)
             else:
-                is_right = self._is_right(row, given.code or "", caller, Verification.redeemed_at > since)
-            return row.redeemed_at if is_right and row.redeemed_at > since else None
+                is_right = self._is_right(row, given.code or "", caller)
+            is_recent = row.redeemed_at is not None and row.redeemed_at > self._now() - PROOF_LIFETIME
+            return row.redeemed_at if is_right and is_recent else None
 
     def prove(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> str:
         """Return a proof of the address in exchange for its code, which stays valid. Counts and raises as `check` does.
@@ -171,12 +175,14 @@ class VerificationCodes:
 
     def _find_active(self, email_key: str, purpose: str) -> Verification | None:
         newest = self._find_newest(email_key, purpose)
-        if newest is None or newest.redeemed_at is not None:
-            return None
-        expires_at = newest.created_at + MAX_AGE
-        if newest.handed_over_at is not None:
-            expires_at = min(expires_at, newest.handed_over_at + self.valid)
-        return newest if expires_at > self._now() else None
+        return newest if newest is not None and self._is_active(newest) else None
+
+    def _is_active(self, row: Verification) -> bool:
+        """Return whether the code of this row, the newest of its address, can be redeemed."""
+        expires_at = row.created_at + MAX_AGE
+        if row.handed_over_at is not None:
+            expires_at = min(expires_at, row.handed_over_at + self.valid)
+        return row.redeemed_at is None and bool(expires_at > self._now())
 
     def _is_exhausted(self, row: Verification) -> bool:
         """Return whether the client that asked last has used up its attempts."""
@@ -197,10 +203,10 @@ class VerificationCodes:
             self._limits.hit(_GUESSES, caller.network_key, self._guesses)
         raise InvalidCode
 
-    def _is_right(self, row: Verification, code: str, caller: Caller, state: object) -> bool:
+    def _is_right(self, row: Verification, code: str, caller: Caller, *state: object) -> bool:
         """Compare the code if the client has an attempt left and the row is in this state; a right one costs none."""
         tries = _tries_of(row, caller)
-        is_compared = _update(row.id, {tries: tries + 1}, tries < self._max_tries, state)
+        is_compared = _update(row.id, {tries: tries + 1}, tries < self._max_tries, *state)
         if not is_compared or not is_same_secret(code.strip(), self.code_of(row)):
             return False
         _update(row.id, {tries: tries - 1})

@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.derived_secrets import ApplicationTokens
-from regsvc.auth.hashing import PasswordCheck, PasswordHashing, StoredPassword
+from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.rate_limits import DurableLimits, LimitCheck, SharedLimits, in_total
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
@@ -25,8 +25,6 @@ from regsvc.database.models import APPROVED, PENDING, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
 from regsvc.users.credential_rules import CredentialRules
-
-_REPETITIONS: Final = (RateLimit(10, timedelta(hours=1)),)
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,7 @@ class Registration:
         )
         with self.users.transaction(user.username_key) as colliding:
             if proven is not None:
-                self.codes.redeem(proven.key, "register", request.code_or_proof, caller)
+                self.codes.redeem(proven.key, "register", request.code_or_proof, caller, at=user.created_at)
             else:
                 self.limits.hit_all(*self._limits_of(caller))
             self.users.insert(user, colliding, Actor(user.username, caller.address))
@@ -215,36 +213,41 @@ class Registration:
         if request.password is not None and user.password_hash is not None:
             stored = StoredPassword(user.password_hash, user.password_salt, user.password_algorithm)
             with self.hashing.reserve():
-                is_same = await self.hashing.verify_in_pool(request.password, stored, user.username)
-        else:
-            is_same = PasswordCheck(request.password is None and user.password_hash is None and proven is not None)
-        return Registered(user.username, user.email, user.status, self.tokens.token_of(user)) if is_same else None
+                verdict = await self.hashing.verify_in_pool(request.password, stored, user.username)
+            if not verdict:
+                await self.worker.run(self._count_wrong_password, user)
+                return None
+        elif proven is None or request.password is not None or user.password_hash is not None:
+            return None
+        # only now: where nothing is proven, the time until the answer would tell whose address it is
+        if (user.email, user.platform) != (request.email, request.platform):
+            return None
+        return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
 
     def _find_registered(
         self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller
     ) -> User | None:
-        """Return the user whom the code or proof of this request was spent on, whatever the password."""
-        spent_at = self.now()
+        """Return the user whom this request may have made, whatever its password and, if unproven, its address."""
+        spent_at = None
         if proven is not None:  # first: refusals must take as long whether or not there is such a user
-            found = self.codes.find_redemption(proven.key, "register", request.code_or_proof, caller)
-            if found is None:
+            spent_at = self.codes.find_redemption(proven.key, "register", request.code_or_proof, caller)
+            if spent_at is None:
                 return None
-            spent_at = found
         user: User | None = User.get_or_none(User.username_key == name_key(request.username))
         if user is None or user.origin != "registered" or user.status not in (PENDING, APPROVED):
             return None
-        is_same_client = proven is not None or user.registration_ip == caller.address
-        email_key = proven.key if proven is not None else None
-        if (user.email_key, user.email, user.platform) != (email_key, request.email, request.platform):
-            return None
-        if not is_same_client or not spent_at - PROOF_LIFETIME < user.created_at <= spent_at:
-            return None
-        try:
-            with User._meta.database.atomic():
-                self.limits.hit("registration.repeated", user.username_key, _REPETITIONS)
-        except RateLimited:
-            return None  # passwords are not to be guessed here
-        return user
+        if proven is not None:
+            is_its_own = (user.email_key, user.created_at) == (proven.key, spent_at)
+        else:
+            is_recent = user.created_at > self.now() - PROOF_LIFETIME
+            is_its_own = user.email_key is None and user.registration_ip == caller.address and is_recent
+        is_open = is_its_own and self.limits.remaining_seconds([_wrong_passwords(user)]) == 0
+        return user if is_open else None
+
+    def _count_wrong_password(self, user: User) -> None:
+        """Count a wrong password; of several at once, as many more are compared as wait for the hash pool."""
+        with suppress(RateLimited), User._meta.database.atomic():
+            self.limits.hit(*_wrong_passwords(user))
 
     def _create_approved(
         self, username: str, address: EmailAddress | None, password: StoredPassword, by: Actor
@@ -256,3 +259,8 @@ class Registration:
             self.users.approve(user, by)
         self.users.reconcile(user.username_key)
         return DecisionResult(user.username, user.status)
+
+
+def _wrong_passwords(user: User) -> LimitCheck:
+    """Return the limit of wrong passwords of requests that repeat this user's registration."""
+    return "registration.repeated", user.username_key, [RateLimit(10, timedelta(hours=1))]
