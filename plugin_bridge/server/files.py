@@ -42,7 +42,7 @@ class OpsFile:
         self._warned: object = None  # the stamp of the last warning, if the file is bad now
         self._levels: Mapping[str, int] = self._extra
         self._names = frozenset(self._extra)
-        self._reads = 0
+        self._dismissed: frozenset[str] = frozenset()
 
     def level_of(self, name: str) -> int:
         """Return the operator level, 1 to 4, or 0 for other players. The case of the name does not matter."""
@@ -54,10 +54,15 @@ class OpsFile:
         self._refresh()
         return self._names
 
-    def count_reads(self) -> int:
-        """Return how often the file was read: a list that was in force only briefly is counted too."""
+    def find_dismissed(self) -> frozenset[str] | None:
+        """Return who has left the list since `forget_dismissed`, even if they are back; None: it was never read."""
         self._refresh()
-        return self._reads
+        return None if self._path is not None and self._loaded is _UNKNOWN else self._dismissed
+
+    def forget_dismissed(self, names: frozenset[str]) -> None:
+        """Take these names off what `find_dismissed` returns."""
+        with self._lock:
+            self._dismissed -= names
 
     def _refresh(self) -> None:
         if self._path is None:
@@ -76,8 +81,8 @@ class OpsFile:
                 self._warned = stamp
                 return
             self._loaded, self._warned = stamp, None
-            self._reads += 1
             self._levels = levels | self._extra
+            self._dismissed |= self._names - self._levels.keys()
             self._names = frozenset(self._levels)
 
     def _describe_fallback(self) -> str:

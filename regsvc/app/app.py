@@ -147,7 +147,7 @@ class App:
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
         self.pending_restart = PendingRestart()
-        self._rights_checked: object = None  # the conditions under which `end_lost_rights` last ran
+        self._needed_second_factor: bool | None = None  # when `end_lost_rights` last ran
         self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
 
     def _wire_auth(self) -> None:
@@ -585,15 +585,17 @@ class App:
     def end_lost_rights(self) -> None:
         """End what operators had open when they lost their rights: it must not revive with those. Blocking.
 
-        At the start, and whenever ops.json or `auth.operators_need_totp` has changed. Until then it is refused as it is
-        used, by what ops.json says at that moment.
+        At the start, and whenever somebody has left ops.json or `auth.operators_need_totp` has changed. Until then it
+        is refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
         """
-        conditions = self.context.ops.count_reads(), self.live.current.auth.operators_need_totp
-        if conditions != self._rights_checked:
-            sessions, links = self.sessions.revoke_unentitled(), self.links.revoke_unentitled()
-            self._rights_checked = conditions
-            if sessions or links:
-                log.info("%d sessions and %d links ended: of those who made them, the right has ended", sessions, links)
+        dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
+        if dismissed is None or (not dismissed and is_needed == self._needed_second_factor):
+            return
+        sessions, links = self.sessions.revoke_unentitled(dismissed), self.links.revoke_unentitled(dismissed)
+        self.context.ops.forget_dismissed(dismissed)
+        self._needed_second_factor = is_needed
+        if sessions or links:
+            log.info("%d sessions and %d links ended: of those who made them, the right has ended", sessions, links)
 
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""

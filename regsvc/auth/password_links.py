@@ -3,7 +3,7 @@
 The link carries a token in its fragment (after `#`); the token is not stored (`regsvc.auth.derived_secrets`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Final, Literal
 
@@ -11,7 +11,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ResetTokenInvalid
 from regsvc.core.text import name_key
-from regsvc.database.models import APPROVED, Link, User
+from regsvc.database.models import APPROVED, Link, Review, User
 
 LinkPurpose = Literal["reset", "first_password"]
 
@@ -110,22 +110,23 @@ class PasswordLinks:
     def _is_active(self, link: Link) -> bool:
         is_its_users = link.email_key in (_NOT_MAILED, link.user.email_key)
         is_open = link.redeemed_at is None and bool(link.expires_at > self._now())
-        return is_its_users and is_open and self._is_entitled(link.issued_by)
+        return is_its_users and is_open and self._is_entitled(link)
 
-    def _is_entitled(self, issuer: str | None) -> bool:
-        """Whether a link of this operator counts. Operators lose their links with their right, or when banned."""
-        if issuer is None:
+    def _is_entitled(self, link: Link) -> bool:
+        """Whether its operator may still hand the link over: operators lose theirs with their right, or by a ban."""
+        if link.issued_by is None:
             return True
-        is_approved = (User.username_key == issuer) & (User.status == APPROVED)
-        return self._is_operator(issuer) and bool(User.select().where(is_approved).exists())
+        is_approved = (User.username_key == link.issued_by) & (User.status == APPROVED)
+        is_later = (Review.username_key == link.issued_by) & (Review.reviewed_at >= link.created_at)
+        was_ended = is_later & Review.transition.in_(("ban", "delete"))
+        has_right = self._is_operator(link.issued_by) and User.select().where(is_approved).exists()
+        return bool(has_right) and not Review.select().where(was_ended).exists()
 
-    def revoke_unentitled(self) -> int:
-        """Revoke the links of those who are no operators any more, so that none revives with the right."""
-        issuers = (
-            Link.select(Link.issued_by).where(Link.issued_by.is_null(False), Link.redeemed_at.is_null()).distinct()
-        )
-        lost = [link.issued_by for link in issuers if not self._is_entitled(link.issued_by)]
-        return self._revoke(Link.issued_by.in_(lost)) if lost else 0
+    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
+        """Revoke the links of operators who are none any more, or are in `dismissed`: none revives with the right."""
+        links = Link.select().where(Link.issued_by.is_null(False), Link.redeemed_at.is_null())
+        lost = [link.id for link in links if link.issued_by in dismissed or not self._is_entitled(link)]
+        return self._revoke(Link.id.in_(lost)) if lost else 0
 
     def _revoke(self, which: object) -> int:
         """Revoke the matching links; returns how many could still have been used."""

@@ -6,7 +6,7 @@ Everything here is synchronous SQL.
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, cast
@@ -223,12 +223,15 @@ class Sessions:
         """Record that the user of this session has just shown a second factor."""
         models.Session.update(has_second_factor=True).where(models.Session.jti == jti).execute()
 
-    def revoke_unentitled(self) -> int:
-        """Revoke admins' sessions whose user has lost that right, so that none revives with it; return their number."""
+    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
+        """Revoke admins' sessions whose user has lost that right, so that none revives with it; return their number.
+
+        `dismissed` are the lower-case names of operators who lost it for a moment, even if they have it again.
+        """
         user = models.User
-        query = models.Session.select(models.Session, user.username, user.status).join(user)
+        query = models.Session.select(models.Session, user.username, user.username_key, user.status).join(user)
         rows = query.where(models.Session.audience == "admin")
-        lost = [row.jti for row in rows if not self._is_admin(row)]
+        lost = [row.jti for row in rows if row.user.username_key in dismissed or not self._is_admin(row)]
         return int(models.Session.delete().where(models.Session.jti.in_(lost)).execute()) if lost else 0
 
     def purge_expired(self) -> int:
