@@ -246,7 +246,7 @@ class Registration:
 
     def _count_wrong_password(self, user: User) -> None:
         """Count a wrong password; of several at once, as many more are compared as wait for the hash pool."""
-        with suppress(RateLimited), User._meta.database.atomic():
+        with suppress(RateLimited):
             self.limits.hit(*_wrong_passwords(user))
 
     def _create_approved(

@@ -14,9 +14,13 @@ import peewee
 import pytest
 
 from plugin_bridge.hashers import Hasher
-from regsvc.core.errors import BadCredentials
+from regsvc.accounts.captcha.captcha import CaptchaProof
+from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof
+from regsvc.core.errors import BadCredentials, Refusal
+from regsvc.registration.registration import RegistrationRequest
 from tests.support.authme.authme_database import DatabaseKind
-from tests.support.services import CALLER, MakeServices, ServiceHarness
+from tests.support.captchas import answer_to
+from tests.support.services import CALLER, PASSWORD, MakeServices, ServiceHarness
 from tests.support.statements import recorded_statements
 
 NO_LIMIT = ["100000 per minute"]
@@ -135,3 +139,34 @@ def test_a_failed_login_costs_as_much_sql_for_an_unknown_name(
             work = failed_login(services, name)
         both.append(sent if database_kind == "mariadb" else work.statements)
     assert len(both[0]) == len(both[1]) > 0, both
+
+
+def refused_registration(services: ServiceHarness, name: str, email: str, code: str | None) -> Work:
+    request = RegistrationRequest(name, email, CodeOrProof(code), "a-wrong-password", "java", "en")
+
+    async def register() -> None:
+        with pytest.raises(Refusal):
+            await services.app.services.registration.register(request, CALLER)
+
+    return work_of(register)
+
+
+# R3, R74
+def test_a_spent_code_costs_a_wrong_guess_as_much_as_an_expired_one(services: ServiceHarness) -> None:
+    """Only a registration spends a code: that there was one must not show."""
+    services.app.codes.issue("asked@example.org", "register", CALLER)
+    services.clock.advance(minutes=16)
+    work = [refused_registration(services, "Someone", f"{who}@example.org", "no code") for who in ("asked", "pete")]
+    assert len(work[0].statements) == len(work[1].statements) > 0, work
+
+
+# R74
+def test_without_codes_a_repeated_registration_does_not_tell_whose_address_it_is(make_services: MakeServices) -> None:
+    services = make_services(registration__methods=["captcha"])
+    captcha = asyncio.run(services.app.captchas.generate(CALLER)).token
+    proof = CaptchaProof(captcha, answer_to(services.app, captcha))
+    pete = RegistrationRequest("Pete", "pete@example.org", NO_CODE_OR_PROOF, PASSWORD, "java", "en", proof)
+    asyncio.run(services.app.services.registration.register(pete, CALLER))
+    work = [refused_registration(services, "Pete", f"{who}@example.org", None) for who in ("pete", "nobody")]
+    assert work[0].hashes == work[1].hashes == 1
+    assert len(work[0].statements) == len(work[1].statements) > 0, work
