@@ -151,7 +151,7 @@ def refused_registration(services: ServiceHarness, name: str, email: str, code: 
     return work_of(register)
 
 
-# R3, R74
+# R1
 def test_a_spent_code_costs_a_wrong_guess_as_much_as_an_expired_one(services: ServiceHarness) -> None:
     """Only a registration spends a code: that there was one must not show."""
     services.app.codes.issue("asked@example.org", "register", CALLER)
@@ -160,7 +160,7 @@ def test_a_spent_code_costs_a_wrong_guess_as_much_as_an_expired_one(services: Se
     assert len(work[0].statements) == len(work[1].statements) > 0, work
 
 
-# R74
+# R1
 def test_without_codes_a_repeated_registration_does_not_tell_whose_address_it_is(make_services: MakeServices) -> None:
     services = make_services(registration__methods=["captcha"])
     captcha = asyncio.run(services.app.captchas.generate(CALLER)).token
