@@ -105,11 +105,14 @@ async function enter(operator) {
   await stream.start(); // first, so that nothing is missed between loading a view and listening
   countSoon();
   await showView({ isFirst: true });
-  await tellOfMissingAddress(operator);
+  if (!dropped.length) {
+    await tellOfMissingAddress(operator);
+  }
 }
 
 /**
- * Tell operators without an address that they would not hear of it if somebody changed their password.
+ * Tell operators without an address that they would not hear of it if somebody changed their password. If that cannot
+ * be found out, the page stays as it is: the next visit tells them.
  *
  * @param {string} operator
  */
@@ -117,9 +120,13 @@ async function tellOfMissingAddress(operator) {
   if (config.registration.passwordReset !== "mail") {
     return;
   }
-  const { data } = await api.get("user/status", { username: operator });
-  if (data.registered && !data.email) {
-    notice.show(t("no_address"));
+  try {
+    const { data } = await api.get("user/status", { username: operator });
+    if (data.registered && !data.email) {
+      notice.show(t("no_address"));
+    }
+  } catch (error) {
+    asRefusal(error);
   }
 }
 
