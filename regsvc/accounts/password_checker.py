@@ -305,7 +305,7 @@ class PasswordChecker:
         self._limits.forget(name_key(owner.username), owner.email_key, caller)
 
     def record_failure(self, identity: LoginIdentity, caller: Caller) -> None:
-        """Add a wrong password to the audit log. Blocking."""
+        """Add a failed login to the audit log. Blocking."""
         self._tally("user.login_failed", identity, caller)
 
     def record_wrong_code(self, identity: LoginIdentity, caller: Caller) -> None:
@@ -333,11 +333,10 @@ class PasswordChecker:
         with self._hashing.reserve():
             counter, delay = await self._start_attempt(subject, caller, captcha_solved)
             verdict = await self._hashing.verify_in_pool(password, identity.stored, identity.username)
-        if not verdict:
+        if not verdict or (delay is not None and not identity.is_known_client):
+            # a right password during a delay, too: a refusal that takes less time would tell that it is right
             await self._worker.run(self.record_failure, identity, caller)
             raise delay or errors.BadCredentials()
-        if delay is not None and not identity.is_known_client:
-            raise delay
         return replace(identity, subject=subject, counter=counter, rehashed=verdict.rehashed)
 
     async def _start_attempt(

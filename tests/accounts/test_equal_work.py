@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import peewee
@@ -16,7 +16,7 @@ import pytest
 from plugin_bridge.hashers import Hasher
 from regsvc.accounts.captcha.captcha import CaptchaProof
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof
-from regsvc.core.errors import BadCredentials, Refusal
+from regsvc.core.errors import BadCredentials, RateLimited, Refusal
 from regsvc.registration.registration import RegistrationRequest
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.captchas import answer_to
@@ -120,6 +120,26 @@ def failed_login(services: ServiceHarness, name: str) -> Work:
 def test_a_failed_login_costs_one_hash_for_every_name(services: ServiceHarness, name: str) -> None:
     services.register("Without", password=None)
     assert failed_login(services, name).hashes == 1
+
+
+# R2
+def test_during_a_delay_a_right_password_costs_as_much_as_a_wrong_one(services: ServiceHarness) -> None:
+    """Mallory has an account, so that the password is compared for their client; the refusal must not tell the rest."""
+    mallory = replace(CALLER, address="203.0.113.9", limit_key="203.0.113.9")
+    logins = services.app.services.logins
+    services.register("Mallory")
+    asyncio.run(logins.log_in("Mallory", PASSWORD, "user", mallory))
+    for _failure in range(9):
+        with pytest.raises(Refusal):
+            asyncio.run(logins.log_in("Ada", "a-wrong-password", "user", CALLER))
+
+    async def log_in(password: str) -> None:
+        with pytest.raises(RateLimited):
+            await logins.log_in("Ada", password, "user", mallory)
+
+    wrong, right = (work_of(lambda given=given: log_in(given)) for given in ("a-wrong-password", PASSWORD))  # type: ignore[misc]
+    assert wrong.hashes == right.hashes == 1
+    assert len(wrong.statements) == len(right.statements)
 
 
 # R2
