@@ -121,7 +121,7 @@ class VerificationCodes:
         """Return when this code or proof was redeemed, for a request repeated because its reply was lost.
 
         None if it is wrong, was not redeemed, or longer ago than a proof lives. Attempts are counted as in `check`, and
-        for a code that expired unused as well: a redeemed one, which tells of a registration, costs no more than that.
+        for a code that expired unused as well: that one was redeemed, and so that there is a user, must not show.
         """
         with Verification._meta.database.atomic():  # commits the attempt
             row = self._find_newest(email_key, purpose) if given.proof is None else _row_of_proof(given.proof)
