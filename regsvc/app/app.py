@@ -585,8 +585,8 @@ class App:
     def end_lost_rights(self) -> None:
         """End what operators had open when they lost their rights: it must not revive with those. Blocking.
 
-        At the start, and whenever an operator has left ops.json or `auth.operators_need_totp` has changed. Until then it
-        is refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
+        At the start, and when an operator has left ops.json or `auth.operators_need_totp` has changed. Until then it is
+        refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
         """
         dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
         if dismissed is None or (not dismissed and is_needed == self._needed_second_factor):
