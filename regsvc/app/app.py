@@ -593,7 +593,7 @@ class App:
             sessions, links = self.sessions.revoke_unentitled(), self.links.revoke_unentitled()
             self._rights_checked = conditions
             if sessions or links:
-                log.info("%d sessions and %d links ended: of those who made them, the right has ended", sessions, links)
+                log.info("ended what operators without the right had open: sessions %d, links %d", sessions, links)
 
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""
