@@ -81,8 +81,11 @@ def open_folder(
 
 
 def open_file(path: Path, root: Path = _TOP) -> int:
-    """Return a descriptor to read a file, `located` so; other users than root follow every link."""
-    if os.geteuid() != 0 and root == _TOP:
+    """Return a descriptor to read a file, `located` so.
+
+    Every link is followed for other users than root, and where all are root's: /dev/fd/3 leads to what has no name.
+    """
+    if root == _TOP and (os.geteuid() != 0 or find_foreign_folder(path) is None):
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with located(path, root) as (folder, name):
         return os.open(name, _OPENED, dir_fd=folder)

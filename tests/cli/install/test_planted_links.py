@@ -17,7 +17,7 @@ import pytest
 from regsvc.cli.given_config import require_roots_alone
 from regsvc.config.loader import load_config
 from regsvc.config.sections import ConfigError
-from regsvc.core.safe_paths import PlantedLink, find_foreign_folder, located, open_folder, status_of
+from regsvc.core.safe_paths import PlantedLink, find_foreign_folder, located, open_file, open_folder, status_of
 from tests.cli.install.test_prepared_root import CONFIG, choose_state, companion, install
 from tests.support.machine import PROGRAM, open_machine
 
@@ -157,6 +157,16 @@ def test_what_root_reads_and_writes_is_no_link_of_others_either(tmp_path: Path) 
     assert "root's own" not in str(refused.value)
     config = load_config(None, {}, {"mail.password_file": str(home / "password")})
     assert "this link is in a folder" in config.missing_secrets["mail.password"]
+    (tmp_path / "tree").mkdir()
+    done = companion(tmp_path / "tree", "install", "--mail-password-file", str(home / "password"))
+    assert (done.status, "this link is in a folder" in done.errors) == (2, True), done
+    reader, writer = os.pipe()
+    os.write(writer, b"a pipe's")
+    os.close(writer)
+    opened = open_file(Path(f"/dev/fd/{reader}"))
+    assert os.read(opened, 99) == b"a pipe's"
+    for descriptor in (opened, reader):
+        os.close(descriptor)
     require_roots_alone(tmp_path / "backups/new")
     for path in (home / "backups", home / "broken/../..", home / "password/below"):
         with pytest.raises(ConfigError, match=f"because others may write {home}"):
@@ -281,6 +291,10 @@ def test_the_installed_program_follows_none_either(tmp_path: Path) -> None:
         config.parent.mkdir()
         config.write_text(CHOSEN_ON_MACHINE)
         arguments = ("install", "--user", "mc", "--no-start", "--yes")
+        before_first_start = machine.run_quickly("check-config")
+        assert (before_first_start.status, "working as mc" in before_first_start.errors) == (0, True), (
+            before_first_start
+        )
         machine.output("sh", "-c", "ln -s /opt/other /home/mc/var; chown -h mc:mc /home/mc/var")
 
         refused = machine.run(PROGRAM, *arguments)
