@@ -5,6 +5,7 @@ The user `games` owns /home/games, and the host has chosen a state directory bel
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ base_url = "https://play.example.net"
 [game]
 directory = "/srv/minecraft"
 """
+ACCESS_LIST = struct.pack("<I" + "HHi" * 5, 2, *(1, 7, -1), *(2, 7, GAMES), *(4, 5, -1), *(0x10, 7, -1), *(0x20, 5, -1))
+"""user::rwx, user:games:rwx, group::r-x, mask::rwx, other::r-x, as the kernel takes it."""
 ROUNDS = 25
 _EXCHANGE = """
 import ctypes, os, select, sys
@@ -136,9 +139,13 @@ def test_which_folders_are_roots_alone(tmp_path: Path) -> None:
         open_folder(Path("/up"), tmp_path)
     shared = tmp_path / "shared"
     shared.mkdir()
-    for mode, foreign in ((0o755, None), (0o775, shared), (0o757, shared)):
+    for mode, group, foreign in ((0o755, GAMES, None), (0o775, 0, None), (0o775, GAMES, shared), (0o757, 0, shared)):
         shared.chmod(mode)
+        os.chown(shared, 0, group)
         assert find_foreign_folder(shared / "x") == foreign
+    shared.chmod(0o755)
+    os.setxattr(shared, "system.posix_acl_access", ACCESS_LIST)
+    assert find_foreign_folder(shared / "x") == shared
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(OSError, match="Too many levels"):
         open_folder(tmp_path / "loop")
