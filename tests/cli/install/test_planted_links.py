@@ -21,6 +21,7 @@ from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import PlantedLink, find_foreign_folder, located, open_file, open_folder, status_of
 from tests.cli.install.test_prepared_root import CONFIG, choose_state, companion, install
 from tests.support.machine import PROGRAM, open_machine
+from tests.support.other_user import USER_ID
 
 GAMES = getpwnam("games").pw_uid
 DAEMON = getpwnam("daemon").pw_uid
@@ -319,3 +320,24 @@ def test_the_installed_program_follows_none_either(tmp_path: Path) -> None:
         assert machine.output("stat", "-c", "%U", "/home/mc/var/state") == "mc"
         assert machine.run_quickly("migrate").status == 0
         assert (machine.place("/home/mc/var/state/home.json")).exists()
+
+
+def test_what_changes_hands_on_a_machine_is_all_of_it_and_no_mount(tmp_path: Path) -> None:
+    """The root directory is an overlay of two file systems, whose files have other devices than their folders."""
+    scratch, game = tmp_path / "machine", tmp_path / "game"
+    scratch.mkdir()
+    (game / "plugins/AuthMe").mkdir(parents=True)
+    with open_machine(scratch, game) as machine:
+        machine.output("mkdir", "-p", "/var/lib/companion/own", "/var/lib/companion/mounted", "/var/lib/other")
+        machine.output(
+            "sh",
+            "-c",
+            "touch /var/lib/companion/own/key /var/lib/other/key; chown -R mc:mc /var/lib/companion /var/lib/other",
+        )
+        machine.output("mount", "--bind", "/var/lib/other", "/var/lib/companion/mounted")
+        arguments = ("--game-dir", "/srv/minecraft", "--base-url", "https://play.example.net", "--no-start", "--yes")
+        done = machine.run(PROGRAM, "install", "--user", "games", *arguments)
+        assert done.returncode in (0, 3), done
+        given = {".": GAMES, "own": GAMES, "own/key": GAMES}
+        kept = dict.fromkeys(("mounted", "mounted/key"), USER_ID)
+        assert owners(machine.place("/var/lib/companion")) == given | kept
