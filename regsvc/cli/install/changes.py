@@ -294,4 +294,5 @@ def _may_give(found: os.stat_result, former: os.stat_result) -> bool:
 
 def _mount_of(opened: int) -> str:
     """Return the id of a descriptor's mount. (Device numbers do not tell: on an overlay they may differ.)"""
-    return re.findall(r"^mnt_id:\s*(\d+)", Path(f"/proc/self/fdinfo/{opened}").read_text(), re.MULTILINE)[0]
+    lines = Path(f"/proc/self/fdinfo/{opened}").read_text().splitlines()
+    return next(line for line in lines if line.startswith("mnt_id:"))
