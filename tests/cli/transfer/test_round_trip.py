@@ -247,7 +247,7 @@ def test_a_ban_moves_whatever_else_is_wrong_with_its_record(
     services: ServiceHarness, tmp_path: Path, capsys: Captured, form: str
 ) -> None:
     services.approved("Alice")
-    wrong = [
+    wrong: list[dict[str, object]] = [
         {"username": "Al", "status": "banned", "email": "no address", "reason": "\x1b" + "x" * 9000},
         {"username": "Eve", "status": "Banned ", "email": "alice@example.org", "registered_at": "last year"},
         {"username": ".Steve", "status": "banned", "platform": "bedrock", "hash": "!locked!abc", "chat": "{}"},
