@@ -2,7 +2,8 @@
 
 The order of the checks and the odd details (the password is matched in lower case, lengths count UTF-16 units) are
 AuthMe's, but a text that is too long is never matched. The regular expressions are Java's; the common ones are
-translated. `regex` matches them, as `re` has no time-out, and a crafted text can keep some expressions busy for ever.
+translated. `regex` matches them, as `re` has no time-out, and a crafted text can keep some expressions busy for ever;
+`re` holds the interpreter's lock meanwhile, so that a worker thread would not free the event loop.
 """
 
 from __future__ import annotations

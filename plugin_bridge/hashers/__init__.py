@@ -3,7 +3,9 @@
 Each algorithm is an entry (`Hasher`) in the table of its family's file, and `catalogue.py` has them all. All facts
 about stored forms were obtained from AuthMe 6.0.1 itself; XAUTH and WHIRLPOOL, which it lacks, from its fork
 AuthMeReReloaded 5.7. The algorithm is chosen by its configured name, never guessed from the look of a stored hash.
-Where AuthMe would throw on a stored hash, the answer here is "wrong password".
+Where AuthMe would throw on a stored hash, the answer here is "wrong password". passlib's handlers differ from AuthMe:
+`hex_md5` accepts upper case, `django_pbkdf2_sha256` hashes UTF-8 where AuthMe hashes question marks, `phpass` refuses
+salts that AuthMe accepts.
 
 All functions are slow on purpose and block: call them from a worker thread.
 """

@@ -32,7 +32,8 @@ class EmailChangeResult:
 class EmailChanges:
     """Change of a user's e-mail address, or verification of the current one.
 
-    Sessions stay; mailed links are revoked.
+    Sessions stay; mailed links are revoked. The notice to the old address does not name the new one, and is sent even
+    if the account is gone by then: a thief would delete it next.
     """
 
     access: AccountAccess

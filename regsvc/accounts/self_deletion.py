@@ -68,7 +68,7 @@ class SelfDeletion:
         return DecisionResult(identity.username, None, tuple(sorted(warnings)), status)
 
     def _require_deletable(self, user: User) -> None:
-        if self.is_operator(user.username):
+        if self.is_operator(user.username):  # the name without a row is free for anyone to register in the game
             raise errors.ProtectedOperator
         if find_reapply_at(user, self.live.current.registration.reapply_after, self.now()) is not None:
             raise errors.WrongStatus(user.status)

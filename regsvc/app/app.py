@@ -595,7 +595,7 @@ class App:
         self.context.ops.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
         if sessions or links:
-            log.info("%d sessions and %d links ended: of those who made them, the right has ended", sessions, links)
+            log.info("ended what operators without the right had open: sessions %d, links %d", sessions, links)
 
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""

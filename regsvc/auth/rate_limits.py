@@ -2,7 +2,7 @@
 
 Both count in fixed windows that begin with their first hit. A refused hit is not counted: a client that waits as
 long as the reply says gets through. Limits that all clients share are divided, so that no client and no network uses
-them up alone.
+them up alone. The `limits` package has no store in SQL, but mails are counted in the transaction that queues them.
 """
 
 import functools

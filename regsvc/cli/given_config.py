@@ -38,15 +38,16 @@ def work_as_owner(config: Config, *, creates_state: bool) -> None:
     """Drop root's rights for those of the user that owns the state directory, so that every file we write is theirs.
 
     Does nothing for another user than root, and where root owns the state directory. With `creates_state` a missing
-    one is created for the owner of AuthMe's folder, who the companion runs as. Of a link that others than root could
-    have planted, the owner counts. Raises `ConfigError` if the owner cannot read our own files, or if we keep root's
-    rights and another user could exchange the directory. What only root may read must have been read before.
+    one is created for the owner of AuthMe's folder, who the companion runs as; where it would be below another user's
+    folder, every command works as that owner. Of a link that others than root could have planted, the owner counts.
+    Raises `ConfigError` if the owner cannot read our own files, or if we keep root's rights and another user could
+    exchange the directory. What only root may read must have been read before.
     """
     if os.geteuid() != _ROOT:
         return
     state_dir = config.server.state_dir
     owner = _owner_of(state_dir)
-    if owner is None and creates_state:
+    if owner is None and (creates_state or find_foreign_folder(state_dir) is not None):
         authme = config.authme_config_path
         is_there = authme is not None and authme.parent.is_dir()
         owner = _owner_of(authme.parent if authme is not None and is_there else config.game.directory)

@@ -76,8 +76,9 @@ def config_warnings(config: Config) -> Iterator[str]:
         )
     if config.http.legacy_status and config.registration.password_rule == "optional":  # noqa: S105 - a mode
         yield (
-            'registration.password is "optional": front ends for http.legacy_status then ask new players for no '
-            'password, and they cannot log in to see their status; set it to "required", unless that is meant.'
+            'registration.password is "optional": pages for http.legacy_status ask new players for a password, but '
+            "other clients may register without one, and cannot log in then; "
+            'set it to "required", unless that is meant.'
         )
     if mail.backend == "http" and not mail.http_allow_private and (place := _private_place(mail.http_url)):
         yield f"mail.http_url leads to {place}: no mail is sent while mail.http_allow_private is false."

@@ -17,7 +17,7 @@ _TOP: Final = Path("/")
 _WALKED: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPENED: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST_LINKS: Final = 40
-_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_ACCESS_LIST: Final = "system.posix_acl_access"
 
 
 class PlantedLink(OSError):
@@ -81,8 +81,11 @@ def open_folder(
 
 
 def open_file(path: Path, root: Path = _TOP) -> int:
-    """Return a descriptor to read a file, `located` so; other users than root follow every link."""
-    if os.geteuid() != 0 and root == _TOP:
+    """Return a descriptor to read a file, `located` so.
+
+    Every link is followed for other users than root, and where all are root's: /dev/fd/3 leads to what has no name.
+    """
+    if root == _TOP and (os.geteuid() != 0 or find_foreign_folder(path) is None):
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with located(path, root) as (folder, name):
         return os.open(name, _OPENED, dir_fd=folder)
@@ -119,19 +122,33 @@ def find_foreign_folder(path: Path, root: Path = _TOP) -> Path | None:
 def is_roots_alone(folder: int, name: str) -> bool:
     """Return whether nobody but root can put something in the place of this name in a folder, given its descriptor.
 
-    The owner of / counts as root: in a user namespace all users but one's own are the same.
+    The owner of / counts as root: in a user namespace all users but one's own are the same. So does root's group: what
+    root unpacks from an archive may often be written by it.
     """
-    roots = {0, _TOP.stat().st_uid}
-    holder = os.fstat(folder)
+    top, holder = _TOP.stat(), os.fstat(folder)
+    roots = {0, top.st_uid}
     if holder.st_uid not in roots:
         return False
-    if not holder.st_mode & _WRITABLE_BY_OTHERS:
+    is_open = bool(holder.st_mode & stat.S_IWOTH)
+    if holder.st_mode & stat.S_IWGRP:
+        is_open = is_open or holder.st_gid not in {0, top.st_gid} or _has_access_list(folder)
+    if not is_open:
         return True
     try:
         entry = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return bool(holder.st_mode & stat.S_ISVTX) and entry.st_uid in roots
+
+
+def _has_access_list(folder: int) -> bool:
+    """Return whether a folder has an access list: the rights of the group are then the most that any user there has."""
+    try:
+        return bool(os.getxattr(f"/proc/self/fd/{folder}", _ACCESS_LIST))
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.ENOTSUP):
+            return False
+        raise
 
 
 def _read_link(folder: int, name: str) -> str | None:

@@ -37,7 +37,10 @@ class UtcDateTimeField(Field):
         return value.astimezone(UTC).isoformat(" ", "milliseconds")[:-6]  # without the offset
 
     def python_value(self, value: Any) -> datetime | None:
-        """Return the stored moment; of a value that is none, which SQL users may have typed, None or `UNKNOWN`."""
+        """Return the stored moment; of a value that is none, which SQL users may have typed, None or `UNKNOWN`.
+
+        A refusal here would stop every list, export and run for one mistyped row.
+        """
         if value is None:
             return None
         if isinstance(value, datetime):

@@ -110,6 +110,8 @@ class UserCreation:
     def insert(self, user: User, colliding: PlayerRow | None, by: Actor) -> None:
         """Insert a `new_user`, inside `transaction`, which yields `colliding`.
 
+        Only if a unique index refuses the row it looks why: first the name, then the address, on every database.
+
         Raises `UsernameTaken`, `ReapplyLater` and `EmailTaken`.
         """
         keeps_row = False

@@ -1,4 +1,8 @@
-"""Adoption: creation of users for players that have none. One at a login, thousands at the first start."""
+"""Adoption: creation of users for players that have none. One at a login, thousands at the first start.
+
+In SQL alone the first adoption of a million players took a sixth of the time, once in an installation's life; but it
+would be a second description of who is adopted, as what, and with which address.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -72,7 +72,7 @@ def _merge_email(user: UserRecord, base: SyncValues, player: PlayerRow, policy: 
     if not user.is_email_verified:
         return Merge(player, takes_email=theirs) if player_changed else None
     if user_changed and not player_changed and has_conflict(base, "email"):
-        return None  # reported once, and left as it is
+        return None  # reported once: the base moved to the game's value, so that ours looks changed
     if user_changed and (not player_changed or policy == "companion"):
         conflicts = (Conflict("email", "companion"),) if player_changed else ()
         return Merge(player, to_player={"email": ours}, conflicts=conflicts)

@@ -58,7 +58,7 @@ def test_disputed_addresses_are_told_with_their_owners(run: Run, place: Daemon, 
     assert "3 players looked at, 3 adopted; 2 e-mail addresses differ (each side keeps its own" in logged.errors
 
     shown = json.loads(run("users", "show", "Carol").output)
-    assert (shown["email"], shown["email_in_game"]) == (None, "home@example.org")
+    assert (shown["email"], shown["email_in_game"]) == ("home@example.org", "home@example.org")
     assert shown["email_in_game_is"] == "Bob's"
     assert json.loads(run("users", "show", "Dave").output)["email_in_game_is"] == "no valid address"
     assert "email_in_game" not in json.loads(run("users", "show", "Bob").output)

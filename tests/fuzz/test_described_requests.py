@@ -72,7 +72,7 @@ CONFIG_OF: dict[str, dict[str, dict[str, Any]]] = {
     "everything": EVERYTHING,
     "legacy": {**EVERYTHING, "http": {"legacy_status": True}},
 }
-FOR_FRONT_ENDS = {"/api/check-whitelist"}
+FOR_FRONT_ENDS = {"/api/check-whitelist", *(f"/api/forgot-password/{step}" for step in ("send", "code", "reset"))}
 """Routes that exist in legacy mode only."""
 
 ANSWERS = [

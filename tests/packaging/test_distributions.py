@@ -135,7 +135,7 @@ def debs(dist: Path, tmp_path: Path) -> tuple[str, str]:
     migrations = package / "database/migrations"
     (migrations / "m9999_next.py").write_text(NEXT_MIGRATION)
     listed = migrations / "__init__.py"
-    listed.write_text(listed.read_text().replace(f'"{MIGRATIONS[-1]}",', f'"{MIGRATIONS[-1]}", "m9999_next",'))
+    listed.write_text(listed.read_text().replace(f'"{MIGRATIONS[-1]}"', f'"{MIGRATIONS[-1]}", "m9999_next"'))
     Path(cache_from_source(listed)).unlink()
     subprocess.run(["dpkg-deb", "--build", "-Znone", unpacked, files / "next.deb"], check=True, capture_output=True)
     shutil.rmtree(unpacked)

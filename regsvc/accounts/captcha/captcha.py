@@ -1,6 +1,8 @@
 """Captchas: a picture of a small puzzle, or work for the client's computer; the right answer lets one request pass.
 
-Challenges are kept in memory only. After a restart the front end asks for another picture.
+Challenges are kept in memory only. After a restart the front end asks for another picture. Work is for people who
+cannot see a picture (WCAG 1.1.1), and stops programs less. There is no sound: programs understand spoken digits better
+than people do in noise.
 """
 
 import secrets

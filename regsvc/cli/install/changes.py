@@ -262,9 +262,9 @@ def _give_contents(opened: int, uid: int, gid: int) -> Iterator[str]:
     """Change the owner of everything in a folder that is its owner's. Yield the paths of what is left as it is.
 
     A former owner could plant a link there, or move or link another's file into it, even meanwhile: each thing is
-    opened before its owner is looked at, and no other file system is entered.
+    opened before its owner is looked at, and no other mount is entered.
     """
-    former = os.fstat(opened)
+    former, mount = os.fstat(opened), _mount_of(opened)
     for path, folders, files, inside in os.fwalk(".", dir_fd=opened):
         for name in [*folders, *files]:
             try:
@@ -272,12 +272,12 @@ def _give_contents(opened: int, uid: int, gid: int) -> Iterator[str]:
             except FileNotFoundError:  # removed meanwhile
                 continue
             try:
-                found = os.fstat(entry)
-                if _may_give(found, former):
+                found, is_here = os.fstat(entry), _mount_of(entry) == mount
+                if is_here and _may_give(found, former):
                     os.chown(f"/proc/self/fd/{entry}", uid, gid)
                 elif found.st_uid != uid:  # of an earlier attempt
                     yield os.path.normpath(f"{path}/{name}")
-                if found.st_dev != former.st_dev and name in folders:
+                if not is_here and name in folders:
                     folders.remove(name)
             finally:
                 os.close(entry)
@@ -289,5 +289,10 @@ def _may_give(found: os.stat_result, former: os.stat_result) -> bool:
     That other name may be anywhere, such as in /etc: a user who owned the folder earlier may have made this one.
     """
     has_names_elsewhere = found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode)
-    is_owners = found.st_uid == former.st_uid and found.st_dev == former.st_dev
-    return is_owners and not (has_names_elsewhere and former.st_uid == 0)
+    return found.st_uid == former.st_uid and not (has_names_elsewhere and former.st_uid == 0)
+
+
+def _mount_of(opened: int) -> str:
+    """Return the id of a descriptor's mount. (Device numbers do not tell: on an overlay they may differ.)"""
+    lines = Path(f"/proc/self/fdinfo/{opened}").read_text().splitlines()
+    return next(line for line in lines if line.startswith("mnt_id:"))

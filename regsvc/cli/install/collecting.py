@@ -37,6 +37,7 @@ from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import InvalidEmail
+from regsvc.core.safe_paths import open_file
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure
 from regsvc.notifications.mail.backends import make_mail_backend
 
@@ -240,7 +241,11 @@ def _read_password(file: str | None) -> str | None:
     if file is None:
         return None
     try:
-        text = sys.stdin.readline() if file == "-" else Path(file).read_text(encoding="utf-8")
+        if file == "-":
+            text = sys.stdin.readline()
+        else:
+            with open(open_file(Path(file)), encoding="utf-8") as source:  # noqa: PTH123 - a descriptor, not a path
+                text = source.readline()
     except (OSError, UnicodeDecodeError) as error:
         raise InstallProblem(f"--mail-password-file {file} cannot be read: {error}", status=2) from None
     return (text.splitlines() or [""])[0]

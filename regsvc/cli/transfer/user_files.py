@@ -40,8 +40,8 @@ _COLUMNS: Final = frozenset({*USER_COLUMNS, *HASH_COLUMNS, "banned", "reviews"})
 _MILLISECONDS_FROM: Final = 10**11  # smaller numbers are seconds; as seconds this would be the year 5138
 _MAX_JSON: Final = 500_000_000  # characters: more than a million users
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
-_YES: Final = frozenset({"yes", "true", "1", "y"})
-_NO: Final = frozenset({"no", "false", "0", "n", ""})
+_YES: Final = frozenset({"yes", "true", "1", "1.0", "y", "t"})  # PostgreSQL writes t, JSON libraries of Java 1.0
+_NO: Final = frozenset({"no", "false", "0", "0.0", "n", "f", ""})
 _MAX_HASH: Final = 255
 _MAX_CELL: Final = 2**24  # characters; the library's own limit is 128 KiB
 _MAX_INTEGER: Final = 2**31 - 1
@@ -387,7 +387,7 @@ def _choice(values: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> s
 
 
 def _truth(values: Mapping[str, Any], name: str) -> bool:
-    word = str(values.get(name) if values.get(name) is not None else "").lower()
+    word = str(values.get(name) if values.get(name) is not None else "").strip().lower()
     if word not in _YES | _NO:
         raise RecordError(f"invalid_{name}")
     return word in _YES

@@ -1,4 +1,7 @@
-"""English sentences that are translated when they are shown, as those of the doctor and of the sync's report."""
+"""English sentences that are translated when they are shown, as those of the doctor and of the sync's report.
+
+Codes with texts in every language would put what a check says far from the check.
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,10 @@ _PAGES: Final[Mapping[str, str]] = {
     "digest": "/admin#queue",
     "mail_test": "/",
 }
-"""The page that each mail leads to. A mail with a code leads back to the page that asked for it, which is open."""
+"""The page that each mail leads to.
+
+A mail with a code has no button: the page that asked for it is open, and a second one would lack what was entered.
+"""
 
 
 _MAX_LISTED = 30

@@ -65,7 +65,8 @@ class AuthorizationRequests:
     def redeem(self, state: str | None, token_hashes: Sequence[str], session_jti: str | None) -> ChatRequest:
         """Close the open request with this state and return it. Its state cannot be used again.
 
-        Raises `InvalidState` for an unknown, used or expired state, and for another initiator's, which stays open.
+        Raises `InvalidState` for an unknown, used or expired state, and for another initiator's, which stays open: else
+        anyone who has seen the state could use it up.
         """
         if not state or len(state) > _MAX_STATE_LENGTH:
             raise InvalidState

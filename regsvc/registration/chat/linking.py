@@ -304,7 +304,8 @@ def _extract_code(response: AuthorizationResponse) -> str:
 class ChatStep(RegistrationCondition):
     """Step that claims a chat link for the new user.
 
-    Where none is required, one in the browser's cookie is claimed too.
+    Where none is required, one in the browser's cookie is claimed too. A login sends its token explicitly: on a shared
+    computer the cookie may hold another person's.
     """
 
     def __init__(self, links: ChatLinks, *, is_required: bool) -> None:

@@ -5,6 +5,7 @@ The user `games` owns /home/games, and the host has chosen a state directory bel
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,9 +18,10 @@ import pytest
 from regsvc.cli.given_config import require_roots_alone
 from regsvc.config.loader import load_config
 from regsvc.config.sections import ConfigError
-from regsvc.core.safe_paths import PlantedLink, find_foreign_folder, located, open_folder, status_of
+from regsvc.core.safe_paths import PlantedLink, find_foreign_folder, located, open_file, open_folder, status_of
 from tests.cli.install.test_prepared_root import CONFIG, choose_state, companion, install
 from tests.support.machine import PROGRAM, open_machine
+from tests.support.other_user import USER_ID
 
 GAMES = getpwnam("games").pw_uid
 DAEMON = getpwnam("daemon").pw_uid
@@ -33,6 +35,8 @@ base_url = "https://play.example.net"
 [game]
 directory = "/srv/minecraft"
 """
+ACCESS_LIST = struct.pack("<I" + "HHi" * 5, 2, *(1, 7, -1), *(2, 7, GAMES), *(4, 5, -1), *(0x10, 7, -1), *(0x20, 5, -1))
+"""user::rwx, user:games:rwx, group::r-x, mask::rwx, other::r-x, as the kernel takes it."""
 ROUNDS = 25
 _EXCHANGE = """
 import ctypes, os, select, sys
@@ -136,9 +140,13 @@ def test_which_folders_are_roots_alone(tmp_path: Path) -> None:
         open_folder(Path("/up"), tmp_path)
     shared = tmp_path / "shared"
     shared.mkdir()
-    for mode, foreign in ((0o755, None), (0o775, shared), (0o757, shared)):
+    for mode, group, foreign in ((0o755, GAMES, None), (0o775, 0, None), (0o775, GAMES, shared), (0o757, 0, shared)):
         shared.chmod(mode)
+        os.chown(shared, 0, group)
         assert find_foreign_folder(shared / "x") == foreign
+    shared.chmod(0o755)
+    os.setxattr(shared, "system.posix_acl_access", ACCESS_LIST)
+    assert find_foreign_folder(shared / "x") == shared
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(OSError, match="Too many levels"):
         open_folder(tmp_path / "loop")
@@ -157,6 +165,16 @@ def test_what_root_reads_and_writes_is_no_link_of_others_either(tmp_path: Path) 
     assert "root's own" not in str(refused.value)
     config = load_config(None, {}, {"mail.password_file": str(home / "password")})
     assert "this link is in a folder" in config.missing_secrets["mail.password"]
+    (tmp_path / "tree").mkdir()
+    done = companion(tmp_path / "tree", "install", "--mail-password-file", str(home / "password"))
+    assert (done.status, "this link is in a folder" in done.errors) == (2, True), done
+    reader, writer = os.pipe()
+    os.write(writer, b"a pipe's")
+    os.close(writer)
+    opened = open_file(Path(f"/dev/fd/{reader}"))
+    assert os.read(opened, 99) == b"a pipe's"
+    for descriptor in (opened, reader):
+        os.close(descriptor)
     require_roots_alone(tmp_path / "backups/new")
     for path in (home / "backups", home / "broken/../..", home / "password/below"):
         with pytest.raises(ConfigError, match=f"because others may write {home}"):
@@ -281,6 +299,10 @@ def test_the_installed_program_follows_none_either(tmp_path: Path) -> None:
         config.parent.mkdir()
         config.write_text(CHOSEN_ON_MACHINE)
         arguments = ("install", "--user", "mc", "--no-start", "--yes")
+        before_first_start = machine.run_quickly("check-config")
+        assert (before_first_start.status, "working as mc" in before_first_start.errors) == (0, True), (
+            before_first_start
+        )
         machine.output("sh", "-c", "ln -s /opt/other /home/mc/var; chown -h mc:mc /home/mc/var")
 
         refused = machine.run(PROGRAM, *arguments)
@@ -298,3 +320,24 @@ def test_the_installed_program_follows_none_either(tmp_path: Path) -> None:
         assert machine.output("stat", "-c", "%U", "/home/mc/var/state") == "mc"
         assert machine.run_quickly("migrate").status == 0
         assert (machine.place("/home/mc/var/state/home.json")).exists()
+
+
+def test_what_changes_hands_on_a_machine_is_all_of_it_and_no_mount(tmp_path: Path) -> None:
+    """The root directory is an overlay of two file systems, whose files have other devices than their folders."""
+    scratch, game = tmp_path / "machine", tmp_path / "game"
+    scratch.mkdir()
+    (game / "plugins/AuthMe").mkdir(parents=True)
+    with open_machine(scratch, game) as machine:
+        machine.output("mkdir", "-p", "/var/lib/companion/own", "/var/lib/companion/mounted", "/var/lib/other")
+        machine.output(
+            "sh",
+            "-c",
+            "touch /var/lib/companion/own/key /var/lib/other/key; chown -R mc:mc /var/lib/companion /var/lib/other",
+        )
+        machine.output("mount", "--bind", "/var/lib/other", "/var/lib/companion/mounted")
+        arguments = ("--game-dir", "/srv/minecraft", "--base-url", "https://play.example.net", "--no-start", "--yes")
+        done = machine.run(PROGRAM, "install", "--user", "games", *arguments)
+        assert done.returncode in (0, 3), done
+        given = {".": GAMES, "own": GAMES, "own/key": GAMES}
+        kept = dict.fromkeys(("mounted", "mounted/key"), USER_ID)
+        assert owners(machine.place("/var/lib/companion")) == given | kept

@@ -247,11 +247,12 @@ def test_a_ban_moves_whatever_else_is_wrong_with_its_record(
     services: ServiceHarness, tmp_path: Path, capsys: Captured, form: str
 ) -> None:
     services.approved("Alice")
-    wrong = [
+    wrong: list[dict[str, object]] = [
         {"username": "Al", "status": "banned", "email": "no address", "reason": "\x1b" + "x" * 9000},
         {"username": "Eve", "status": "Banned ", "email": "alice@example.org", "registered_at": "last year"},
         {"username": ".Steve", "status": "banned", "platform": "bedrock", "hash": "!locked!abc", "chat": "{}"},
-        {"username": "Griefer", "status": "APPROVED", "is_banned": "1", "ban_reason": "griefing", "salt": "\0"},
+        {"username": "Griefer", "status": "APPROVED", "is_banned": 1.0, "ban_reason": "griefing", "salt": "\0"},
+        {"username": "Trudy", "status": "approved", "is_banned": "t "},
     ]
     file = tmp_path / f"users.{form}"
     if form == "json":
@@ -264,7 +265,7 @@ def test_a_ban_moves_whatever_else_is_wrong_with_its_record(
             writer.writerows(wrong)
     assert run_here(services, "import", str(file)) == 0
     told = capsys.readouterr()
-    assert "imported 4, " in told.out
+    assert "imported 5, " in told.out
     assert {line.split(": ", 1)[1] for line in told.err.splitlines()} == {
         "'Al': invalid_email; imported without it",
         "'Eve': email_taken; imported without it",
@@ -274,7 +275,7 @@ def test_a_ban_moves_whatever_else_is_wrong_with_its_record(
         "'Griefer': invalid_salt; imported without it",
     }
     banned = {user.username: user.reason for user in User.select().where(User.status == BANNED)}
-    assert banned == {"Al": "x" * 3999 + "…", "Eve": None, ".Steve": None, "Griefer": "griefing"}
+    assert banned == {"Al": "x" * 3999 + "…", "Eve": None, ".Steve": None, "Griefer": "griefing", "Trudy": None}
     assert services.user("Griefer").banned_from == "approved"
 
 

@@ -17,7 +17,7 @@ import { userView } from "../admin/views/user.js";
 import { usersView } from "../admin/views/users.js";
 import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
-import { button, byId, make, replaceContent } from "../shared/dom.js";
+import { button, byId, link, make, replaceContent } from "../shared/dom.js";
 import { EventStream } from "../shared/event-stream.js";
 import { hasText, t } from "../shared/i18n.js";
 import { loginForm } from "../shared/login.js";
@@ -105,9 +105,7 @@ async function enter(operator) {
   await stream.start(); // first, so that nothing is missed between loading a view and listening
   countSoon();
   await showView({ isFirst: true });
-  if (!dropped.length) {
-    await tellOfMissingAddress(operator);
-  }
+  await tellOfMissingAddress(operator);
 }
 
 /**
@@ -123,7 +121,8 @@ async function tellOfMissingAddress(operator) {
   try {
     const { data } = await api.get("user/status", { username: operator });
     if (data.registered && !data.email) {
-      notice.show(t("no_address"));
+      const add = link("account#email_title", t("no_address_add"));
+      shell?.container.after(make("p", { class: "quiet-text" }, t("no_address"), " ", add));
     }
   } catch (error) {
     asRefusal(error);
