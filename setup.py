@@ -47,7 +47,7 @@ DEVELOPMENT = [
     "aio-mc-rcon>=3.5",
     "Authlib>=1.9.8",
     "openapi-spec-validator>=0.9",
-    "jsonschema>=4.26",
+    "jsonschema-rs>=0.60",
     "schemathesis>=4.32",
     "requests>=2.34",
     "setuptools>=84",
@@ -61,7 +61,6 @@ DEVELOPMENT = [
     "types-PyYAML>=6.0",
     "types-passlib>=1.7",
     "types-Authlib>=1.8",
-    "types-jsonschema>=4.26",
     "types-regex>=2026.11.8",
     "types-requests>=2.33",
 ]

@@ -53,6 +53,9 @@ NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mari
 API = Path(__file__).with_name("api")
 SECONDS_FOR_ASYNC_TESTS = 60.0
 
+# Otherwise argparse looks for translations of its words on the disk, a hundred times for each command.
+os.environ["LANGUAGE"] = "C"
+
 MakeDaemon = Callable[..., Daemon]
 
 
