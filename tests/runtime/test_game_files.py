@@ -1,10 +1,12 @@
 """Changes of the game server's files at run time: applied if possible, otherwise logged."""
 
 import asyncio
+import errno
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from unittest.mock import Mock
 
 import pytest
 
@@ -129,9 +131,9 @@ def test_another_table_waits_for_a_restart_and_is_told_once(
     watching.write(other)
     watching.look()
     watching.write(other.replace("Length: 5", "Length: 9"))
-    assert [taken.table for taken in watching.taken] == ["authme"]
+    assert {taken.table for taken in watching.taken} == {"authme"}
     assert not watching.taken[0].hashing.has_salt_column
-    keys = ["DataSource.mySQLPassword", "DataSource.mySQLTablename", "DataSource.mySQLColumnSalt"]
+    keys = ["DataSource.mySQLTablename", "DataSource.mySQLColumnSalt"]
     assert [message for message in caplog.messages if "restart" in message] == [WAITING + ", ".join(keys)]
     assert watching.waiting() == keys
     assert "another-secret" not in caplog.text
@@ -186,6 +188,23 @@ async def test_a_file_that_is_being_written_is_not_read(watching: Watching) -> N
         watching.file.write_text(SETTINGS[:length], encoding="utf-8")
         await watching.watch.poll()
     assert watching.taken == []
+
+
+def test_a_file_that_cannot_be_opened_has_not_changed_and_is_read_later(
+    watching: Watching, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = SETTINGS.replace("Length: 5", "Length: 9")
+    with pytest.MonkeyPatch.context() as patch:
+        full = OSError(errno.EMFILE, "Too many open files")
+        patch.setattr("plugin_bridge.authme.config.require_regular_file", Mock(side_effect=full))
+        watching.write(text)
+        watching.look()
+    [told] = caplog.messages
+    assert told.startswith("AuthMe's config.yml cannot be read; the old values stay: ")
+    assert "Too many open files" in told
+    watching.look()
+    [taken] = watching.taken
+    assert taken.password_rule.min_length == 9
 
 
 @pytest.mark.parametrize("text", ["", "DataSource: [", "just words", "DataSource:\n  mySQLTablename: 'a b'"])
