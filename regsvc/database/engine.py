@@ -45,7 +45,6 @@ _REPEAT_AFTER: Final = 60.0
 """Seconds between two lines about a database that answers but accepts no changes."""
 _REFUSES_FOR: Final = 65.0
 """Seconds for which a refused write counts: longer than `sync.every`, since each sync run writes, too."""
-CANNOT_BE_WRITTEN: Final = "the database cannot be written: its disk is full or read-only (%s)"
 
 
 class OutageLog:
@@ -82,8 +81,7 @@ class OutageLog:
     @property
     def write_problem(self) -> str | None:
         """Why the database accepts no changes, in its own words or the system's; None if it does."""
-        is_recent = self._clock() < self._refused_at + _REFUSES_FOR
-        return self._write_problem if is_recent else None
+        return self._write_problem if self._clock() < self._refused_at + _REFUSES_FOR else None
 
     def refuse_write(self, reason: str) -> None:
         """Record that the database answers but accepts no changes. Nothing says when that is over: reads succeed."""
@@ -94,7 +92,7 @@ class OutageLog:
             if is_due:
                 self._logged_at = moment
         if is_due:
-            log.error(CANNOT_BE_WRITTEN, reason)
+            log.error("the database cannot be written: its disk is full or read-only (%s)", reason)
 
     def note_look(self, problem: str | None) -> None:
         """Record what `find_write_problem` returned. Only what it found is over once it finds nothing.
@@ -466,9 +464,9 @@ class Worker:
         """Number of calls that wait for a thread."""
         return self._pool.waiting
 
-    def find_write_problem(self) -> str | None:
-        """Return why the database accepts no changes (`find_write_problem`)."""
-        return find_write_problem(self._database)
+    def look_for_write_problem(self) -> None:
+        """Let `outage_log` know whether the database accepts changes, on the calling thread."""
+        self.outage_log.note_look(find_write_problem(self._database))
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a worker thread and return its result, or raise its error.

@@ -151,7 +151,7 @@ class Health:
             return DatabaseUnavailable(retry_after=_RETRY_AFTER)
 
     def _look(self) -> Backlog:
-        self._worker.outage_log.note_look(self._worker.find_write_problem())
+        self._worker.look_for_write_problem()
         return self._outbox.backlog()
 
 
