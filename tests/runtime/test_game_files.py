@@ -9,6 +9,7 @@ from types import MappingProxyType
 from unittest.mock import Mock
 
 import pytest
+import yaml
 
 from plugin_bridge.authme.config import LEGACY_HASHES_KEY as LEGACY_HASHES
 from plugin_bridge.authme.config import PASSWORD_HASH_KEY as PASSWORD_HASH
@@ -18,7 +19,7 @@ from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.live import LiveConfig
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
-from regsvc.database.location import read_authme
+from regsvc.database.location import read_authme, read_password, resolve_location
 from regsvc.runtime.game_files import GameFileWatcher
 from regsvc.runtime.reload import PendingRestart
 from tests.support.authme.game_server import GameServer, write_game_server
@@ -290,3 +291,36 @@ def test_the_servers_own_file_is_followed_by_name(
     watching.look()
     assert len(caplog.messages) == 2
     assert "a-secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "password"),
+    [
+        ({"mySQLPassword": "new-secret"}, "new-secret"),
+        ({"mySQLPassword": "new-secret", "mySQLUsername": "other"}, None),
+        ({"mySQLPassword": "new-secret", "mySQLDatabase": "other"}, None),
+        ({"mySQLPassword": "new-secret", "backend": "SQLITE"}, None),
+        ({"mySQLPassword": "new-secret", "mySQLTablename": "a b"}, None),
+    ],
+)
+def test_only_a_password_of_our_login_to_our_database_is_taken_over(
+    game_server: GameServer, changes: dict[str, object], password: str | None
+) -> None:
+    game_server.authme_directory.mkdir(parents=True)
+    login = {"backend": "MYSQL", "mySQLPassword": "a-secret", "mySQLUsername": "authme", "mySQLDatabase": "game"}
+    config = load_config(None, {}, {"game.directory": str(game_server.directory)})
+    game_server.authme_config.write_text(yaml.dump({"DataSource": login}), encoding="utf-8")
+    running = resolve_location(config, read_authme(config))
+    game_server.authme_config.write_text(yaml.dump({"DataSource": login | changes}), encoding="utf-8")
+    assert read_password(config, running) == password
+
+
+def test_a_password_in_a_file_of_ours_is_read_anew(game_server: GameServer, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    keys = {"game.directory": str(game_server.directory), "authme.backend": "MYSQL", "authme.password_file": str(file)}
+    file.touch(0o600)
+    file.write_text("a-secret")
+    config = load_config(None, {}, keys)
+    running = resolve_location(config, read_authme(config))
+    file.write_text("new-secret")
+    assert read_password(load_config(None, {}, keys), running) == "new-secret"
