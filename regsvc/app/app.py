@@ -537,6 +537,7 @@ class App:
             has_held_back_changes=is_braked,
             restart_needed=restart_needed,
             is_state_lost=self.installation.is_lost,
+            is_unwritable=self.worker.outage_log.write_problem is not None,
             seconds_since_sync=self.sync.seconds_since_run,
         )
         return Facts(config, Host(now=self._now), running_daemon)

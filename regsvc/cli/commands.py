@@ -22,7 +22,7 @@ from regsvc.cli.translations import report_translations
 from regsvc.cli.users import run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
-from regsvc.core.errors import Refusal
+from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
 from regsvc.database.migrator import MigrationRunning
 from regsvc.notifications.mail.transport import send_test_mail
@@ -160,8 +160,10 @@ def _run_stateless(args: argparse.Namespace, config: Config) -> int:
 
 
 def _print_refusal(refusal: Refusal, app: App) -> int:
-    language = app.context.config.server.language
-    print(f"companion: {app.translations.refusal(refusal, language)}", file=sys.stderr)
+    text = app.translations.refusal(refusal, app.context.config.server.language)
+    if isinstance(refusal, DatabaseUnavailable) and isinstance(refusal.__cause__, PeeweeException):
+        text += f" {app.context.location.shown}: {error_sentence(refusal.__cause__)}"
+    print(f"companion: {text}", file=sys.stderr)
     return 1
 
 

@@ -31,7 +31,8 @@ from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.exceptions import StartupError
 from regsvc.core.units import format_duration
-from regsvc.database.engine import cannot_write, error_sentence
+from regsvc.database.engine import ReadCommittedMySQL, error_sentence, explain_refused_write
+from regsvc.database.location import read_password
 from regsvc.database.migrator import MigrationRunning
 from regsvc.doctor.facts.host import Host, find_running_daemon
 from regsvc.doctor.report import log_summary
@@ -98,6 +99,8 @@ class Daemon:
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
         self._application = ApiApplication(app.services, pages=pages)
         context, pending_restart = app.context, app.pending_restart
+        if isinstance(context.location.database, ReadCommittedMySQL):
+            context.location.database.read_password = lambda: read_password(read_config(), context.location)
         self._reloader = Reloader(context.config, read_config, self._apply_config, pending_restart)
         self._game_files = GameFileWatcher(
             context.config,
@@ -169,15 +172,19 @@ class Daemon:
         try:
             await asyncio.to_thread(self._prepare)
         except (PeeweeException, MigrationRunning) as error:
-            reason = f"{self._app.context.location.shown}: {error_sentence(error)}"
-            if cannot_write(error):
-                reason = f"its disk is full or read-only; {reason}"
+            location = self._app.context.location
+            write_problem = explain_refused_write(error, location.database)
+            if write_problem is not None:
+                self._app.worker.outage_log.refuse_write(write_problem)
+                return False
+            reason = f"{location.shown}: {error_sentence(error)}"
             is_new = self._app.worker.outage_log.begin(reason)
             if not is_new and reason != self._away_reason:
                 log.warning("the database is still away (%s)", reason)
             self._away_reason = reason
             return False
         self._app.worker.outage_log.end()
+        self._app.worker.outage_log.allow_write()
         self._app.open()
         return True
 

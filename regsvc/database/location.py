@@ -134,6 +134,22 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
     return location
 
 
+def read_password(config: Config, location: DatabaseLocation) -> str | None:
+    """Return the password that this config and AuthMe's have for our login to the database at this location.
+
+    None if they cannot be used, or lead elsewhere or to another login: that takes a restart.
+    """
+    try:
+        found = resolve_location(config, read_authme(config))
+    except ConfigError:  # logged where changes of the files are noticed
+        return None
+    ours, read = location.database, found.database
+    if found.name != location.name or not isinstance(ours, MySQLDatabase) or not isinstance(read, MySQLDatabase):
+        return None
+    is_same_login = read.connect_params["user"] == ours.connect_params["user"]
+    return str(read.connect_params["password"]) if is_same_login else None
+
+
 def _resolve(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     config.require_secrets("database.url", "authme.password")
     if authme is not None and authme.backend_problem is not None:

@@ -142,8 +142,13 @@ class Metrics:
     def _add_health(self) -> None:
         """Add the values of `/health/ready`, NaN if unknown, and what waits for an admin."""
         self._database = self._gauge("companion_database_up", "1: the database is reachable and has our tables.")
+        self._writable = self._gauge(
+            "companion_database_writable",
+            "0: the database accepts no changes, as its disk is full or read-only; NaN: it does not answer.",
+        )
         self._bridge = self._gauge(
-            "companion_bridge_up", "1: the last run could read AuthMe's table; NaN: no run yet, or no AuthMe."
+            "companion_bridge_up",
+            "1: the last run could read AuthMe's table; NaN: no run yet, no AuthMe, or our database cannot be used.",
         )
         self._held_back = self._gauge(
             "companion_sync_braked", "1: the last run held changes back because there were too many at once."
@@ -208,7 +213,8 @@ class Metrics:
 
     def text(self, status: HealthStatus, waiting: WaitingCounts | None) -> bytes:
         """Return all metrics in Prometheus' text format (`CONTENT_TYPE`); `waiting` is None if unknown."""
-        self._database.set(status.is_ready)
+        self._database.set(status.is_reachable)
+        self._writable.set(_UNKNOWN if status.is_writable is None else status.is_writable)
         self._bridge.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.bridge, _UNKNOWN))
         self._held_back.set(status.has_held_back_changes)
         self._restart_needed.set(bool(status.restart_needed))

@@ -60,6 +60,7 @@ RELOADABLE: Final = frozenset(
         "http.max_connections",
         "http.max_connections_per_client",
         "http.write_timeout",
+        "authme.password",
         "auth.login_limits",
         "auth.operators_need_totp",
         "registration.open",

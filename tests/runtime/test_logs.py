@@ -182,3 +182,20 @@ def test_a_database_that_accepts_no_changes_is_named_once_a_minute(caplog: pytes
         outages.refuse_write("attempt to write a readonly database")
         outages.end()
     assert len(caplog.records) == 2
+
+
+def test_a_refused_write_counts_until_a_look_that_saw_it_finds_nothing_or_for_a_minute() -> None:
+    moment = 0.0
+    outages = OutageLog(lambda: moment)
+    found = [outages.write_problem]
+    for look in ("No space left on device", None):
+        outages.note_look(look)
+        found.append(outages.write_problem)
+    assert found == [None, "No space left on device", None]
+
+    outages.refuse_write("The table 'regsvc_user' is full")
+    found = []
+    for moment in (1.0, 60.0, 70.0):  # noqa: B007 - read by the clock
+        outages.note_look(None)  # which asks for no space in that table
+        found.append(outages.write_problem)
+    assert found == [*["The table 'regsvc_user' is full"] * 2, None]

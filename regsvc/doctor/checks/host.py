@@ -188,8 +188,9 @@ def state_is_lost(facts: Facts) -> Iterator[Sentence]:
 
 @check(
     "machine.disk_low",
-    Severity.RISKY,
-    means="A disk that we write to has less than 256 MiB left.",
+    Severity.BROKEN,
+    means="A disk that we write to is full, or our database accepts no changes; or, only risky, such a disk has less "
+    "than 256 MiB left.",
     why="On a full disk neither our tables nor AuthMe's table can be written.",
     do="Free some space.",
     where=FixLocation(Source.MACHINE),
@@ -203,7 +204,14 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
         free = facts.host.free_bytes(folder)
         if free < _MIN_FREE:
             title = Sentence("The disk of {folder} has {free} MiB left.", folder=folder, free=free // _MEBIBYTE)
-            yield Symptom(title, where=str(folder))
+            severity = Severity.BROKEN if free < _MEBIBYTE else Severity.RISKY
+            yield Symptom(title, where=str(folder), severity=severity)
+    running_daemon = facts.running_daemon
+    if running_daemon is not None and running_daemon.is_unwritable:
+        yield Symptom(
+            Sentence("The companion at {address} cannot write its database.", address=running_daemon.address),
+            do=Sentence("Free some space where the database is, or let it be written. The companion's log says why."),
+        )
 
 
 @check(

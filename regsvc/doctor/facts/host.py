@@ -135,7 +135,8 @@ class RunningDaemon:
 
     `is_other`: a companion of another installation than the one in our state directory, where there may be none.
     `has_held_back_changes`: reported by its sync. `restart_needed`: keys that have changed since its start and are not
-    in effect. `seconds_since_sync`: since its last sync run ended; None: it does not say.
+    in effect. `is_unwritable`: our database accepts no changes. `seconds_since_sync`: since its last sync run ended;
+    None: it does not say.
     """
 
     address: str
@@ -144,6 +145,7 @@ class RunningDaemon:
     has_held_back_changes: bool = False
     restart_needed: tuple[str, ...] = ()
     is_state_lost: bool = False
+    is_unwritable: bool = False
     seconds_since_sync: float | None = None
 
 
@@ -171,6 +173,7 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
         has_held_back_changes=status.get("braked") is True,
         restart_needed=restart_needed,
         is_state_lost=is_state_lost,
+        is_unwritable=status.get("writable") is False,
         seconds_since_sync=seconds if isinstance(seconds, int) else None,
     )
 
