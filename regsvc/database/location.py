@@ -23,7 +23,7 @@ from regsvc.config.sections import Config, ConfigError
 from regsvc.config.value_checks import split_database_url
 from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
-from regsvc.core.exceptions import StartupError
+from regsvc.core.exceptions import EX_TEMPFAIL, StartupError
 from regsvc.database.engine import ReadCommittedMySQL, open_database, open_mysql, open_sqlite
 from regsvc.database.models import Installation
 
@@ -231,12 +231,35 @@ class WrongDatabase(StartupError):
     """The database is not the one that this installation uses; `str()` says what to do."""
 
 
-def check_recorded_location(state_dir: Path, location: DatabaseLocation) -> None:
+class GameFilesAway(WrongDatabase):
+    """Where our database is cannot be told before AuthMe's config is there, as after a mount that comes late."""
+
+    exit_status = EX_TEMPFAIL
+
+
+def find_missing_authme(config: Config, authme: AuthMeConfig | None) -> str | None:
+    """Return a sentence if AuthMe's config, which says what "auto" means, is not where it should be; else None."""
+    path = config.authme_config_path
+    if authme is not None or path is None or config.authme.enabled is False:
+        return None
+    missing = next((folder for folder in reversed(path.parents) if not folder.exists()), path)
+    return f'{missing} is missing (not mounted yet?), and database.url = "auto" goes by AuthMe\'s config, {path}.'
+
+
+def check_recorded_location(config: Config, authme: AuthMeConfig | None, location: DatabaseLocation) -> None:
     """Raise `WrongDatabase` if the first start recorded another location.
 
     Whether another address of a database server leads to the same database is known once it is open.
     """
+    state_dir = config.server.state_dir
     recorded = read_recorded_location(state_dir)
+    if recorded is not None and recorded["home"].startswith(_SERVER) and config.database.url == "auto":
+        problem = find_missing_authme(config, authme)
+        if problem is not None:
+            raise GameFilesAway(
+                f"{problem} This installation lives in {recorded['home']}: mount the folder of the game server, or "
+                "correct game.directory; the next start succeeds then."
+            )
     if recorded is not None and not _is_same(recorded["home"], location) and not is_other_address(recorded, location):
         raise _elsewhere(recorded, location, state_dir)
 

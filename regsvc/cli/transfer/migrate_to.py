@@ -26,6 +26,7 @@ from regsvc.database.location import (
     MOVED,
     OWN_FILE,
     DatabaseLocation,
+    find_missing_authme,
     location_name,
     read_authme,
     read_recorded_location,
@@ -34,7 +35,7 @@ from regsvc.database.location import (
 )
 from regsvc.database.migrator import list_migrations, migrate
 from regsvc.database.models import MODELS
-from regsvc.runtime.state_lock import exclusive_state_lock
+from regsvc.runtime.state_lock import state_lock
 
 AUTO: Final = "auto"
 
@@ -66,7 +67,7 @@ class DatabaseMigration:
                 "Set database.url and start."
             )
         target, advice = self._resolve(to)
-        with exclusive_state_lock(self._state_dir):
+        with state_lock(self._state_dir):
             if recorded["home"] == target.name:
                 self._finish(target)
                 print(f"everything is in {target.name} already; {advice}")
@@ -109,6 +110,8 @@ class DatabaseMigration:
         """Return the target and how to set the config so that it leads there."""
         auto = self._location_at(AUTO)
         if to == AUTO:
+            if (problem := find_missing_authme(self._config, self._authme)) is not None:
+                raise TransferProblem(f"{problem} Without AuthMe set authme.enabled = false.")
             return auto, self._advise_auto()
         _location_name("--to", to)
         parts = urlsplit(to)

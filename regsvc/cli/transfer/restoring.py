@@ -31,7 +31,7 @@ from regsvc.database.location import (
     record_location,
     resolve_location,
 )
-from regsvc.runtime.state_lock import exclusive_state_lock
+from regsvc.runtime.state_lock import state_lock
 
 _KEY_FILES: Final = (INSTALLATION_KEY_FILE, SIGNING_KEY_FILE)
 
@@ -53,7 +53,7 @@ def restore_backup(folder: Path, config: Config, now: Clock) -> None:
     authme = read_authme(config)
     location = resolve_location(config, authme)
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with exclusive_state_lock(state_dir):
+    with state_lock(state_dir):
         _check_state_dir(state_dir, manifest, location)
         _install_keys(folder, manifest, config)
         with open_connection(location.database, location.name), _open_rows(folder, manifest) as rows:

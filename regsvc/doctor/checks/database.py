@@ -126,7 +126,7 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
         return
     state_dir = facts.state_dir
     try:
-        check_recorded_location(state_dir, facts.location)
+        check_recorded_location(facts.config, facts.authme if facts.has_authme else None, facts.location)
         recorded = read_recorded_location(state_dir)
     except WrongDatabase as error:
         yield str(error)
