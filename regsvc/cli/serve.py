@@ -31,7 +31,7 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
 from regsvc.core.units import format_duration
 from regsvc.database.engine import cannot_write, error_sentence
-from regsvc.database.migrator import MigrationRunning
+from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.facts.host import Host, find_running_daemon
 from regsvc.doctor.report import log_summary
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
@@ -185,6 +185,8 @@ class Daemon:
             context.prepare()
             context.note_signing_key()
             self._app.installation.open()
+            if context.location.file is not None:
+                remove_old_copies(context.location.file)
         finally:
             context.location.database.close()
 
