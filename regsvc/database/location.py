@@ -42,11 +42,15 @@ MOVED = "moved to: "
 
 @dataclass(frozen=True)
 class DatabaseLocation:
-    """Our database and AuthMe's table. `name` identifies the database among others; it holds no secret."""
+    """Our database and AuthMe's table. `name` identifies the database among others; it holds no secret.
+
+    `authme_table`: AuthMe's table on our database server, as database.table; None: it is elsewhere, or there is none.
+    """
 
     name: str
     database: Database
     players: Players
+    authme_table: str | None = None
 
     @property
     def file(self) -> Path | None:
@@ -150,9 +154,8 @@ def _resolve(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     if authme is not None and is_shared:
         database = _open_authmes_server(config, authme, authme.database)
         players: Players = MySqlPlayers(database, authme.table, authme.columns, lock_group=authme.lock_group)
-        return DatabaseLocation(
-            f"{_SERVER}{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players
-        )
+        name = f"{_SERVER}{_canonical(authme.host)}:{authme.port}/{authme.database}"
+        return DatabaseLocation(name, database, players, f"{authme.database}.{authme.table}")
     database = open_sqlite(config.server.state_dir / "companion.db", config.database.busy_timeout)
     return DatabaseLocation(OWN_FILE, database, _separate_players(config, authme))
 
@@ -179,7 +182,8 @@ def _configured_location(config: Config, shared: AuthMeConfig | None, authme: Au
         )
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, shared.database, shared.lock_group)
-    return DatabaseLocation(location_name(config.database.url), database, players)
+    name = location_name(config.database.url)
+    return DatabaseLocation(name, database, players, f"{shared.database}.{shared.table}")
 
 
 def _separate_players(config: Config, authme: AuthMeConfig | None) -> Players:
@@ -319,16 +323,23 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         home=location.name,
         key_fingerprint=key_fingerprint,
         first_started_at=now(),
+        authme_table=location.authme_table,
     )
     _check_mark(row, location, recorded)
     is_moved = recorded is not None and is_other_address(recorded, location)
     if recorded is not None and is_moved and recorded["installation_id"] != row.installation_id:
         raise _elsewhere(recorded, location, state_dir)
-    if row.key_fingerprint != key_fingerprint:
+    other_server = describe_other_server(row.authme_table, location)
+    is_same_key = row.key_fingerprint == key_fingerprint
+    if other_server is not None and (not is_same_key or has_table(location.database, str(row.authme_table))):
+        raise WrongDatabase(other_server)
+    if not is_same_key:
+        is_same_server = location.file is not None or None not in (row.authme_table, location.authme_table)
+        advice = "" if is_same_server else f"If it is another game server's, {_give_own_database(location)} Otherwise, "
         raise WrongDatabase(
             "The database was created with another installation key: codes and links in mails would not be valid. "
-            "Copy the key of the installation that created it (auth.installation_key, or installation.key in its "
-            "state directory)."
+            f"{advice}Restore the key of before: auth.installation_key, or installation.key in the state directory, as "
+            "a backup has it; all daemons of one game server have the same."
         )
     if recorded is not None and recorded["installation_id"] != row.installation_id:
         raise WrongDatabase(
@@ -337,8 +348,36 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         )
     if recorded is not None and is_moved:
         log.warning("the database was %s until now; it is the same installation at %s", recorded["home"], location.name)
+    if other_server is not None:
+        log.warning("AuthMe's table was %s until now, which is gone; it is %s", row.authme_table, location.authme_table)
+    if location.authme_table not in (None, row.authme_table):
+        Installation.update(authme_table=location.authme_table).execute()
     if recorded is None or recorded["home"] != location.name:
         record_location(state_dir, row.installation_id, location.name)
+
+
+def describe_other_server(authme_table: str | None, location: DatabaseLocation) -> str | None:
+    """Return what to do about a database whose companion has another AuthMe table; None if both are not known."""
+    if None in (authme_table, location.authme_table) or authme_table == location.authme_table:
+        return None
+    return (
+        f"Another game server's companion uses this database (its AuthMe table is {authme_table}, ours is "
+        f"{location.authme_table}). Instead of mixing their players, {_give_own_database(location)} If AuthMe's table "
+        "of this server was renamed, the old one must be gone: drop it, or give it another name, too."
+    )
+
+
+def has_table(database: Database, name: str) -> bool:
+    """Return whether the database server has this table (database.table), as far as our login may see."""
+    schema, _dot, table = name.partition(".")
+    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+    return bool(database.execute_sql(query, (schema, table)).fetchall())
+
+
+def _give_own_database(location: DatabaseLocation) -> str:
+    server = location.name.removeprefix(_SERVER).rpartition("/")[0]
+    url = f"mysql://USER:PASSWORD@{server}/NAME"
+    return f'give this one its own: create a database, and set database.url = "{url}".'
 
 
 def note_signing_key(fingerprints: Sequence[str]) -> None:
