@@ -44,13 +44,13 @@ MOVED = "moved to: "
 class DatabaseLocation:
     """Our database and AuthMe's table. `name` identifies the database among others; it holds no secret.
 
-    `authme_table`: AuthMe's table on our database server, as database.table; None: it is elsewhere, or there is none.
+    `players_table`: AuthMe's table on our database server, as database.table; None: it is elsewhere, or there is none.
     """
 
     name: str
     database: Database
     players: Players
-    authme_table: str | None = None
+    players_table: str | None = None
 
     @property
     def file(self) -> Path | None:
@@ -323,23 +323,23 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         home=location.name,
         key_fingerprint=key_fingerprint,
         first_started_at=now(),
-        authme_table=location.authme_table,
+        players_table=location.players_table,
     )
     _check_mark(row, location, recorded)
     is_moved = recorded is not None and is_other_address(recorded, location)
     if recorded is not None and is_moved and recorded["installation_id"] != row.installation_id:
         raise _elsewhere(recorded, location, state_dir)
-    other_server = describe_other_server(row.authme_table, location)
+    other_server = describe_other_server(row.players_table, location)
     is_same_key = row.key_fingerprint == key_fingerprint
-    if other_server is not None and (not is_same_key or has_table(location.database, str(row.authme_table))):
+    if other_server is not None and (not is_same_key or has_table(location.database, str(row.players_table))):
         raise WrongDatabase(other_server)
     if not is_same_key:
-        is_same_server = location.file is not None or None not in (row.authme_table, location.authme_table)
-        advice = "" if is_same_server else f"If it is another game server's, {_give_own_database(location)} Otherwise, "
+        is_same_server = location.file is not None or None not in (row.players_table, location.players_table)
+        advice = f"If it is another game server's, {_give_own_database(location)} Otherwise, restore"
         raise WrongDatabase(
             "The database was created with another installation key: codes and links in mails would not be valid. "
-            f"{advice}Restore the key of before: auth.installation_key, or installation.key in the state directory, as "
-            "a backup has it; all daemons of one game server have the same."
+            f"{'Restore' if is_same_server else advice} the key of before (auth.installation_key, or installation.key "
+            "in the state directory, as a backup has it); all daemons of one game server have the same."
         )
     if recorded is not None and recorded["installation_id"] != row.installation_id:
         raise WrongDatabase(
@@ -349,20 +349,22 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
     if recorded is not None and is_moved:
         log.warning("the database was %s until now; it is the same installation at %s", recorded["home"], location.name)
     if other_server is not None:
-        log.warning("AuthMe's table was %s until now, which is gone; it is %s", row.authme_table, location.authme_table)
-    if location.authme_table not in (None, row.authme_table):
-        Installation.update(authme_table=location.authme_table).execute()
+        log.warning(
+            "AuthMe's table was %s until now, which is gone; it is %s", row.players_table, location.players_table
+        )
+    if location.players_table not in (None, row.players_table):
+        Installation.update(players_table=location.players_table).execute()
     if recorded is None or recorded["home"] != location.name:
         record_location(state_dir, row.installation_id, location.name)
 
 
-def describe_other_server(authme_table: str | None, location: DatabaseLocation) -> str | None:
+def describe_other_server(players_table: str | None, location: DatabaseLocation) -> str | None:
     """Return what to do about a database whose companion has another AuthMe table; None if both are not known."""
-    if None in (authme_table, location.authme_table) or authme_table == location.authme_table:
+    if None in (players_table, location.players_table) or players_table == location.players_table:
         return None
     return (
-        f"Another game server's companion uses this database (its AuthMe table is {authme_table}, ours is "
-        f"{location.authme_table}). Instead of mixing their players, {_give_own_database(location)} If AuthMe's table "
+        f"Another game server's companion uses this database (its AuthMe table is {players_table}, ours is "
+        f"{location.players_table}). Instead of mixing their players, {_give_own_database(location)} If AuthMe's table "
         "of this server was renamed, the old one must be gone: drop it, or give it another name, too."
     )
 

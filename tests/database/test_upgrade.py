@@ -41,7 +41,7 @@ NEW_TABLES = {"regsvc_player": "regsvc_sync_record", "regsvc_digest": "regsvc_bu
 NEW_COLUMNS: dict[str, dict[str, Any]] = {
     "regsvc_session": {"has_second_factor": 0},
     "regsvc_link": {"issued_by": None},
-    "regsvc_installation": {"authme_table": None},
+    "regsvc_installation": {"players_table": None},
 }
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (

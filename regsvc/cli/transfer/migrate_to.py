@@ -6,6 +6,7 @@ is marked as moved.
 """
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -83,8 +84,10 @@ class DatabaseMigration:
 
     def _migrate_to(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> Checksums:
         identity = recorded["installation_id"]
+        print(f"checking {recorded['home']}", file=sys.stderr, flush=True)
         self._check_source(source, identity)
         copy_target = CopyTarget(target.database, target.name, identity, self._now)
+        print(f"creating our tables in {target.name}", file=sys.stderr, flush=True)
         copy_target.prepare()
         rows = DatabaseRows(source)
         with rows.snapshot(blocks_writers=True):

@@ -150,7 +150,7 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
             database=facts.location.name,
             home=recorded["home"],
         )
-    elif other_server := describe_other_server(tables.authme_table, facts.location):
+    elif other_server := describe_other_server(tables.players_table, facts.location):
         yield other_server
     elif recorded is not None and tables.installation_id not in (None, recorded["installation_id"]):
         yield Sentence(
