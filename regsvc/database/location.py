@@ -236,7 +236,7 @@ class WrongDatabase(StartupError):
 
 
 class GameFilesAway(WrongDatabase):
-    """Where our database is cannot be told before AuthMe's config is there, as after a mount that comes late."""
+    """AuthMe's config, which says where our database is, is not there yet, as before a mount that comes late."""
 
     exit_status = EX_TEMPFAIL
 
