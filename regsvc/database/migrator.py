@@ -331,9 +331,13 @@ def _copy_once(database: SqliteDatabase) -> None:
         copy = copy_path(file, missing[0].number)
         draft = file.with_name(f"{file.name}.before-draft")
         draft.unlink(missing_ok=True)
-        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(draft)) as target:
-            target.execute("PRAGMA journal_mode = OFF")
-            source.backup(target)
+        try:
+            with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(draft)) as target:
+                target.execute("PRAGMA journal_mode = OFF")
+                source.backup(target)
+        except sqlite3.Error as error:
+            draft.unlink(missing_ok=True)  # the disk may be full
+            raise OperationalError(*error.args) from error
         draft.chmod(0o600)
         draft.replace(copy)
         database.execute_sql(f"PRAGMA user_version = {missing[0].number}")

@@ -4,6 +4,7 @@
 """
 
 import re
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from peewee import Database, OperationalError, SqliteDatabase
 
 from regsvc.database import migrator
-from regsvc.database.engine import open_database
+from regsvc.database.engine import cannot_write, open_database
 from regsvc.database.migrations import upgrade_from_preview
 from regsvc.database.migrator import UnusableSchema, list_copies, list_migrations, migrate
 from regsvc.database.models import MODELS, UNVERIFIED, VERIFIED, Installation, User, bind_models
@@ -284,6 +285,23 @@ def test_each_upgrade_copies_the_file_before(preview: Database, clock: ManualClo
     assert isinstance(preview, SqliteDatabase)
     copies = [copy.name for copy in list_copies(Path(preview.database))]
     assert copies == [f"companion.db.before-{newest:04}", "companion.db.before-0100"]
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_disk_without_room_for_the_copy_keeps_what_there_is(preview: Database, clock: ManualClock) -> None:
+    assert isinstance(preview, SqliteDatabase)
+    file = Path(preview.database)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size // 2, limits[1]))
+    try:
+        with pytest.raises(OperationalError) as refused:
+            migrate(preview, clock)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert cannot_write(refused.value), "a daemon waits for room"
+    assert list(file.parent.glob("*.before-*")) == []
+    assert migrate(preview, clock) == NEWEST
+    require_one_copy(preview)
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])

@@ -136,6 +136,8 @@ def test_a_folder_of_the_game_that_is_mounted_late(
     authme.register(OLIVIA["username"], OLIVIA["password"])
     place = daemon(GENEROUS).start()
     place.stop()
+    backup = str(place.directory / "backup")
+    assert companion("backup", backup, config=place.config_file).status == 0
     game = game_server.directory
     kept = game.rename(game.with_suffix(".unmounted"))
     for missing in (game, game / "plugins"):  # what it is mounted on may be there
@@ -145,6 +147,8 @@ def test_a_folder_of_the_game_that_is_mounted_late(
             assert place.wait_for_end() == EX_TEMPFAIL, "systemd tries again"
             assert f"{missing} is missing (not mounted yet?)" in place.log[-1]
             assert "migrate" not in words_of(place)
+            told = companion("restore", backup, config=place.config_file)
+            assert (told.status, f"{missing} is missing" in told.errors) == (1, True)
         told = companion("migrate", "--to", "auto", config=place.config_file)
         assert (told.status, f"{missing} is missing" in told.errors) == (1, True)
         game.mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from peewee import Database, PeeweeException, SqliteDatabase
 
+from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.cli.transfer.copying import CopyTarget, write_location
 from regsvc.cli.transfer.tables import Checksums, DatabaseRows, TransferProblem, list_tables, print_tables
 from regsvc.config.sections import Config, ConfigError
@@ -113,8 +114,7 @@ class DatabaseMigration:
         """Return the target and how to set the config so that it leads there."""
         auto = self._location_at(AUTO)
         if to == AUTO:
-            if (problem := find_missing_authme(self._config, self._authme)) is not None:
-                raise TransferProblem(f"{problem} Without AuthMe set authme.enabled = false.")
+            require_authme(self._config, self._authme)
             return auto, self._advise_auto()
         _location_name("--to", to)
         parts = urlsplit(to)
@@ -187,6 +187,12 @@ class DatabaseMigration:
         holders = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
         ages = [max(0, age) for holder, age in holders if holder != ours and age < silence]
         return min(ages, default=None)
+
+
+def require_authme(config: Config, authme: AuthMeConfig | None) -> None:
+    """Raise `TransferProblem` if AuthMe's config, which says what "auto" means, is not where it should be."""
+    if (problem := find_missing_authme(config, authme)) is not None:
+        raise TransferProblem(f"{problem} Without AuthMe set authme.enabled = false.")
 
 
 def newest_schema() -> int:
