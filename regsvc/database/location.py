@@ -379,7 +379,10 @@ def has_table(database: Database, name: str) -> bool:
 def _give_own_database(location: DatabaseLocation) -> str:
     server = location.name.removeprefix(_SERVER).rpartition("/")[0]
     url = f"mysql://USER:PASSWORD@{server}/NAME"
-    return f'give this one its own: create a database, and set database.url = "{url}".'
+    return (
+        f'give this one its own: create a database, and set database.url = "{url}" (and an empty server.state_dir, if '
+        "it has started here before)."
+    )
 
 
 def note_signing_key(fingerprints: Sequence[str]) -> None:
