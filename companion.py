@@ -13,8 +13,8 @@ from functools import partial
 from ssl import SSLError
 from typing import NoReturn
 
-from regsvc.cli.command_line import EX_CONFIG, INSTALL_COMMANDS, VERSION, parse
-from regsvc.core.exceptions import StartupError
+from regsvc.cli.command_line import INSTALL_COMMANDS, VERSION, parse
+from regsvc.core.exceptions import EX_CONFIG, StartupError
 from regsvc.doctor.abandonable import wait_for_calls
 
 EX_PIPE = 141
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from regsvc.runtime.logs import print_error
 
         print_error(str(error))
-        return EX_CONFIG
+        return error.exit_status if isinstance(error, StartupError) else EX_CONFIG
     except KeyboardInterrupt:
         return 130
     finally:

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from regsvc import __version__
 
-EX_CONFIG: Final = 78
-"""Exit status: the host has to fix something first (sysexits.h)."""
 VERSION: Final = f"companion {__version__}"
 DESCRIPTION: Final = "Registration and administration beside a Minecraft server."
 UNLOCK_ALL: Final = "unlock-all"

@@ -28,7 +28,7 @@ from regsvc.database.migrator import MigrationRunning
 from regsvc.notifications.mail.transport import send_test_mail
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
-from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
+from regsvc.runtime.state_lock import StateInUse, state_lock
 from regsvc.runtime.updates import Product
 from regsvc.sync.reconciler import unlock_all
 from regsvc.sync.reporting.words import describe_plan
@@ -214,7 +214,7 @@ def _unlock_all(app: App) -> int:
     if not players.is_enabled:
         print(f"companion: {NO_AUTHME}: there are no players to unlock", file=sys.stderr)
         return 1
-    with exclusive_state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
+    with state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
         unlocked, failed = unlock_all(players)
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:

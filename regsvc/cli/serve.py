@@ -24,16 +24,15 @@ from regsvc.api.server import make_server
 from regsvc.api.tornado_application import ApiApplication
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
-from regsvc.cli.command_line import EX_CONFIG
 from regsvc.cli.given_config import read_config
 from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
-from regsvc.core.exceptions import StartupError
+from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
 from regsvc.core.units import format_duration
 from regsvc.database.engine import ReadCommittedMySQL, error_sentence, explain_refused_write
 from regsvc.database.location import read_password
-from regsvc.database.migrator import MigrationRunning
+from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.facts.host import Host, find_running_daemon
 from regsvc.doctor.report import log_summary
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
@@ -41,7 +40,7 @@ from regsvc.runtime.game_status import PING_INTERVAL
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import print_error, set_up_logging
 from regsvc.runtime.reload import Reloader
-from regsvc.runtime.state_lock import shared_state_lock
+from regsvc.runtime.state_lock import state_lock
 from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
@@ -54,7 +53,6 @@ _LONGEST_REOPENING = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
-EX_PORT_IN_USE = 75
 _BACKLOG = 1024
 """Connections that wait to be accepted: a client whose connection is one too many tries again after a second."""
 
@@ -194,6 +192,8 @@ class Daemon:
             context.prepare()
             context.note_signing_key()
             self._app.installation.open()
+            if context.location.file is not None:
+                remove_old_copies(context.location.file)
         finally:
             context.location.database.close()
 
@@ -328,9 +328,9 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         is_taken = error.errno == errno.EADDRINUSE
         reason = await asyncio.to_thread(_explain_bind_failure, error, config)
         print_error(f"cannot listen on {config.server.host}:{config.server.port}: {reason}")
-        return EX_PORT_IN_USE if is_taken else EX_CONFIG
+        return EX_TEMPFAIL if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]
-    with shared_state_lock(config.server.state_dir):
+    with state_lock(config.server.state_dir):
         app = App(context, config.base_url(port))
         try:
             await Daemon(app, read_config).run(sockets, config.address(port))

@@ -344,7 +344,7 @@ def test_another_installation_key_is_refused(place: Daemon, run: Run) -> None:
     place.write_config(with_section(place, "auth", installation_key=OTHER_KEY))
     for command in ("migrate", "serve"):
         told = companion(command, config=place.config_file)
-        assert refused(told, "another installation key")
+        assert refused(told, "another installation key", "Restore the key of before")
         assert OTHER_KEY not in told.errors
 
 

@@ -197,6 +197,14 @@ def test_the_config_leads_elsewhere(doctor_case: DoctorCase, tmp_path: Path) -> 
     assert "lives in mysql:" in doctor_case.only_finding("database.elsewhere").title
 
 
+def test_the_folder_of_the_game_is_not_mounted_yet(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.game.directory.rename(doctor_case.game.directory.with_suffix(".unmounted"))
+    [title] = [str(finding.title) for finding in doctor_case.findings() if finding.id == "database.elsewhere"]
+    assert f"{doctor_case.game.directory} is missing (not mounted yet?)" in title
+    assert "migrate" not in title
+
+
 def test_our_tables_cannot_be_on_another_server_than_authmes(doctor_case: DoctorCase) -> None:
     doctor_case.change("database", url=f"mysql://me:s3cret-of-ours@127.0.0.1:{free_port()}/ours")
     finding = doctor_case.only_finding("database.elsewhere")

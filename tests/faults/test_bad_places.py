@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import MakeDaemon
-from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_database import DatabaseKind, SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
@@ -22,6 +22,7 @@ from tests.support.stack import GENEROUS, find_code, has_code
 from tests.support.watching import ask_until, scrape
 
 EX_CONFIG = 78
+EX_TEMPFAIL = 75
 OLIVIA = {"username": "Olivia", "password": "olivias-secret"}
 ANSWERS_THE_SAME = "/api/config"
 READINESS = "/health/ready"
@@ -178,6 +179,40 @@ def test_a_file_of_ours_that_is_no_database_is_told_and_not_touched(daemon: Make
 
 
 # --- the game server's files ---
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb", "sqlite"])
+def test_a_folder_of_the_game_that_is_mounted_late(
+    daemon: MakeDaemon, authme: AuthMeLike, game_server: GameServer, database_kind: DatabaseKind
+) -> None:
+    """AuthMe's config says where our database is: the companion neither takes another one nor gives up for good."""
+    authme.register(OLIVIA["username"], OLIVIA["password"])
+    place = daemon(GENEROUS).start()
+    place.stop()
+    backup = str(place.directory / "backup")
+    assert companion("backup", backup, config=place.config_file).status == 0
+    game = game_server.directory
+    kept = game.rename(game.with_suffix(".unmounted"))
+    for missing in (game, game / "plugins"):  # what it is mounted on may be there
+        if database_kind == "mariadb":
+            place.log.clear()
+            place.spawn()
+            assert place.wait_for_end() == EX_TEMPFAIL, "systemd tries again"
+            assert f"{missing} is missing (not mounted yet?)" in place.log[-1]
+            assert "migrate" not in words_of(place)
+            told = companion("restore", backup, config=place.config_file)
+            assert (told.status, f"{missing} is missing" in told.errors) == (1, True)
+        told = companion("migrate", "--to", "auto", config=place.config_file)
+        assert (told.status, f"{missing} is missing" in told.errors) == (1, True)
+        game.mkdir(exist_ok=True)
+    if database_kind == "sqlite":
+        place.start()  # our database is where it was, and the bridge waits
+        place.stop()
+    assert (place.state_dir / "companion.db").exists() == (database_kind == "sqlite")
+    game.rmdir()
+    kept.rename(game)
+    place.start()
+    assert place.post("/api/admin/login", OLIVIA).status == 200
 
 
 def test_a_list_of_operators_that_cannot_be_read_makes_nobody_one(

@@ -86,6 +86,10 @@ def list_targets(settings: Settings, program: list[str], root: Path) -> Iterator
             yield Target(unit, 0o644, content=shipped, sample=shipped)
     own_lines = {
         places.unit: [
+            *(
+                "[Unit]",
+                f"RequiresMountsFor={_quoted(str(settings.game_directory))} {_quoted(str(settings.state_dir))}",
+            ),
             *("[Service]", f"User={settings.user}"),
             *_exec_start(places.unit, program),
             *_writable_folders(settings),

@@ -50,6 +50,8 @@ class OwnTables:
     key_fingerprint: str | None
     signing_key_fingerprint: str | None
     """That of the daemon that started last."""
+    players_table: str | None
+    """AuthMe's table that the daemons use, as database.table; None if it is not there, or not on this server."""
     newest_entry_at: datetime | None
     conflicts: PlayerSample
     """Players that need a decision by an operator."""
@@ -97,6 +99,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         installation_id=installation.get("installation_id"),
         key_fingerprint=installation.get("key_fingerprint"),
         signing_key_fingerprint=installation.get("signing_key_fingerprint"),
+        players_table=_find_players_table(database, installation.get("players_table")),
         newest_entry_at=_moment(database.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
         conflicts=_players(database, records, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
         disputed=_disputed(database, records),
@@ -106,6 +109,14 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         held_back=_held_back(database),
         mail_totals=_mail_totals(database),
     )
+
+
+def _find_players_table(database: ReadOnlyDatabase, recorded: str | None) -> str | None:
+    if recorded is None or database.is_sqlite:
+        return None
+    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = ? AND table_name = ?"
+    schema, _dot, table = recorded.partition(".")
+    return recorded if database.rows(query, schema, table) else None
 
 
 def clock_difference(database: ReadOnlyDatabase, now: datetime) -> timedelta:

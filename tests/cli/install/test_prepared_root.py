@@ -85,6 +85,7 @@ def test_what_is_written(root: Path) -> None:
     assert oct((root / UNIT).parent.stat().st_mode & 0o777) == "0o755"
     drop_in = (root / DROP_IN).read_text().splitlines()
     assert "User=games" in drop_in
+    assert drop_in[1:3] == ["[Unit]", "RequiresMountsFor=/srv/minecraft /var/lib/companion"]
     assert "ReadWritePaths=-/srv/minecraft/plugins/AuthMe" in drop_in
     backup = (root / "etc/systemd/system/companion-backup.service.d/install.conf").read_text()
     assert backup.endswith(" backup --config /etc/companion/companion.toml /var/backups/companion\n")
