@@ -187,6 +187,7 @@ class Daemon:
             context.prepare()
             context.note_signing_key()
             self._app.installation.open()
+            self._app.compare_clock()
         finally:
             context.location.database.close()
 
@@ -220,8 +221,12 @@ class Daemon:
         async def end_lost_rights() -> None:
             await app.worker.run(app.end_lost_rights)
 
+        async def clock() -> None:
+            if app.clock.find_step():
+                await app.worker.run(app.follow_clock)
+
         async def retention() -> None:
-            purge_run = app.retention.start()
+            purge_run = await app.worker.run(app.retention.start_unattended)
             while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
                 await asyncio.sleep(_BATCH_PAUSE.total_seconds())
             await app.worker.run(app.retention.record, purge_run, "retention")
@@ -237,6 +242,7 @@ class Daemon:
 
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
+            Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
             Job("purge", timedelta(hours=1), purge),
             Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
             Job("retention", timedelta(hours=6), retention),
