@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
-
-from peewee import fn
 
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
@@ -43,7 +41,7 @@ from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.lease import instance_id
 from regsvc.database.location import read_other_authmes
-from regsvc.database.models import AuditEntry, OutboxEntry
+from regsvc.database.models import OutboxEntry
 from regsvc.doctor.checkup import cached_checkup
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, RunningDaemon
@@ -150,7 +148,6 @@ class App:
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
         self.clock = ClockWatch(self._now)
-        self.outboxes: list[Outbox] = []
         self.pending_restart = PendingRestart()
         self._needed_second_factor: bool | None = None  # when `end_lost_rights` last ran
         self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
@@ -207,7 +204,6 @@ class App:
             on_sent=lambda message: start_code(message, self.codes),
             on_finished=lambda _message, outcome: self.metrics.count_delivery("mail", outcome),
         )
-        self.outboxes.append(self.outbox)
         live = self.live
         self.mail_renderer = MailRenderer(
             load_mail_templates(config.mail.templates),
@@ -271,7 +267,6 @@ class App:
 
         outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_finished=on_finished)
         known = find_consoles(servers, files, may_block=False)
-        self.outboxes.append(outbox)
         self.console = RconQueue(outbox, known, config.game.on_ban, config.server.language, self._now)
         current = find_consoles(servers, files, may_block=True)
         transport = RconTransport(current, self.translations, config.server.name, self._now)
@@ -286,7 +281,6 @@ class App:
             WEBHOOK_RETRY_POLICY,
             on_finished=lambda _message, outcome: self.metrics.count_delivery("webhook", outcome),
         )
-        self.outboxes.append(outbox)
         self.webhook = WebhookQueue(outbox, server.language, self._now, is_on=bool(config.url))
         transport = WebhookTransport(config, self.translations, server.name, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.webhook.is_on))
@@ -616,12 +610,6 @@ class App:
         self.chat_requests.purge_expired()
         self.chat_links.purge_expired()
 
-    def compare_clock(self) -> None:
-        """Find out, at the start, whether the clock was set back since our last audit entry. Blocking."""
-        newest: datetime | None = AuditEntry.select(fn.MAX(AuditEntry.created_at)).scalar()
-        if newest is not None and newest > self._now():
-            self.clock.restart(newest - self._now())
-
     def follow_clock(self) -> None:
         """If the clock was set, keep what is stored from waiting, or living, for that long. Blocking."""
         step = self.clock.find_step()
@@ -630,8 +618,8 @@ class App:
         is_back, seconds = step < timedelta(), timedelta(seconds=round(abs(step).total_seconds()))
         log.warning("the clock was set %s by %s", "back" if is_back else "forward", format_duration(seconds))
         with self._database.atomic():
-            for outbox in self.outboxes:
-                outbox.follow_clock(step)
+            for delivery in self.deliveries:
+                delivery.follow_clock(step)
         if is_back:
             self.purge_expired()
         self.clock.restart()

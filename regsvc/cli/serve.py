@@ -187,7 +187,7 @@ class Daemon:
             context.prepare()
             context.note_signing_key()
             self._app.installation.open()
-            self._app.compare_clock()
+            self._app.clock.restart(self._app.audit.find_newest_time())
         finally:
             context.location.database.close()
 

@@ -26,8 +26,9 @@ class ClockWatch:
         self._steady = steady
         self.restart()
 
-    def restart(self, ahead: timedelta = timedelta()) -> None:
-        """Compare with the clock of this moment, which is known to have been ahead by this much before."""
+    def restart(self, seen: datetime | None = None) -> None:
+        """Compare with the clock of this moment, or, if that is later, as it was when it said `seen`."""
+        ahead = timedelta() if seen is None else max(seen - self._now(), timedelta())
         self._difference = self._measure() + ahead
 
     def find_step(self) -> timedelta:

@@ -220,6 +220,11 @@ class Audit:
             changes={AuditEntry.occurrences: AuditEntry.occurrences + 1},
         )
 
+    def find_newest_time(self) -> datetime | None:
+        """Return the latest time of any entry, or None if there is none."""
+        newest: datetime | None = AuditEntry.select(fn.MAX(AuditEntry.created_at)).scalar()
+        return newest
+
     def list_entries(
         self,
         page: int,

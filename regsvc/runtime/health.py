@@ -34,7 +34,7 @@ class BridgeState(StrEnum):
     UP = "up"
     AWAY = "away"
     UNKNOWN = "unknown"
-    """No run yet."""
+    """No run yet, or none for minutes."""
     OFF = "off"
     """There is no AuthMe here."""
 
@@ -125,7 +125,7 @@ class Health:
         if not self._is_bridge_on:
             return BridgeState.OFF
         report = self._sync.last_report
-        if report is None:
+        if report is None or self._sync.stands_still:
             return BridgeState.UNKNOWN
         return BridgeState.UP if report.unavailable is None else BridgeState.AWAY
 

@@ -132,6 +132,9 @@ class Metrics:
             "companion_sync_last_success_timestamp_seconds",
             "Time of the last run that could read AuthMe's table; 0: never.",
         )
+        self._sync_age = self._gauge(
+            "companion_sync_age_seconds", "Time since the sync ran, or since the start; no change of the clock counts."
+        )
         self._sync_scanned = self._gauge("companion_sync_scanned", "Players examined by the last run.")
         self._sync_conflicts = self._gauge("companion_sync_conflicts", "Conflicts found by the last run.")
         self._sync_changes = self._counter(
@@ -143,7 +146,7 @@ class Metrics:
         """Add the values of `/health/ready`, NaN if unknown, and what waits for an admin."""
         self._database = self._gauge("companion_database_up", "1: the database is reachable and has our tables.")
         self._bridge = self._gauge(
-            "companion_bridge_up", "1: the last run could read AuthMe's table; NaN: no run yet, or no AuthMe."
+            "companion_bridge_up", "1: the last run could read AuthMe's table; NaN: no run for minutes, or no AuthMe."
         )
         self._held_back = self._gauge(
             "companion_sync_braked", "1: the last run held changes back because there were too many at once."
@@ -210,6 +213,7 @@ class Metrics:
         """Return all metrics in Prometheus' text format (`CONTENT_TYPE`); `waiting` is None if unknown."""
         self._database.set(status.is_ready)
         self._bridge.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.bridge, _UNKNOWN))
+        self._sync_age.set(status.seconds_since_sync)
         self._held_back.set(status.has_held_back_changes)
         self._restart_needed.set(bool(status.restart_needed))
         mails, age = status.waiting_mails, status.oldest_mail_age

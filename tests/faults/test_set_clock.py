@@ -1,4 +1,4 @@
-"""R86: whatever the clock does, nothing is late by more than seconds."""
+"""R75: whatever the clock does, nothing is late by more than seconds."""
 
 import asyncio
 import time
@@ -96,7 +96,7 @@ def test_a_mail_waits_as_long_as_ever(services: ServiceHarness, step: timedelta,
     if not is_running:
         services.clock.advance(seconds=step.total_seconds())
         services.restart()
-        services.app.worker.run_here(services.app.compare_clock)
+        services.app.clock.restart(services.app.audit.find_newest_time())
         step = timedelta()
     set_clock(services, step)
     assert [mail.recipient for mail in services.app.outbox.claim_due(10)] == ["bob@example.org"]
@@ -136,7 +136,7 @@ def test_an_app_shows_codes_that_count(services: ServiceHarness, step: timedelta
     assert use_time_step(user.id, used)
     set_clock(services, step)
     now = services.clock()
-    found = find_time_step(secret, TOTP(key=secret).generate(now).token, now, after=used)
+    found = find_time_step(secret, str(TOTP(key=secret).generate(now).token), now, after=used)
     assert found is not None
     assert use_time_step(user.id, found)
     assert not use_time_step(user.id, found)

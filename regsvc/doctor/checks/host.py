@@ -211,8 +211,9 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     Severity.BROKEN,
     means="The machine's clock is wrong: earlier than the release of this program, or than entries in our audit log; "
     "or, only risky, it differs from the database's by more than 10 seconds.",
-    why="Codes, sessions, bans and the dates of players depend on it, and TLS connections fail. Which companion may "
-    "run the sync is decided by the database's clock.",
+    why="Bans end, codes and sessions expire, and old data is deleted by it; codes of authenticator apps and TLS "
+    "connections fail. The sync and messages are not late; which companion runs the sync is decided by the database's "
+    "clock.",
     do="Synchronise the clock with NTP: timedatectl set-ntp true",
     where=FixLocation(Source.MACHINE, "timedatectl"),
 )
