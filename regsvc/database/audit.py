@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
+from peewee import fn
+
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.text import name_key
 from regsvc.database.bulk import EntryPage, find_page, insert_or_update, insert_rows, select_rows
