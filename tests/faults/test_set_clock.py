@@ -225,8 +225,8 @@ def live_a_moment(stack: Stack, fake_time: FakeTime) -> None:
 
 
 def test_a_daemon_whose_clock_is_set_goes_on(stack: Stack, fake_time: FakeTime) -> None:
-    """Two hours and two years, forward and back."""
-    for step in (HOURS, -HOURS, -YEARS, YEARS):
+    """Two hours forward and back, and two years back."""
+    for step in (HOURS, -HOURS, -YEARS):
         fake_time.step(step)
         began = time.monotonic()
         live_a_moment(stack, fake_time)

@@ -231,10 +231,17 @@ def clock_is_wrong(facts: Facts) -> Iterator[Sentence | Symptom]:
         yield Symptom(title, Sentence("Synchronise the clocks of both machines with NTP."), severity=Severity.RISKY)
     newest = facts.own_tables.newest_entry_at
     if newest is not None and newest > now + _TOLERANCE:
-        yield Sentence(
+        title = Sentence(
             "The clock says {now:%Y-%m-%d %H:%M} UTC, but our audit log has an entry of {newest:%Y-%m-%d %H:%M}.",
             now=now,
             newest=newest,
+        )
+        yield Symptom(
+            title,
+            Sentence(
+                "If the clock is behind: timedatectl set-ntp true. If it is right, it was ahead before: look at bans "
+                "made then, which end by that date. Nothing else waits for it."
+            ),
         )
 
 
