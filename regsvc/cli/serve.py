@@ -245,7 +245,7 @@ class Daemon:
             Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
             Job("purge", timedelta(hours=1), purge),
             Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
-            Job("retention", timedelta(hours=6), retention),
+            Job("retention", timedelta(hours=6), retention, cancel_on_stop=True),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
             Job("installation", POLL_INTERVAL, watch_installation),

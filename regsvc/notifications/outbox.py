@@ -252,7 +252,9 @@ class Outbox:
             return
         for entry in OutboxEntry.select().where(is_waiting):
             is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.next_attempt_at == entry.next_attempt_at)
-            moved = {"created_at": entry.created_at + step, "next_attempt_at": entry.next_attempt_at + step}
+            moved = {"next_attempt_at": entry.next_attempt_at + step}
+            if self._retry_policy.max_age is not None:  # else it stays, since a mail's Message-ID is made of it
+                moved["created_at"] = entry.created_at + step
             OutboxEntry.update(moved).where(is_as_read).execute()
 
     def _give_up(self, message: OutboxEntry, error: str) -> None:

@@ -23,7 +23,7 @@ class Job:
     run: Callable[[], Awaitable[object]]
     runs_at_start: bool = False
     cancel_on_stop: bool = False
-    """Set for a job that waits for other servers and loses nothing when it is cancelled."""
+    """Set for a job that may take long, and loses nothing when it is cancelled."""
 
 
 class JobRunner:
