@@ -194,6 +194,7 @@ class Daemon:
             self._app.installation.open()
             if context.location.file is not None:
                 remove_old_copies(context.location.file)
+            self._app.clock.restart(self._app.audit.find_newest_time())
         finally:
             context.location.database.close()
 
@@ -227,8 +228,12 @@ class Daemon:
         async def end_lost_rights() -> None:
             await app.worker.run(app.end_lost_rights)
 
+        async def clock() -> None:
+            if app.clock.find_step():
+                await app.worker.run(app.follow_clock)
+
         async def retention() -> None:
-            purge_run = app.retention.start()
+            purge_run = await app.worker.run(app.retention.start_unattended)
             while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
                 await asyncio.sleep(_BATCH_PAUSE.total_seconds())
             await app.worker.run(app.retention.record, purge_run, "retention")
@@ -244,9 +249,10 @@ class Daemon:
 
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
+            Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
             Job("purge", timedelta(hours=1), purge),
             Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
-            Job("retention", timedelta(hours=6), retention),
+            Job("retention", timedelta(hours=6), retention, cancel_on_stop=True),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
             Job("installation", POLL_INTERVAL, watch_installation),

@@ -128,6 +128,10 @@ class DeliveryWorker:
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(self._wakeup.set)
 
+    def follow_clock(self, step: timedelta) -> None:
+        """Move the messages that wait by as much as the clock was set. Blocking."""
+        self._outbox.follow_clock(step)
+
     async def _start_due(self) -> None:
         limit = 1 if self._backoff.is_active else _MAX_CONCURRENT
         free = limit - len(self._in_flight)

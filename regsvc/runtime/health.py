@@ -34,7 +34,7 @@ class BridgeState(StrEnum):
     UP = "up"
     AWAY = "away"
     UNKNOWN = "unknown"
-    """No run yet, or our database cannot be used."""
+    """No run yet, none for minutes, or our database cannot be used."""
     OFF = "off"
     """There is no AuthMe here."""
 
@@ -137,7 +137,7 @@ class Health:
         if not self._is_bridge_on:
             return BridgeState.OFF
         report = self._sync.last_report
-        if report is None or not is_ready:  # no sync can run
+        if report is None or not is_ready or self._sync.stands_still:
             return BridgeState.UNKNOWN
         return BridgeState.UP if report.unavailable is None else BridgeState.AWAY
 

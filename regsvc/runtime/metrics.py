@@ -132,6 +132,9 @@ class Metrics:
             "companion_sync_last_success_timestamp_seconds",
             "Time of the last run that could read AuthMe's table; 0: never.",
         )
+        self._sync_age = self._gauge(
+            "companion_sync_age_seconds", "Time since the sync ran, or since the start; no change of the clock counts."
+        )
         self._sync_scanned = self._gauge("companion_sync_scanned", "Players examined by the last run.")
         self._sync_conflicts = self._gauge("companion_sync_conflicts", "Conflicts found by the last run.")
         self._sync_changes = self._counter(
@@ -148,7 +151,7 @@ class Metrics:
         )
         self._bridge = self._gauge(
             "companion_bridge_up",
-            "1: the last run could read AuthMe's table; NaN: no run yet, no AuthMe, or our database cannot be used.",
+            "1: the last run could read AuthMe's table; NaN: none for minutes, no AuthMe, or our database cannot be used.",
         )
         self._held_back = self._gauge(
             "companion_sync_braked", "1: the last run held changes back because there were too many at once."
@@ -216,6 +219,7 @@ class Metrics:
         self._database.set(status.is_reachable)
         self._writable.set(_UNKNOWN if status.is_writable is None else status.is_writable)
         self._bridge.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.bridge, _UNKNOWN))
+        self._sync_age.set(status.seconds_since_sync)
         self._held_back.set(status.has_held_back_changes)
         self._restart_needed.set(bool(status.restart_needed))
         mails, age = status.waiting_mails, status.oldest_mail_age

@@ -64,7 +64,7 @@ def test_players_differ(doctor_case: DoctorCase) -> None:
 
 
 def test_the_sync_stands_still(doctor_case: DoctorCase) -> None:
-    serve_status(doctor_case, braked=False, syncSeconds=899)
+    serve_status(doctor_case, braked=False, syncSeconds=599)
     assert doctor_case.findings() == []
     serve_status(doctor_case, braked=False, syncSeconds=7200)
     assert doctor_case.only_finding("sync.stale").title == "The sync has not run for 120 minutes."

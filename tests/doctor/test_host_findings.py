@@ -102,7 +102,9 @@ def test_the_clock_has_stopped_long_ago_or_went_back(doctor_case: DoctorCase) ->
         "INSERT INTO regsvc_audit (action, operator, created_at) VALUES ('user.approved', 'Olivia', ?)",
         (tomorrow.strftime("%Y-%m-%d %H:%M:%S.000"),),
     )
-    assert f"{tomorrow:%Y-%m-%d %H:%M}" in doctor_case.only_finding("machine.clock").title
+    finding = doctor_case.only_finding("machine.clock")
+    assert f"{tomorrow:%Y-%m-%d %H:%M}" in finding.title
+    assert "it was ahead before" in finding.do
 
 
 # --- secrets ---

@@ -185,7 +185,7 @@ class DatabaseMigration:
         ).fetchall()
         silence, ours = self._silence.total_seconds(), instance_id(self._state_dir, self._config.server.instance)
         holders = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
-        ages = [max(0, age) for holder, age in holders if holder != ours and age < silence]
+        ages = [max(0, age) for holder, age in holders if holder != ours and abs(age) < silence]
         return min(ages, default=None)
 
 

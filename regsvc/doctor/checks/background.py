@@ -13,9 +13,9 @@ from regsvc.doctor.finding import Severity, Symptom, check
 from regsvc.notifications.mail.queue import Budget, total_of
 from regsvc.sync.report import HeldBack
 from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
+from regsvc.sync.service import stands_still
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
-_STALE_AFTER: Final = timedelta(minutes=15)
 _STUCK_AFTER: Final = timedelta(minutes=15)
 _FIX_CAUSE: Final = Sentence("Fix the cause (see last_error). These are not sent again, but later ones are.")
 
@@ -143,7 +143,7 @@ def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
 def sync_stands_still(facts: Facts) -> Iterator[Sentence]:
     daemon = facts.running_daemon
     seconds = None if daemon is None or daemon.is_other else daemon.seconds_since_sync
-    if seconds is not None and seconds > max(_STALE_AFTER, 10 * facts.config.sync.every).total_seconds():
+    if seconds is not None and stands_still(seconds, facts.config.sync.every):
         yield Sentence("The sync has not run for {minutes} minutes.", minutes=round(seconds / 60))
 
 

@@ -219,8 +219,9 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     Severity.BROKEN,
     means="The machine's clock is wrong: earlier than the release of this program, or than entries in our audit log; "
     "or, only risky, it differs from the database's by more than 10 seconds.",
-    why="Codes, sessions, bans and the dates of players depend on it, and TLS connections fail. Which companion may "
-    "run the sync is decided by the database's clock.",
+    why="Bans end, codes and sessions expire, and old data is deleted by it; codes of authenticator apps and TLS "
+    "connections fail. The sync and messages are not late; which companion runs the sync is decided by the database's "
+    "clock.",
     do="Synchronise the clock with NTP: timedatectl set-ntp true",
     where=FixLocation(Source.MACHINE, "timedatectl"),
 )
@@ -238,10 +239,17 @@ def clock_is_wrong(facts: Facts) -> Iterator[Sentence | Symptom]:
         yield Symptom(title, Sentence("Synchronise the clocks of both machines with NTP."), severity=Severity.RISKY)
     newest = facts.own_tables.newest_entry_at
     if newest is not None and newest > now + _TOLERANCE:
-        yield Sentence(
+        title = Sentence(
             "The clock says {now:%Y-%m-%d %H:%M} UTC, but our audit log has an entry of {newest:%Y-%m-%d %H:%M}.",
             now=now,
             newest=newest,
+        )
+        yield Symptom(
+            title,
+            Sentence(
+                "If the clock is behind: timedatectl set-ntp true. If it is right, it was ahead before: look at bans "
+                "made then, which end by that date. Nothing else waits for it."
+            ),
         )
 
 

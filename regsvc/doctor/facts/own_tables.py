@@ -21,9 +21,13 @@ from regsvc.notifications.mail.queue import Budget, total_of
 _NO_SUCH_TABLE: Final = 1146
 MAX_NAMES: Final = 3
 _MIGRATING_SQLITE: Final = (
-    "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now')"
+    "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now') "
+    "AND expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '+10 minutes')"  # else from before the clock was set back
 )
-_MIGRATING_MYSQL: Final = "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > UTC_TIMESTAMP(3)"
+_MIGRATING_MYSQL: Final = (
+    "SELECT holder FROM regsvc_lease WHERE name = ? "
+    "AND expires_at BETWEEN UTC_TIMESTAMP(3) AND UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE"
+)
 
 
 @dataclass(frozen=True)
