@@ -170,6 +170,8 @@ class SmtpBackend(MailBackend):
                     raise self._failure(error, "recipient") from error
                 except aiosmtplib.SMTPSenderRefused as error:
                     raise self._failure(error, "mail") from error
+                except aiosmtplib.SMTPHeloError as error:  # without TLS and login this is the first command
+                    raise self._failure(error, "session") from error
                 except (aiosmtplib.SMTPNotSupported, ValueError) as error:
                     # the server does not support non-ASCII local parts, or our client considers the address unsafe
                     raise PermanentFailure(describe_failure(error)) from error

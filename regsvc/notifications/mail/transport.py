@@ -98,7 +98,6 @@ class MailTransport(Transport):
 
     def _weigh(self, message: OutboxEntry, error: TemporaryFailure, reason: str) -> TemporaryFailure:
         """Return what a failure means. Several recipients who are refused alike, in a row, mean our account."""
-        is_account = isinstance(error, TransportUnavailable)
         if isinstance(error, TransportUnavailable) and not error.is_alleged:
             return TransportUnavailable(reason, error.retry_after)
         wording = wording_of(reason)
@@ -108,7 +107,7 @@ class MailTransport(Transport):
         recipients = self._refused.setdefault(wording, set())
         if len(recipients) < _SEVERAL:
             recipients.add(message.recipient_key)
-        if is_account or len(recipients) >= _SEVERAL:
+        if isinstance(error, TransportUnavailable) or len(recipients) >= _SEVERAL:
             return TransportUnavailable(reason, error.retry_after, is_alleged=True)
         return TemporaryFailure(reason, error.retry_after)
 
