@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +26,8 @@ class Job:
     runs_at_start: bool = False
     cancel_on_stop: bool = False
     """Set for a job that waits for other servers and loses nothing when it is cancelled."""
+    spread: timedelta = timedelta()
+    """The timer starts up to so much later, at random: many daemons that start together do not run the job together."""
 
 
 class JobRunner:
@@ -33,20 +36,30 @@ class JobRunner:
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
         self._callbacks: list[PeriodicCallback] = []
+        self._starting: list[asyncio.TimerHandle] = []
         self._running: dict[asyncio.Task[None], Job] = {}
         self._failures: dict[str, str] = {}  # the last failure of each job that fails now, by its name
 
     def start(self) -> None:
-        """Start the timers; jobs with `runs_at_start` also run once now."""
+        """Start the timers; jobs with `runs_at_start` also run once then."""
         for job in self._jobs:
-            callback = PeriodicCallback(lambda job=job: self._tick(job), job.every)  # type: ignore[misc]
-            callback.start()
-            self._callbacks.append(callback)
-            if job.runs_at_start:
-                self._run_now(job)
+            if job.spread:
+                delay = random.uniform(0, job.spread.total_seconds())  # noqa: S311 - jitter
+                self._starting.append(asyncio.get_running_loop().call_later(delay, self._start, job))
+            else:
+                self._start(job)
+
+    def _start(self, job: Job) -> None:
+        callback = PeriodicCallback(lambda: self._tick(job), job.every)
+        callback.start()
+        self._callbacks.append(callback)
+        if job.runs_at_start:
+            self._run_now(job)
 
     async def stop(self) -> None:
         """Stop the timers and wait for running jobs, cancelling those with `cancel_on_stop`."""
+        for handle in self._starting:
+            handle.cancel()
         for callback in self._callbacks:
             callback.stop()
         for task, job in self._running.items():
