@@ -21,6 +21,7 @@ from peewee import fn
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.email_address import EmailAddress
+from regsvc.core.units import format_duration
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import OutboxEntry
 from regsvc.database.prepared import PreparedQuery, slot
@@ -234,7 +235,7 @@ class Outbox:
         """
         moment = self._now()
         if moment - message.created_at >= _WITHHELD_FOR and self._was_later_one_sent(message):
-            self._give_up(message, reason)
+            self._give_up(message, reason, after=format_duration(_WITHHELD_FOR))
             return None
         wait = max(self._retry_policy.wait_withheld(message, moment), retry_after or timedelta())
         self._uncount(message, reason, moment + wait)
@@ -302,10 +303,10 @@ class Outbox:
         is_later = (OutboxEntry.id > message.id) & (OutboxEntry.kind == self._kind)
         return bool(OutboxEntry.select().where(OutboxEntry.outcome == "sent", is_later).exists())
 
-    def _give_up(self, message: OutboxEntry, error: str) -> None:
-        count = f"{message.attempts} attempt{'' if message.attempts == 1 else 's'}"
+    def _give_up(self, message: OutboxEntry, error: str, after: str | None = None) -> None:
+        after = after or f"{message.attempts} attempt{'' if message.attempts == 1 else 's'}"
         reason = describe_for_log(message, error)
-        log.error("%s %d (%s) given up after %s: %s", self._kind, message.id, message.template, count, reason)
+        log.error("%s %d (%s) given up after %s: %s", self._kind, message.id, message.template, after, reason)
         self._finish(message, "failed", error)
         self._on_finished(message, "failed")
 

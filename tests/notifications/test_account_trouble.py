@@ -149,6 +149,23 @@ async def test_whoever_alleges_it_fills_no_log(
     assert max(len(record.getMessage()) for record in caplog.records) < 400
 
 
+async def test_an_outage_with_another_reason_is_another_line(
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    mail_harness.ask_for_code(ALICE)
+    smtp.stop()
+    backend = CountingBackend(smtp)
+    async with delivering(mail_harness, our_database, backend) as under_way:
+        await under_way.worker.until(lambda: backend.attempts >= 2)
+        smtp.answer_all("EHLO", "421 4.3.2 closed for maintenance")
+        smtp.start()
+        await under_way.worker.until(lambda: "closed" in str(OutboxEntry.get().last_error))
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(lines) == 2
+    assert "nothing listens" in lines[0]
+    assert "closed for maintenance" in lines[1]
+
+
 async def test_a_code_is_tried_again_within_seconds(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock
 ) -> None:

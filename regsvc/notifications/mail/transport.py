@@ -82,6 +82,7 @@ class MailTransport(Transport):
         self._renderer = renderer
         self._backend = backend
         self._refused: dict[str, set[str]] = {}  # the wording of refusals since the last mail was sent; recipients
+        self._outage = ""  # the wording of the outage under way
         self._logged: dict[str, float] = {}
 
     async def send(self, message: OutboxEntry) -> None:
@@ -95,12 +96,17 @@ class MailTransport(Transport):
         except TemporaryFailure as error:  # or `TransportUnavailable`
             raise self._weigh(message, error, rendered.censor(str(error))) from error
         self._refused.clear()
+        self._outage = ""
 
     def _weigh(self, message: OutboxEntry, error: TemporaryFailure, reason: str) -> TemporaryFailure:
         """Return what a failure means. Several recipients who are refused alike, in a row, mean our account."""
-        if isinstance(error, TransportUnavailable) and not error.is_alleged:
-            return TransportUnavailable(reason, error.retry_after)
         wording = wording_of(reason)
+        if isinstance(error, TransportUnavailable) and not error.is_alleged:
+            if self._outage not in ("", wording):  # the first reason is logged by the delivery worker
+                self._log_refusal(wording, reason)
+            self._outage = wording
+            return TransportUnavailable(reason, error.retry_after)
+        self._outage = ""
         self._log_refusal(wording, describe_for_log(message, reason))
         if len(self._refused) >= _MAX_WORDINGS:
             self._refused.clear()
