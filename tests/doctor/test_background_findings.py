@@ -95,7 +95,7 @@ def test_messages_wait(doctor_case: DoctorCase) -> None:
     assert "no companion" not in doctor_case.only_finding("outbox.stuck").title
 
 
-# R87
+# R80
 def test_mails_are_refused(doctor_case: DoctorCase) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.000")
     rows = [
