@@ -1,4 +1,4 @@
-"""Judgement of a mail server's refusal: it is about our account or the server, this mail now, or its recipient for good.
+"""Judgement of a mail server's refusal: it is about our account or the server, this mail now, or its recipient.
 
 Enhanced status codes are those of RFC 3463 and IANA's registry, and Exchange Online's own; words are those of providers
 (Gmail, Exchange Online, Amazon SES, SendGrid, Mailgun, Brevo, NetEase, QQ, mail.ru, IONOS, Postfix, Exim with cPanel).
