@@ -51,6 +51,7 @@ _DRAIN = timedelta(seconds=8)
 _FIRST_REOPENING = timedelta(seconds=2)
 _LONGEST_REOPENING = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
+_SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
 _BACKLOG = 1024
@@ -250,16 +251,16 @@ class Daemon:
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
-            Job("purge", timedelta(hours=1), purge),
+            Job("purge", timedelta(hours=1), purge, spread=_SPREAD),
             Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
-            Job("retention", timedelta(hours=6), retention, cancel_on_stop=True),
+            Job("retention", timedelta(hours=6), retention, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
             Job("installation", POLL_INTERVAL, watch_installation),
         ]
         if services.updates.is_enabled:
             check = services.updates.check_if_due
-            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True))
+            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True, spread=_SPREAD))
         for name, status in (services.network or {"": services.game_status}).items():
             if status is not services.game_status or app.context.config.game.is_known:
                 label = f"game status {name}".rstrip()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +25,8 @@ class Job:
     runs_at_start: bool = False
     cancel_on_stop: bool = False
     """Set for a job that may take long, and loses nothing when it is cancelled."""
+    spread: timedelta = timedelta()
+    """It starts up to so much later, at random: many daemons that start together do not run the job together."""
 
 
 class JobRunner:
@@ -52,15 +55,15 @@ class JobRunner:
         loop, every = asyncio.get_running_loop(), job.every.total_seconds()
         task = asyncio.current_task()
         assert task is not None
-        due_at = loop.time()
-        if job.runs_at_start:
-            await self._tick(job)
+        due_at = loop.time() + random.uniform(0, job.spread.total_seconds())  # noqa: S311 - jitter
+        if not job.runs_at_start:
+            due_at += every
         while task in self._tasks:
-            due_at += every * max(1, math.ceil((loop.time() - due_at) / every))  # missed ticks are left out
             self._waiting.add(task)
             await asyncio.sleep(due_at - loop.time())
             self._waiting.remove(task)
             await self._tick(job)
+            due_at += every * max(1, math.ceil((loop.time() - due_at) / every))  # missed ticks are left out
 
     async def _tick(self, job: Job) -> None:
         try:

@@ -1,5 +1,6 @@
 """The log: lines with priorities in systemd's journal, JSON and plain lines, and what jobs and outages write to it."""
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -156,6 +157,28 @@ async def test_a_job_waits_for_the_database_without_a_word(caplog: pytest.LogCap
     runner.start()
     await runner.stop()
     assert caplog.records == []
+
+
+async def test_only_a_job_with_a_spread_starts_later() -> None:
+    runs: list[str] = []
+    has_run = asyncio.Event()
+
+    async def sync() -> None:
+        runs.append("sync")
+
+    async def updates() -> None:
+        runs.append("updates")
+        has_run.set()
+
+    every = timedelta(hours=1)
+    for spread in (every, timedelta(milliseconds=1)):
+        later = Job("updates", every, updates, runs_at_start=True, spread=spread)
+        runner = JobRunner([later, Job("sync", every, sync, runs_at_start=True)])
+        runner.start()
+        if spread != every:
+            await asyncio.wait_for(has_run.wait(), 10)
+        await runner.stop()
+    assert runs == ["sync", "sync", "updates"]
 
 
 # --- outages ---

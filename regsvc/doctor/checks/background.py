@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from datetime import timedelta
+from statistics import mode
 from typing import Final
 
 from regsvc.core.i18n.sentences import Sentence, plural
@@ -11,12 +12,15 @@ from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.own_tables import PlayerSample
 from regsvc.doctor.finding import Severity, Symptom, check
 from regsvc.notifications.mail.queue import Budget, total_of
+from regsvc.notifications.mail.smtp_replies import wording_of
 from regsvc.sync.report import HeldBack
 from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
 from regsvc.sync.service import stands_still
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
-_STUCK_AFTER: Final = timedelta(minutes=15)
+_STUCK_AFTER: Final = timedelta(minutes=5)
+_SEVERAL: Final = 3
+"""Recipients whose mails were refused that are no coincidence."""
 _FIX_CAUSE: Final = Sentence("Fix the cause (see last_error). These are not sent again, but later ones are.")
 
 
@@ -79,6 +83,28 @@ def addresses_are_unproven(facts: Facts) -> Iterator[Sentence]:
 def server_is_unusable(facts: Facts) -> Iterator[Sentence]:
     if facts.mail_problem is not None:
         yield Sentence("No mail can be sent: {problem}.", problem=facts.mail_problem)
+
+
+@check(
+    "mail.refused",
+    Severity.RISKY,
+    means="The mail server refuses mails to several recipients.",
+    why="Players wait for codes, links and decisions. What is refused because of the account, such as its daily limit, "
+    "is kept and tried again.",
+    do="Follow what the server says. For a limit of the account, ask the provider for a higher one, or use another.",
+    where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state <> 'sent'"),
+)
+def mails_are_refused(facts: Facts) -> Iterator[Sentence]:
+    tables = facts.own_tables
+    if len(tables.refusals) >= _SEVERAL:
+        wordings = [wording_of(reply) for reply in tables.refusals]
+        reply = tables.refusals[wordings.index(mode(wordings))]
+        yield Sentence(
+            "Mails to {count} of the last {tried} recipients were refused: {reply}",
+            count=len(tables.refusals),
+            tried=tables.recipients_tried,
+            reply=reply,
+        )
 
 
 @check(
@@ -201,7 +227,7 @@ def messages_failed(facts: Facts) -> Iterator[Symptom]:
 @check(
     "outbox.stuck",
     Severity.RISKY,
-    means="A message has been waiting to be sent for more than 15 minutes.",
+    means="A message has been waiting to be sent for more than 5 minutes.",
     why="Codes expire meanwhile, and players who register wait for a mail that does not come.",
     do="Make sure the companion is running, then try: companion mail-test ADDRESS",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'waiting'"),

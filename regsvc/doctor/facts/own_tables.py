@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
@@ -10,15 +10,20 @@ from typing import Any, Final, get_args
 from regsvc.auth.rate_limits import WindowKey, Windows
 from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MIGRATION, list_migrations
-from regsvc.database.models import RateLimitWindow, UtcDateTimeField
+from regsvc.database.models import OutboxEntry, RateLimitWindow, UtcDateTimeField
 from regsvc.doctor.facts.readonly_db import (
     DatabaseMigrating,
     DatabaseUnreadable,
     ReadOnlyDatabase,
 )
 from regsvc.notifications.mail.queue import Budget, total_of
+from regsvc.notifications.outbox import describe_for_log
 
 _NO_SUCH_TABLE: Final = 1146
+_NEWEST_MAILS: Final = (
+    "SELECT id, recipient, recipient_key, outcome, last_error FROM regsvc_outbox WHERE kind = 'mail'"
+    " AND (outcome IN ('sent', 'failed') OR (outcome IS NULL AND last_error IS NOT NULL)) ORDER BY id DESC LIMIT 20"
+)
 MAX_NAMES: Final = 3
 _MIGRATING_SQLITE: Final = (
     "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now') "
@@ -62,6 +67,10 @@ class OwnTables:
     disputed: PlayerSample
     """Players whose e-mail, or the case of whose name, differs between both sides."""
     failed: Mapping[str, int]
+    recipients_tried: int
+    """Recipients of the newest mails that were sent or refused."""
+    refusals: tuple[str, ...]
+    """What the mail server said to each of them whose mails were refused, newest first, without addresses."""
     oldest_message_at: datetime | None
     last_run_held_back_changes: bool
     held_back: Mapping[str, Any]
@@ -96,6 +105,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         "SELECT action FROM regsvc_audit WHERE action IN ('sync.run', 'sync.braked') ORDER BY id DESC LIMIT 1"
     )
     failed = database.rows("SELECT kind, COUNT(*) AS n FROM regsvc_outbox WHERE outcome = 'failed' GROUP BY kind")
+    mails = database.rows(_NEWEST_MAILS)
     oldest = database.value("SELECT MIN(created_at) AS at FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL")
     return OwnTables(
         newest_migration=int(newest),
@@ -108,6 +118,8 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         conflicts=_players(database, records, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
         disputed=_disputed(database, records),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
+        recipients_tried=len({row["recipient_key"] for row in mails}),
+        refusals=_refusals(mails),
         oldest_message_at=_moment(oldest),
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
         held_back=_held_back(database),
@@ -154,6 +166,12 @@ def _held_back(database: ReadOnlyDatabase) -> Mapping[str, Any]:
     """Return the newest counts of what the sync held back, by name."""
     detail = database.value("SELECT detail FROM regsvc_audit WHERE action = 'sync.braked' ORDER BY id DESC LIMIT 1")
     return json.loads(detail) if detail else {}
+
+
+def _refusals(mails: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    refused = {row["recipient_key"]: row for row in reversed(mails) if row["outcome"] != "sent"}
+    newest_first = sorted(refused.values(), key=lambda row: -int(row["id"]))
+    return tuple(describe_for_log(OutboxEntry(**row), str(row["last_error"])) for row in newest_first)
 
 
 def _mail_totals(database: ReadOnlyDatabase) -> Windows:
