@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from regsvc.config.loader import load_config
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.facts.host import Host
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table
-from tests.support.daemon import READY, Daemon
-from tests.support.peers.mariadb import Database
+from tests.support.daemon import READY, START_TIMEOUT, Daemon
+from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
 
@@ -64,29 +66,69 @@ def test_the_install_script_is_sound(egg: Any) -> None:
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
-def test_a_server_of_the_panel_starts_and_stops(egg: Any, tmp_path: Path, database: Database) -> None:
-    table = AuthMeTable(MariaDBSchema(database))
-    create_table(table)
-    AuthMeLike(table).register("Olivia", "olivias-secret")
+def test_the_doctor_names_the_variables_of_the_panel(egg: Any) -> None:
+    facts = Facts(load_config(None, panel_environment(egg, COMPANION_AUTHME_PASSWORD="secret")), Host())
+    for location, told in (
+        (FixLocation(Source.OURS, '[mail] backend = "smtp", host'), "COMPANION_MAIL_BACKEND=smtp, COMPANION_MAIL_HOST"),
+        (FixLocation(Source.OURS, '[game] operators = ["NAME"]'), "COMPANION_GAME_OPERATORS=NAME"),
+        (FixLocation(Source.AUTHME, "DataSource.mySQLPassword"), "COMPANION_AUTHME_PASSWORD"),
+        (FixLocation(Source.AUTHME, "DataSource.caching: false"), "AuthMe's config.yml: DataSource.caching: false"),
+        (FixLocation(Source.MACHINE, "systemctl restart companion"), "this machine"),
+    ):
+        assert facts.describe(location) == told
+
+
+def make_server(egg: Any, tmp_path: Path, database: Database, **filled_in: str) -> Daemon:
+    """Return a server of a panel, with these values of its variables beside those of the database."""
     home, port = tmp_path / "container", free_port()
     home.mkdir()
     (home / "app").symlink_to(REPOSITORY)  # what the install script makes with pip
     environment = panel_environment(
         egg,
         SERVER_PORT=str(port),
-        COMPANION_AUTHME_HOST=database.host,
-        COMPANION_AUTHME_PORT=str(database.port),
-        COMPANION_AUTHME_DATABASE=database.name,
-        COMPANION_AUTHME_USER=database.user,
-        COMPANION_AUTHME_PASSWORD=database.password,
-        COMPANION_GAME_OPERATORS="Olivia",
+        **{
+            "COMPANION_AUTHME_HOST": database.host,
+            "COMPANION_AUTHME_PORT": str(database.port),
+            "COMPANION_AUTHME_DATABASE": database.name,
+            "COMPANION_AUTHME_USER": database.user,
+            "COMPANION_AUTHME_PASSWORD": database.password,
+            **filled_in,
+        },
     )
     # As the images for Python do: {{NAME}} in the start command becomes ${NAME}.
     startup = re.sub(r"\{\{(\w+)\}\}", r"${\1}", egg["startup"])
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     shell = ["env", "-i", "-C", str(home), f"PATH={path}", *(f"{name}={value}" for name, value in environment.items())]
-    daemon = Daemon(tmp_path / "unused", {"server": {"port": port}}, command=[*shell, "bash", "-c", startup])
+    return Daemon(tmp_path / "unused", {"server": {"port": port}}, command=[*shell, "bash", "-c", startup])
 
+
+def test_a_server_with_a_wrong_password_is_not_shown_as_running(
+    egg: Any, tmp_path: Path, database: Database, mariadb: MariaDBServer
+) -> None:
+    create_table(AuthMeTable(MariaDBSchema(database)))
+    mariadb.run_as_root("CREATE USER 'panel'@'%' IDENTIFIED BY 'right'")
+    mariadb.run_as_root(f"GRANT ALL ON `{database.name}`.* TO 'panel'@'%'")
+    login = {"COMPANION_AUTHME_USER": "panel", "COMPANION_AUTHME_PASSWORD": "misspelt"}
+    daemon = make_server(egg, tmp_path, database, **login)
+    daemon.spawn()
+    try:
+        assert daemon.wait_for_log("check COMPANION_AUTHME_USER, COMPANION_AUTHME_PASSWORD", START_TIMEOUT)
+        assert daemon.wait_for_log("the database is tried again in")
+        assert daemon.get("/health/ready").code == "database_away"
+        assert daemon.output == []
+        mariadb.run_as_root("ALTER USER 'panel'@'%' IDENTIFIED BY 'misspelt'")
+        assert daemon.wait_for_output(READY)
+    finally:
+        daemon.kill()
+        mariadb.run_as_root("DROP USER 'panel'@'%'")
+    assert "misspelt" not in "".join(daemon.log)
+
+
+def test_a_server_of_the_panel_starts_and_stops(egg: Any, tmp_path: Path, database: Database) -> None:
+    table = AuthMeTable(MariaDBSchema(database))
+    create_table(table)
+    AuthMeLike(table).register("Olivia", "olivias-secret")
+    daemon = make_server(egg, tmp_path, database, COMPANION_GAME_OPERATORS="Olivia")
     daemon.start()
     try:
         login = {"username": "Olivia", "password": "olivias-secret"}
@@ -97,4 +139,4 @@ def test_a_server_of_the_panel_starts_and_stops(egg: Any, tmp_path: Path, databa
         assert egg["config"]["stop"] == "^C"
         daemon.send(signal.SIGINT)
         assert daemon.wait_for_end() == 0
-    assert (home / "state" / "installation.key").exists()
+    assert (tmp_path / "container" / "state" / "installation.key").exists()
