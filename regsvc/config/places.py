@@ -3,6 +3,7 @@
 A single server is `companion`, the server NAME of many is `companion@NAME`; every place follows from that name.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,7 +85,16 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
     if environ.get(CONFIG_VARIABLE):
         return _named(Path(environ[CONFIG_VARIABLE]), f"the environment variable {CONFIG_VARIABLE}")
     system = SystemPlaces.of_instance(None).config_file
-    if may_exist(_LOCAL_FILE) and _sets_a_key(_LOCAL_FILE) and not (_is_hidden(_LOCAL_FILE) and may_exist(system)):
+    if _is_hidden(_LOCAL_FILE):
+        if may_exist(system):
+            return system
+        # usual where there is no config, but the state directory is a volume of another user
+        folder = (Path() if _is_hidden(_LOCAL_FILE.parent) else _LOCAL_FILE.parent).absolute()
+        raise ConfigError(
+            f"{folder}: user {os.geteuid()} may not enter this folder, which belongs to user {folder.stat().st_uid}; "
+            "run the companion as its owner, or change that (chown -R)."
+        )
+    if _LOCAL_FILE.exists() and _sets_a_key(_LOCAL_FILE):
         return _LOCAL_FILE.absolute()
     return system if may_exist(system) else None
 

@@ -373,7 +373,7 @@ class Config:
     Also the files of the certificate.
     """
 
-    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), compare=False)
     """The environment variables that set keys, by "section.key"."""
 
     def place_of(self, section: str, name: str) -> str:

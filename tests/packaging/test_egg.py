@@ -1,11 +1,13 @@
 """The egg for Pterodactyl and Pelican: its variables are keys, and the daemon starts from them as in a panel."""
 
+import hashlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +62,34 @@ def test_every_variable_is_a_key(egg: Any) -> None:
     assert (config.server.host, config.authme.backend, config.authme.port) == ("0.0.0.0", "MARIADB", 3306)
 
 
-def test_the_install_script_is_sound(egg: Any) -> None:
-    script = egg["scripts"]["installation"]["script"]
+def make_wheel(folder: Path, name: str, module: str) -> Path:
+    """Write a wheel of version 1.0 with one module."""
+    wheel, about = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{name}.py", module)
+        archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    return wheel
+
+
+def test_the_install_script_takes_what_was_released(egg: Any, tmp_path: Path) -> None:
+    script, home, released = egg["scripts"]["installation"]["script"], tmp_path / "server", tmp_path / "released"
     assert "\r" not in script
-    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    home.mkdir()
+    released.mkdir()
+    needed = make_wheel(released, "needed", "")
+    wheel = make_wheel(released, "companion", "import needed\n")
+    requirement = f"needed @ {needed.as_uri()} --hash=sha256:{hashlib.sha256(needed.read_bytes()).hexdigest()}\n"
+    (released / "companion-1.0-requirements.txt").write_text(requirement)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1", "PACKAGE": wheel.as_uri()}
+    command = ["bash", "-c", script.replace("/mnt/server", str(home))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "--require-hashes" in script
+    assert {"companion.py", "needed.py"} <= {file.name for file in (home / "app").iterdir()}
+    assert (home / "state").is_dir()
 
 
 def test_the_doctor_names_the_variables_of_the_panel(egg: Any) -> None:

@@ -10,18 +10,24 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import IO
+from types import SimpleNamespace
+from typing import IO, Any
 
 import pytest
 
+from regsvc.api import tornado_application
+from regsvc.api.tornado_application import MAX_LINES, ApiApplication
 from regsvc.config.host_sections import LogSection
+from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import OutageLog
 from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import BackgroundHandler, JournalLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words
 from tests.support.daemon import HOST, Daemon, clean_environment
+from tests.support.live_api import make_services
 from tests.support.quick_start import PROGRAM
 from tests.support.watching import ask_until, scrape
 
@@ -165,7 +171,7 @@ def unread(tmp_path: Path) -> Iterator[UnreadDaemon]:
 
 def test_a_log_that_is_not_read_stops_nothing_and_what_is_missing_is_told(unread: UnreadDaemon) -> None:
     unread.start()
-    unread.ask_often(2000)
+    unread.ask_often(1500)
     assert unread.get("/health/alive").status == 200
     dropped = scrape(unread).of("companion_log_lines_dropped_total")
     assert dropped > 0
@@ -173,7 +179,7 @@ def test_a_log_that_is_not_read_stops_nothing_and_what_is_missing_is_told(unread
     assert unread.wait_for_log(f'"{dropped:.0f} log lines were dropped while nobody read the log"')
     unread.ask_often(1)
     unread.stop()
-    assert sum("xxx 404" in line for line in unread.log) == 2001 - dropped
+    assert sum("xxx 404" in line for line in unread.log) == 1501 - dropped
     assert not any("/health/alive" in line for line in unread.log), "such lines are for debugging"
 
 
@@ -218,6 +224,24 @@ def test_warnings_are_kept_longer_than_other_lines(monkeypatch: pytest.MonkeyPat
         lines = [reader.readline() for _line in range(number + 1)]
     assert [line.split(" ")[0] for line in lines[: number - 1]] == [str(line) for line in range(number - 1)]
     assert lines[number - 1 :] == ["olivia is needed\n", "2 log lines were dropped while nobody read the log\n"]
+
+
+def test_one_client_cannot_grow_the_log_without_bound(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    application = ApiApplication(make_services(Config()))
+    for minute, requests in enumerate((MAX_LINES + 1234, 1)):
+        time = SimpleNamespace(monotonic=partial(float, 6000 + 60 * minute))
+        monkeypatch.setattr(tornado_application, "time", time)
+        for number in range(requests):
+            request = SimpleNamespace(
+                remote_ip=f"2001:db8::{number:x}", method="GET", path="/api/user/status", request_time=lambda: 0.001
+            )
+            handler: Any = SimpleNamespace(request=request, get_status=lambda: 200, SUPPORTED_METHODS=("GET",))
+            application.log_request(handler)
+    assert len(caplog.messages) == MAX_LINES + 2
+    assert caplog.messages[MAX_LINES] == "and 1,234 more requests by 2001:db8::/48 within a minute"
 
 
 # --- jobs ---
