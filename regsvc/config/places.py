@@ -76,7 +76,8 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
     It is `given`, else that of `instance`, else the one that COMPANION_CONFIG names, else ./conf/companion.toml if it
     sets a key (an untouched sample sets none), else /etc/companion/companion.toml. A file that may not be read counts
     as existing, since failing to start is better than starting with defaults; but in a folder that may not be entered
-    (`sudo -u mc companion` in /root) it does not hide the one in /etc. Raises `ConfigError` if a named one is missing.
+    (`sudo -u mc companion` in /root) it does not hide the one in /etc. Raises `ConfigError` if a named one is missing,
+    or the current folder may not be entered and there is none in /etc.
     """
     if given is not None:
         return _named(Path(given), "the path given with --config")

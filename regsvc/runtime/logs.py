@@ -146,10 +146,12 @@ class BackgroundHandler(logging.Handler):
             self._written += sum(map(len, lines))
             if not is_read:
                 self._lost += len(lines)
-            elif self.dropped > told and self._items.empty():
-                text, told = f"{self.dropped - told} log lines were dropped while nobody read the log", self.dropped
+            elif (dropped := self.dropped) > told and self._items.empty():
+                words = "log line was" if dropped == told + 1 else "log lines were"
+                text = f"{dropped - told} {words} dropped while nobody read the log"
                 record = logging.LogRecord(__name__, logging.WARNING, "", 0, text, None, None)
                 _write(sys.stderr, self.format(record) + "\n")
+                told = dropped
             for item in items:
                 if not isinstance(item, str):
                     item()
