@@ -61,10 +61,22 @@ def load_config(
         layer = file_layer(file)
         builder.add_layer(layer)
         exposures = _warnings_about_file(file, layer)
-    builder.add_layer(environment_layer(environ))
+    environment = environment_layer(environ)
+    builder.add_layer(environment)
     builder.add_layer(command_line_layer(overrides))
     config = builder.build(file, default_state_dir(file, environ))
-    return replace(config, warnings=(*exposures, *config_warnings(config)), exposure_warnings=exposures)
+    return replace(
+        config,
+        warnings=(*exposures, *config_warnings(config)),
+        exposure_warnings=exposures,
+        variables=MappingProxyType(
+            {
+                f"{section}.{name.removesuffix(_FILE_SUFFIX)}": environment.source_of(section, name).split()[-1]
+                for section, table in environment.tables.items()
+                for name in table
+            }
+        ),
+    )
 
 
 class _SecretUnreadable(Exception):

@@ -34,6 +34,21 @@ OWN_FILE = "sqlite:companion.db"
 
 _SERVER = "mysql:"
 
+_HOST = "DataSource.mySQLHost, DataSource.mySQLPort"
+_DATABASE = "DataSource.mySQLDatabase"
+_LOGIN = "DataSource.mySQLUsername, DataSource.mySQLPassword"
+_KEYS_OF_ERRORS = {1044: _DATABASE, 1045: _LOGIN, 1049: _DATABASE, 1698: _LOGIN, 2003: _HOST, 2005: _HOST}
+_AUTHME_KEYS = {
+    "DataSource.mySQLHost": "host",
+    "DataSource.mySQLPort": "port",
+    "DataSource.mySQLDatabase": "database",
+    "DataSource.mySQLUsername": "user",
+    "DataSource.mySQLPassword": "password",
+    "DataSource.mySQLTablename": "table",
+}
+"""Keys of AuthMe's config about its connection, and ours that replace them."""
+_AUTHME_CONFIG = "AuthMe's config.yml"
+
 COPYING = "copying to: "
 COPIED = "copied to: "
 MOVED = "moved to: "
@@ -106,6 +121,27 @@ def read_other_authmes(config: Config) -> dict[str, AuthMeConfig | AuthMeConfigE
         except OSError as error:
             found[server.name] = AuthMeConfigError(f"{path} cannot be read: {error.strerror}.")
     return found
+
+
+def find_replacements(config: Config, authme_keys: str) -> str:
+    """Return where our config replaces these keys of AuthMe's, or this section; "" if it does not."""
+    written = [key.split(":")[0] for key in authme_keys.split(", ")]
+    ours = [
+        name
+        for key, name in _AUTHME_KEYS.items()
+        if name in config.authme.overrides and (key in written or key.startswith(f"{authme_keys}."))
+    ]
+    return ", ".join(config.place_of("authme", name) for name in ours)
+
+
+def describe_login(config: Config, code: int) -> str:
+    """Return where the settings are to which a database server answers with this error code; "" if none is to blame."""
+    if code not in _KEYS_OF_ERRORS:
+        return ""
+    if config.database.url != "auto":
+        return config.place_of("database", "url")
+    keys = _KEYS_OF_ERRORS[code]
+    return find_replacements(config, keys) or f"{config.authme_config_path or _AUTHME_CONFIG}: {keys}"
 
 
 def location_warnings(config: Config, authme: AuthMeConfig | None) -> Iterator[str]:

@@ -118,7 +118,7 @@ class Health:
         return HealthStatus(
             refusal=refusal,
             is_writable=False if is_unwritable else None if backlog is None else True,
-            bridge=self._bridge(is_ready=refusal is None),
+            bridge=self.find_bridge_state(is_ready=refusal is None),
             has_held_back_changes=report is not None and report.held_back is not None,
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if oldest_at is None else max(self._now() - oldest_at, timedelta(0)),
@@ -133,7 +133,8 @@ class Health:
         except (Refusal, PeeweeException):  # the health status says so, and logs it
             return None
 
-    def _bridge(self, *, is_ready: bool) -> BridgeState:
+    def find_bridge_state(self, *, is_ready: bool) -> BridgeState:
+        """Return the state of AuthMe's table, which no sync looks at unless our database `is_ready`."""
         if not self._is_bridge_on:
             return BridgeState.OFF
         report = self._sync.last_report
@@ -155,10 +156,14 @@ class Health:
         return self._outbox.backlog()
 
 
+def count_pending() -> int:
+    """Return the number of users who wait for a review; one statement, which an index answers."""
+    return int(User.select(fn.COUNT(User.id)).where(User.status == PENDING).scalar())
+
+
 def _count_waiting() -> WaitingCounts:
     """Count with two statements."""
-    pending = User.select(fn.COUNT(User.id)).where(User.status == PENDING)
     disputed = SyncRecord.select(fn.COUNT(SyncRecord.username_key)).where(
         SyncRecord.plugin_state == "conflict", SyncRecord.conflict.is_null(False)
     )
-    return WaitingCounts(int(pending.scalar()), int(disputed.scalar()))
+    return WaitingCounts(count_pending(), int(disputed.scalar()))

@@ -23,6 +23,7 @@ from regsvc.database.engine import Worker
 from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
+from regsvc.runtime.logs import count_dropped_lines
 from regsvc.sync.report import COUNTS, SyncReport
 
 _INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process
@@ -151,7 +152,7 @@ class Metrics:
         )
         self._bridge = self._gauge(
             "companion_bridge_up",
-            "1: the last run could read AuthMe's table; NaN: none for minutes, no AuthMe, or our database cannot be used.",
+            "1: the last run could read AuthMe's table; NaN: none for minutes, no AuthMe, or our database is away.",
         )
         self._held_back = self._gauge(
             "companion_sync_braked", "1: the last run held changes back because there were too many at once."
@@ -242,6 +243,9 @@ class QueueCollector(Collector):
         pool = self._hash_pool
         yield GaugeMetricFamily("companion_hash_running", "Passwords being hashed now.", pool.running)
         yield GaugeMetricFamily("companion_hash_waiting", "Passwords waiting to be hashed.", pool.waiting)
+        yield CounterMetricFamily(
+            "companion_log_lines_dropped", "Lines of the log that nobody read in time.", count_dropped_lines()
+        )
         yield CounterMetricFamily(
             "companion_hash_refused", "Passwords refused because too many were waiting.", pool.refused
         )

@@ -29,7 +29,7 @@ class PendingRestart:
         if keys and (is_requested or keys != before):
             log.warning(
                 "%s has changed; these keys take effect after a restart of the companion (systemctl restart "
-                "companion): %s",
+                "companion; its container, or its server in the panel): %s",
                 file,
                 ", ".join(keys),
             )

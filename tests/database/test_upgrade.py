@@ -18,7 +18,7 @@ import pytest
 from peewee import Database, OperationalError, SqliteDatabase
 
 from regsvc.database import migrator
-from regsvc.database.engine import cannot_write, open_database
+from regsvc.database.engine import find_refused_write, open_database
 from regsvc.database.migrations import upgrade_from_preview
 from regsvc.database.migrator import UnusableSchema, list_copies, list_migrations, migrate
 from regsvc.database.models import MODELS, UNVERIFIED, VERIFIED, Installation, User, bind_models
@@ -298,7 +298,7 @@ def test_a_disk_without_room_for_the_copy_keeps_what_there_is(preview: Database,
             migrate(preview, clock)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert cannot_write(refused.value), "a daemon waits for room"
+    assert find_refused_write(refused.value), "a daemon waits for room"
     assert list(file.parent.glob("*.before-*")) == []
     assert migrate(preview, clock) == NEWEST
     require_one_copy(preview)

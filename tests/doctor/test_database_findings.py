@@ -61,7 +61,8 @@ def test_nobody_listens(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({"DataSource.mySQLPort": str(free_port())})
     checkup = doctor_case.examine()
     [finding] = checkup.findings
-    assert (finding.id, finding.where) == ("database.away", f"{doctor_case.game.authme_config}: DataSource")
+    keys = "DataSource.mySQLHost, DataSource.mySQLPort"
+    assert (finding.id, finding.where) == ("database.away", f"{doctor_case.game.authme_config}: {keys}")
     assert len(checkup.not_examined) == 2
 
 

@@ -225,7 +225,7 @@ def test_a_list_of_operators_that_cannot_be_read_makes_nobody_one(
     place = daemon(GENEROUS).start()
     assert place.get(ANSWERS_THE_SAME).status == 200
     assert place.post("/api/admin/login", OLIVIA).status in (401, 403)
-    assert "ops.json" in words_of(place)
+    assert place.wait_for_log("ops.json")
     ops.rmdir()
     kept.rename(ops)
     assert place.post("/api/admin/login", OLIVIA).status == 200

@@ -37,7 +37,7 @@ settings:
 
 WAITING = (
     "AuthMe's config.yml has changed; these keys take effect after a restart of the companion"
-    " (systemctl restart companion): "
+    " (systemctl restart companion; its container, or its server in the panel): "
 )
 
 

@@ -14,6 +14,7 @@ from regsvc.database.location import (
     MOVED,
     WrongDatabase,
     check_recorded_location,
+    describe_login,
     describe_other_server,
     is_other_address,
     read_recorded_location,
@@ -49,8 +50,9 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
         return
     is_authmes = facts.is_shared and facts.config.database.url == "auto"
     keys = FixLocation(Source.AUTHME, "DataSource") if is_authmes else FixLocation(Source.OURS, "[database] url")
+    login = describe_login(facts.config, problem.code)
     title = Sentence(_UNUSABLE, database=facts.location.name, problem=str(problem))
-    yield Symptom(title, where=keys)
+    yield Symptom(title, where=login or keys)
 
 
 @check(
