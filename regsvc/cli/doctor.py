@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.exceptions import locate_exception
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.doctor.checkup import examine
 from regsvc.doctor.facts.facts import Facts
@@ -25,6 +26,8 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: st
             config = read_config()
         except ConfigError as error:
             config = error
+        except Exception as error:  # a folder that is gone, or a bug: it is reported, as one in a check
+            config = ConfigError(f"the config cannot be read ({locate_exception(error)})")
         facts = Facts(config, Host())
         checkup, places = examine(facts), facts.list_places()
     finally:
@@ -33,5 +36,11 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: st
         language = FALLBACK_LANGUAGE if isinstance(config, ConfigError) else config.server.language
     checkup = in_language(checkup, FALLBACK_LANGUAGE if is_json else language)
     has_colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    print(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
+    print_report(as_json(checkup, places) if is_json else as_text(checkup, places, has_colours=has_colours))
     return EXIT_STATUS[checkup.verdict]
+
+
+def print_report(text: str) -> None:
+    """Print a text; characters that the terminal's encoding lacks are escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
