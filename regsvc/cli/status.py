@@ -183,4 +183,4 @@ def _joined(*parts: object) -> str:
 def _span(seconds: float) -> str:
     """Return a duration to the unit of which there are two at least."""
     unit = next((unit for unit in (86400, 3600, 60) if seconds >= 2 * unit), 1)
-    return format_duration(timedelta(seconds=int(seconds // unit * unit)))
+    return format_duration(timedelta(seconds=max(0, int(seconds // unit * unit))))

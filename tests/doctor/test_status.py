@@ -1,4 +1,4 @@
-"""`companion status`: what an operator reads first, also of a daemon that is stopped, stuck, or without its database."""
+"""`companion status`: what an operator reads first, also of a daemon that is stopped, stuck, or has no database."""
 
 import json
 import resource
