@@ -4,7 +4,7 @@ import json
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -38,10 +38,7 @@ def run_status(config: Config, *, is_json: bool) -> int:
         status = inspect(Facts(config, Host()))
     finally:
         logging.disable(logging.NOTSET)
-    if is_json:
-        print_report(json.dumps(status, indent=2))
-    else:
-        print_report("\n".join(f"{label + ':':9} {text}" for label, text in _describe(status)))
+    print_report(json.dumps(status, indent=2) if is_json else "\n".join(_describe(status)))
     return EXIT_STATUS[status["state"]]
 
 
@@ -122,62 +119,49 @@ def _find_version(host: Host, daemon: RunningDaemon) -> str | None:
     return found[1].decode() if found is not None else None
 
 
-def _describe(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a label and a text for each line of the screen."""
-    health, mail, users = status["health"] or {}, status["mail"], status["users"]
-    yield (
-        "companion",
-        _joined(
+def _describe(status: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the screen."""
+    health, mail, is_other = status["health"] or {}, status["mail"], status["runningVersion"] != status["version"]
+    started_at, process_id, free = status["startedAt"], status["processId"], status["freeBytes"]
+    oldest, synced, backup_at = health.get("oldestMailSeconds"), health.get("syncSeconds"), status["lastBackupAt"]
+    bridge = health.get("bridge", "unknown")
+    is_only = status["config"] in (str(SystemPlaces.of_instance(None).config_file), "none")
+    lines: dict[str, Iterable[object]] = {
+        "companion": (
             status["state"],
-            status["startedAt"] and f"since {datetime.fromisoformat(status['startedAt']):%Y-%m-%d %H:%M} UTC",
-            status["processId"] and f"process {status['processId']}",
+            started_at and f"since {datetime.fromisoformat(started_at):%Y-%m-%d %H:%M} UTC",
+            process_id and f"process {process_id}",
             status["unit"],
         ),
-    )
-    if status["problem"] is not None:
-        yield "problem", status["problem"]
-    is_new = status["runningVersion"] not in (None, status["version"])
-    yield "version", f"{status['runningVersion']}; restart it for {status['version']}" if is_new else status["version"]
-    yield "address", f"{status['baseUrl']}, listens at {status['address']}"
-    yield "config", f"{status['config']}, state in {status['stateDirectory']}"
-    cannot = "; it cannot be written" if health.get("writable") is False else ""
-    yield "database", status["database"] + cannot
-    if users is not None:
-        yield "users", _joined(*(f"{count} {name}" for name, count in users.items())) or "none"
-    oldest = health.get("oldestMailSeconds")
-    yield (
-        "mail",
-        _joined(
+        "problem": (status["problem"],),
+        "version": (status["version"], is_other and status["runningVersion"] and f"running {status['runningVersion']}"),
+        "address": (status["baseUrl"], f"listens at {status['address']}"),
+        "config": (status["config"], f"state in {status['stateDirectory']}"),
+        "database": (status["database"], health.get("writable") is False and "cannot be written"),
+        "users": (f"{count} {name}" for name, count in (status["users"] or {}).items()),
+        "mail": (
             {True: "on", False: "off", None: "unknown"}[mail["isOn"]],
             mail["waiting"] is not None and f"{mail['waiting']} waiting",
             oldest is not None and f"the oldest for {_span(oldest)}",
             mail["failed"] and f"{mail['failed']} failed",
             mail["lastError"] and f"last trouble: {mail['lastError']}",
         ),
-    )
-    seconds = health.get("syncSeconds")
-    yield (
-        "AuthMe",
-        _joined(
-            {"off": "none"}.get(health.get("bridge", "unknown"), health.get("bridge", "unknown")),
-            seconds is not None and f"last sync {_span(seconds)} ago",
+        "AuthMe": (
+            "none" if bridge == "off" else bridge,
+            synced is not None and f"last sync {_span(synced)} ago",
             health.get("braked") and "changes are held back (companion sync --plan)",
         ),
-    )
-    if status["freeBytes"] is not None:
-        yield "disk", f"{status['freeBytes'] // _MEBIBYTE:,} MiB free"
-    if status["lastBackupAt"] is not None:
-        age = now() - datetime.fromisoformat(status["lastBackupAt"])
-        yield "backup", f"{_span(age.total_seconds())} ago, in {status['backups']}"
-    elif status["backups"] is not None:
-        yield "backup", f"none seen in {status['backups']}"
-    yield from (("unknown", reason) for reason in status["unknown"])
-    is_only = status["config"] in (str(SystemPlaces.of_instance(None).config_file), "none")
-    yield "more", "companion doctor" + ("" if is_only else f" --config {shlex.quote(status['config'])}")
-
-
-def _joined(*parts: object) -> str:
-    return ", ".join(str(part) for part in parts if part)
+        "disk": (free is not None and f"{free // _MEBIBYTE:,} MiB free",),
+        "backup": (
+            backup_at and f"{_span((now() - datetime.fromisoformat(backup_at)).total_seconds())} ago",
+            status["backups"] and f"{'in' if backup_at else 'none seen in'} {status['backups']}",
+        ),
+        "unknown": ("; ".join(status["unknown"]),),
+        "more": ("companion doctor" + ("" if is_only else f" --config {shlex.quote(status['config'])}"),),
+    }
+    for label, parts in lines.items():
+        if text := ", ".join(str(part) for part in parts if part):
+            yield f"{label + ':':10} {text}"
 
 
 def _span(seconds: float) -> str:

@@ -213,7 +213,7 @@ def test_a_broken_file_is_named(server: DoctorCase, intact: dict[str, Any], name
     assert_each(list(WAYS), check)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(sorted(FILES)), st.sampled_from(sorted(WAYS)), min_size=2, max_size=3),
     st.sampled_from(sorted(URLS)),
@@ -228,4 +228,9 @@ def test_whatever_is_broken_it_ends_with_a_report(
         for name, way in faults.items():
             undo.enter_context(broken(folder / name, way))
         found = {finding["id"] for finding in report(server)["findings"]}
+        status = companion_here("status", "--json", config=server.config_file)
     assert "doctor.check_failed" not in found
+    if status.output:
+        assert (status.status, json.loads(status.output)["state"]) == (3, "stopped")
+    else:
+        assert (status.status, "Traceback" in status.errors) == (78, False)
