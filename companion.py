@@ -58,11 +58,21 @@ def _run(args: argparse.Namespace) -> int:
         from regsvc.cli.install.installing import run_install_command
 
         return run_install_command(args)
+    if getattr(args, "is_for_all", False):
+        from regsvc.cli.doctor import run_for_all
+        from regsvc.cli.install.installing import program_command
+
+        return run_for_all(args, program_command())
     if args.command == "doctor":
         from regsvc.cli.doctor import run_doctor
         from regsvc.cli.given_config import read_config_as_owner
 
         return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json, language=args.language)
+    if args.command == "status":
+        from regsvc.cli.given_config import read_config_as_owner
+        from regsvc.cli.status import run_status
+
+        return run_status(read_config_as_owner(args), is_json=args.is_json)
     if args.command == "serve":
         from regsvc.cli.serve import run_serve
 

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "sync": "reconcile users with AuthMe's players once",
     "migrate": "update the database to this version's tables, or move it to another database (--to)",
     "check-config": "check the config and the files it names",
+    "status": "show whether the daemon runs, and users, mails, AuthMe's table, disk and the last backup",
     "doctor": "report what is wrong or risky here, and how to fix it",
     "users": "list users, approve, ban and edit them",
     UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
@@ -137,9 +138,16 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
         from regsvc.cli.translations import add_translations_options
 
         add_translations_options(parser)
-    elif command == "doctor":
+    elif command in ("status", "doctor"):
         parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs, in English")
-        parser.add_argument("--language", help="language of the report, such as zh (default: server.language)")
+        parser.add_argument(
+            "--all",
+            dest="is_for_all",
+            action="store_true",
+            help="every server of this machine, one after the other; the exit status is the worst",
+        )
+        if command == "doctor":
+            parser.add_argument("--language", help="language of the report, such as zh (default: server.language)")
     elif command == "mail-test":
         parser.add_argument("address", metavar="ADDRESS")
     elif command == "docs":
@@ -164,6 +172,8 @@ def _find_mistake(args: argparse.Namespace) -> str | None:
     """Return why the options of a command do not go together, or None."""
     if args.command == "migrate" and args.source is not None and args.to is None:
         return "--from works together with --to only"
+    if getattr(args, "is_for_all", False) and (args.config or args.instance or args.game_dir):
+        return "--all is about every server of this machine: leave out --config, --instance and --game-dir"
     if args.command == "import" and args.predecessor is None and args.verified_emails:
         return "--verified-emails works together with --from only"
     if args.command == "import" and args.predecessor is not None and args.format is not None:

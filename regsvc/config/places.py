@@ -100,6 +100,17 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
     return system if may_exist(system) else None
 
 
+def list_configs(etc: Path = _ETC) -> list[Path]:
+    """Return the configs of all servers that the system runs, by name; `etc` stands for /etc."""
+    return sorted(file for file in etc.glob("companion*/companion.toml") if re.fullmatch(_NAME, file.parent.name))
+
+
+def list_installations() -> list[SystemPlaces]:
+    """Return the places of all servers of this machine; not of one that is neither configured nor has ever started."""
+    found = [SystemPlaces(file.parent.name) for file in list_configs()]
+    return [places for places in found if _sets_a_key(places.config_file) or is_installation(places.state_dir)]
+
+
 def default_state_dir(config_file: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the absolute path of the state directory where `server.state_dir` is not set.
 

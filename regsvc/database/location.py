@@ -343,12 +343,17 @@ def require_own_tables(state_dir: Path, location: DatabaseLocation) -> None:
     if is_there:
         location.database.connect(reuse_if_open=True)
     if not is_there or not location.database.table_exists("regsvc_installation"):
-        if is_other_address(recorded, location):
-            raise _elsewhere(recorded, location, state_dir)
-        raise WrongDatabase(
-            f"The database of the installation in {state_dir} is gone: {location.shown} has none of its tables. "
-            f"Restore a backup (companion restore). To begin anew without users, remove {state_dir / LOCATION_FILE}."
-        )
+        raise tables_are_gone(recorded, location, state_dir)
+
+
+def tables_are_gone(recorded: dict[str, str], location: DatabaseLocation, state_dir: Path) -> WrongDatabase:
+    """Return what is wrong if the database of an installation that has started before has none of our tables."""
+    if is_other_address(recorded, location):
+        return _elsewhere(recorded, location, state_dir)
+    return WrongDatabase(
+        f"The database of the installation in {state_dir} is gone: {location.shown} has none of its tables. "
+        f"Restore a backup (companion restore). To begin anew without users, remove {state_dir / LOCATION_FILE}."
+    )
 
 
 def _shown(name: str, state_dir: Path) -> str:
@@ -488,7 +493,7 @@ def read_recorded_location(state_dir: Path) -> dict[str, str] | None:
         return {name: str(state[name]) for name in ("installation_id", "home")}
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise WrongDatabase(f"{state_dir / LOCATION_FILE} cannot be read: {type(error).__name__}.") from error
 
 

@@ -71,7 +71,7 @@ def as_json(checkup: Checkup, places: Mapping[str, str]) -> str:
         "notExamined": checkup.not_examined,
         "examined": dict(places),
     }
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    return json.dumps(data, indent=2)
 
 
 def as_text(checkup: Checkup, places: Mapping[str, str], *, has_colours: bool) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from plugin_bridge.authme.config import AuthMeConfigError, Backend, read_authme_config
 from regsvc.config.key_types import Key
 from regsvc.config.layers import file_layer, key_of
-from regsvc.config.places import SystemPlaces
+from regsvc.config.places import SystemPlaces, list_configs
 from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import status_of
 
@@ -156,7 +156,7 @@ def find_free_port(etc: Path) -> int:
 def _list_configs(etc: Path) -> dict[Path, dict[str, object]]:
     """Return the values of every server's config that can be read, by file."""
     found = {}
-    for config in sorted(etc.glob("companion*/companion.toml")):
+    for config in list_configs(etc):
         with suppress(ConfigError):
             found[config] = read_values(config)
     return found

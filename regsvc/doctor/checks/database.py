@@ -18,6 +18,7 @@ from regsvc.database.location import (
     describe_other_server,
     is_other_address,
     read_recorded_location,
+    tables_are_gone,
 )
 from regsvc.database.migrator import list_migrations
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
@@ -40,7 +41,7 @@ _QUORUM: Final = 3
     where=FixLocation(Source.DATABASE),
 )
 def database_is_away(facts: Facts) -> Iterator[Symptom]:
-    problem = facts.databases.ours
+    problem = facts.our_side
     if not isinstance(problem, DatabaseUnreadable) or isinstance(problem, DatabaseMigrating):
         return
     if not isinstance(facts.location.database, MySQLDatabase):
@@ -133,6 +134,10 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
         recorded = read_recorded_location(state_dir)
     except WrongDatabase as error:
         yield str(error)
+        return
+    ours = facts.ours
+    if recorded is not None and ours.tables is None and not (ours.missing_rights or ours.is_read_only):
+        yield str(tables_are_gone(recorded, facts.location, state_dir))
         return
     tables = facts.own_tables
     if tables.recorded_location.startswith(MOVED):

@@ -6,7 +6,7 @@ reads the corresponding `…_problem`.
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -36,7 +36,7 @@ from regsvc.database.location import (
     read_other_authmes,
     resolve_location,
 )
-from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
+from regsvc.doctor.facts.databases import AuthMeDatabase, OurDatabase, inspect_authme, inspect_ours
 from regsvc.doctor.facts.host import Host, RunningDaemon, find_running_daemon
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
@@ -112,8 +112,11 @@ class Facts:
         if self.config_problems:
             return {}
         file, state_dir = self.config.file, self.config.server.state_dir
-        database = "" if self.location_problem is not None else self.location.shown
-        return {"config": str(file or "none"), "state directory": str(state_dir), "database": database or "unknown"}
+        try:
+            database = self.location.shown
+        except Exception:  # a finding, or what one depends on
+            database = "unknown"
+        return {"config": str(file or "none"), "state directory": str(state_dir), "database": database}
 
     def describe(self, location: FixLocation) -> str:
         """Describe the location for this installation, with the file's actual path if it is known."""
@@ -320,17 +323,34 @@ class Facts:
     # --- the databases ---
 
     @cached_property
-    def databases(self) -> Databases:
+    def our_side(self) -> OurDatabase | DatabaseUnreadable:
+        """Our database, or why it is unknown."""
         if not isinstance(self.location.database, MySQLDatabase):
             self._require_state_dir()
-        authme = self.authme if self.has_authme else None
-        operators = () if self.operators_problem is not None else self.operator_levels
-        is_daemon = self._current_daemon is not None
-        return inspect_databases(self.location, authme, self.host.now, operators, in_process=is_daemon)
+        return inspect_ours(self.location, self.host.now, self._operator_names, in_process=self._is_in_daemon)
+
+    @cached_property
+    def authme_side(self) -> AuthMeDatabase | DatabaseUnreadable | None:
+        """AuthMe's database, or why it is unknown: what `our_side` is if that is the reason. None: no AuthMe."""
+        ours, authme = self.our_side, self.authme if self.has_authme else None
+        if authme is None:
+            return None
+        is_same_server, is_migrating = authme.backend != Backend.SQLITE, isinstance(ours, DatabaseMigrating)
+        if isinstance(ours, DatabaseUnreadable) and is_same_server and not is_migrating:
+            return ours
+        return inspect_authme(self.location, authme, self._operator_names, in_process=self._is_in_daemon)
+
+    @property
+    def _operator_names(self) -> Collection[str]:
+        return () if self.operators_problem is not None else self.operator_levels
+
+    @property
+    def _is_in_daemon(self) -> bool:
+        return self._current_daemon is not None
 
     @property
     def ours(self) -> OurDatabase:
-        side = self.databases.ours
+        side = self.our_side
         if isinstance(side, DatabaseMigrating):
             raise FactUnavailable("our own tables: a process is migrating them; check again when it is done")
         if isinstance(side, DatabaseUnreadable):
@@ -347,7 +367,7 @@ class Facts:
 
     @property
     def players(self) -> AuthMeDatabase:
-        side = self.databases.players
+        side = self.authme_side
         if isinstance(side, DatabaseUnreadable):
             raise FactUnavailable("AuthMe's table and the rights on it: its database cannot be read")
         if side is None:

@@ -76,6 +76,11 @@ class OwnTables:
     held_back: Mapping[str, Any]
     mail_totals: Windows
     """Windows of the limits on mails in total."""
+    users: Mapping[str, int]
+    """Their number by status."""
+    waiting_mails: int
+    last_mail_error: str | None
+    """Of the newest mail that waits after an attempt or has failed, without addresses."""
 
 
 def require_no_migration(database: ReadOnlyDatabase) -> None:
@@ -107,6 +112,14 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
     failed = database.rows("SELECT kind, COUNT(*) AS n FROM regsvc_outbox WHERE outcome = 'failed' GROUP BY kind")
     mails = database.rows(_NEWEST_MAILS)
     oldest = database.value("SELECT MIN(created_at) AS at FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL")
+    users = database.rows("SELECT status, COUNT(*) AS n FROM regsvc_user GROUP BY status ORDER BY status")
+    waiting = database.value(
+        "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE kind = 'mail' AND next_attempt_at IS NOT NULL"
+    )
+    last_error = database.value(
+        "SELECT last_error FROM regsvc_outbox WHERE kind = 'mail' AND last_error IS NOT NULL "
+        "AND (outcome IS NULL OR outcome = 'failed') ORDER BY id DESC LIMIT 1"
+    )
     return OwnTables(
         newest_migration=int(newest),
         recorded_location=str(installation.get("home", "")),
@@ -124,6 +137,9 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
         held_back=_held_back(database),
         mail_totals=_mail_totals(database),
+        users={str(row["status"]): int(row["n"]) for row in users},
+        waiting_mails=int(waiting),
+        last_mail_error=last_error and _without_addresses(str(last_error)),
     )
 
 
@@ -153,6 +169,11 @@ def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
         name for text in texts for name in re.findall(r"^\s*CREATE (?:TRIGGER|{trigger}) (\w+)", text, re.MULTILINE)
     }
     return sorted(made - {str(row["name"]) for row in rows})
+
+
+def _without_addresses(text: str) -> str:
+    """Return a mail server's words for a terminal, without e-mail addresses: what we print is shown to others."""
+    return re.sub(r"[^\s<>]+@[^\s<>]+", "…", "".join(filter(str.isprintable, text)))
 
 
 def _players(database: ReadOnlyDatabase, records: str, condition: str) -> PlayerSample:
