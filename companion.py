@@ -13,7 +13,7 @@ from functools import partial
 from ssl import SSLError
 from typing import NoReturn
 
-from regsvc.cli.command_line import EX_CONFIG, INSTALL_COMMANDS, VERSION, parse
+from regsvc.cli.command_line import CONFIG, EX_CONFIG, INSTALL_COMMANDS, VERSION, parse
 from regsvc.core.exceptions import StartupError
 from regsvc.doctor.abandonable import wait_for_calls
 
@@ -63,6 +63,10 @@ def _run(args: argparse.Namespace) -> int:
         from regsvc.cli.given_config import read_config_as_owner
 
         return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json, language=args.language)
+    if args.command == CONFIG:
+        from regsvc.cli.config_command import run_config_command
+
+        return run_config_command(args)
     if args.command == "serve":
         from regsvc.cli.serve import run_serve
 

@@ -15,7 +15,7 @@ from companion import main
 from regsvc.cli.command_line import INSTALL_COMMANDS
 from regsvc.cli.install.installing import require_program_for
 from regsvc.cli.install.settings import InstallProblem
-from regsvc.cli.install.targets import fill_sample
+from regsvc.cli.install.targets import fill_config
 from regsvc.cli.shipped_files import read_shipped
 from tests.support.command_line import Finished
 from tests.support.other_user import USER_ID
@@ -324,7 +324,7 @@ def test_a_program_that_its_user_cannot_run(tmp_path: Path) -> None:
 
 def test_a_filled_sample_sets_what_was_asked_for() -> None:
     values = {"server.port": 1, "mail.port": 2, "mail.password_file": "/x", "authme.columns": {"email": "mail"}}
-    filled = tomllib.loads(fill_sample(read_shipped("conf/companion.toml"), values))
+    filled = tomllib.loads(fill_config(read_shipped("conf/companion.toml"), values))
     assert {section: keys for section, keys in filled.items() if keys} == {
         "server": {"port": 1},
         "mail": {"port": 2, "password_file": "/x"},

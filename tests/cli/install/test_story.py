@@ -107,12 +107,19 @@ def install_by_answers(machine: Machine, smtp: MailServer, port: int) -> str:
     """Answer all questions; return what the terminal showed."""
     with Terminal(machine.command(PROGRAM, "install"), machine.environment()) as terminal:
         terminal.answer("Folder of the game server [/srv/minecraft]: ", "/srv/nowhere")
+        terminal.answer("Folder of the game server [/srv/minecraft]: ", "/etc")
+        terminal.answer("no game server's folder: it has neither server.properties nor plugins/AuthMe", "")
+        terminal.answer("Folder of the game server [/srv/minecraft]: ", f"{GAME}/plugins/AuthMe")
+        terminal.answer("[mc]: ", "")
+        terminal.answer("https://play.example.org: ", "my server")
+        terminal.answer("https://play.example.org: ", "back")
         terminal.answer("Folder of the game server [/srv/minecraft]: ", "")
         terminal.answer("[mc]: ", "")
         terminal.answer("https://play.example.org: ", "play.example.net")
-        terminal.answer("https://play.example.org: ", "https://play.example.net")
+        terminal.answer("Port to listen on", str(smtp.port))
+        terminal.answer(f"Something listens on port {smtp.port} already. Use it anyway? [y/N]: ", "")
         terminal.answer("Port to listen on", str(port))
-        terminal.answer("Mail server", "127.0.0.1")
+        terminal.answer("Mail server [later]: ", "127.0.0.1")
         terminal.answer("  Port [587]: ", str(smtp.port))
         terminal.answer("  Encryption", "")
         terminal.answer("  Account", ACCOUNT)
@@ -127,6 +134,9 @@ def install_by_answers(machine: Machine, smtp: MailServer, port: int) -> str:
         terminal.answer("  Password", PASSWORD)
         terminal.answer("  Sender", "")
         terminal.answer("  Send a test mail to", "host@example.net")
+        terminal.answer("register in the first hour? [50]: ", "many")
+        terminal.answer("register in the first hour? [50]: ", "300")
+        terminal.answer("Make a backup every night, in /var/backups/companion? [Y/n]: ", "")
         terminal.answer("Write this? [Y/n]: ", "")
         assert terminal.wait() == 0, terminal.shown
         return terminal.shown
@@ -137,11 +147,14 @@ def installed(machine: Machine, smtp: MailServer) -> Machine:
     """The machine after a host has answered all questions."""
     port = free_port()
     shown = install_by_answers(machine, smtp, port)
-    for text in ("there is no folder /srv/nowhere", "this must be a web address", "sent to host@example.net"):
+    told = ("there is no folder /srv/nowhere", "this must be a web address", "sent to host@example.net")
+    for text in (*told, f"game server's folder, which is taken: {GAME}", "taken as https://play.example.net"):
         assert text in shown
     assert f'    +game.directory = "{GAME}"' in shown
     assert PASSWORD not in shown
-    started = ["daemon-reload", "enable companion.service", "restart companion.service"]
+    assert '    +registration.limits_total = ["600 per hour", "3000 per day"]' in shown
+    backups = "enable --now companion-backup.timer"
+    started = ["daemon-reload", "enable companion.service", "restart companion.service", backups]
     assert machine.place(ASKED).read_text().splitlines() == started
     assert len(smtp.letters_to("host@example.net")) == 1
     return machine
