@@ -80,10 +80,10 @@ def with_value(text: str, key: str, value: object | None) -> str:
             return changed
     except tomllib.TOMLDecodeError:
         pass
-    where = (number for number, line in enumerate(lines, 1) if re.match(rf"\W*({section}|{name})\b", line))
-    raise ConfigError(
-        f"line {next(where, 1)}: {key} is written in a way that this command does not change: change it by hand"
-    )
+    likely = re.compile(rf"[^\w\[#=]*({section}|{name})\b.*=")
+    number = next((number for number, line in enumerate(text.split("\n"), 1) if likely.match(line)), 1)
+    sentence = "is written in a way that this command does not change: change it by hand; nothing was changed."
+    raise ConfigError(f"line {number} of the config: {key} {sentence}")
 
 
 def _entries(lines: list[str]) -> Iterator[_Entry]:
@@ -112,7 +112,7 @@ def _comment_after(lines: list[str]) -> str:
 
 def _is_toml(text: str) -> bool:
     try:
-        tomllib.loads(text)
+        tomllib.loads(f"{text}\n")
     except tomllib.TOMLDecodeError:
         return False
     return True

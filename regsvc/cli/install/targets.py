@@ -141,15 +141,19 @@ def _fill_proxy_sample(text: str, settings: Settings) -> str:
     """Return a proxy sample with this installation's host name, port and path."""
     address = urlsplit(str(settings.values[BASE_URL]))
     host = address.hostname or _SAMPLE_HOST
-    if address.path:
-        text = re.sub(r"^(\s*)#(?=(?:rewrite|redir|uri) )", r"\1", text, flags=re.MULTILINE)
-        text = text.replace(_SAMPLE_PATH, address.path)
+    text = below_path(text, address.path) if address.path else text
     port = settings.values.get(PORT, _SAMPLE_ADDRESS.rpartition(":")[2])
     own_lines = [
         line if line.startswith("#") else line.replace(_SAMPLE_ADDRESS, f"127.0.0.1:{port}").replace(_SAMPLE_HOST, host)
         for line in text.splitlines()
     ]
     return "\n".join(own_lines) + "\n"
+
+
+def below_path(text: str, path: str) -> str:
+    """Return a proxy sample that takes the path of `server.base_url` off."""
+    lines = re.sub(r"^(\s*)#(?=(?:rewrite|redir|uri) )", r"\1", text, flags=re.MULTILINE)
+    return lines.replace(_SAMPLE_PATH, path)
 
 
 def _exec_start(unit: str, program: list[str]) -> list[str]:
