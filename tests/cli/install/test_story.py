@@ -164,8 +164,19 @@ def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTa
     assert rights(installed, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
     assert rights(installed, "/etc/companion/secrets") == ("0o700", 0, 0)
     assert rights(installed, "/var/lib/companion") == ("0o700", USER_ID, USER_ID)
+    an_edited_config_is_changed_where_it_was_asked_for(installed)
     the_commands_see_what_is_served(installed, table)
     it_leaves_no_trace_but_a_backup(installed, table)
+
+
+def an_edited_config_is_changed_where_it_was_asked_for(machine: Machine) -> None:
+    named = machine.run_quickly("config", "set", "server.name", "Alice & Bob")
+    assert "it takes effect with: systemctl restart companion" in named.output, named
+    done = machine.companion("install", "--yes", "--base-url", "https://other.example.net", "--no-start")
+    assert done.returncode == 0, done
+    config = machine.place("/etc/companion/companion.toml").read_text().splitlines()
+    assert {'name = "Alice & Bob"', 'base_url = "https://other.example.net"', f'sender = "{ACCOUNT}"'} <= {*config}
+    assert rights(machine, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
 
 
 def the_commands_see_what_is_served(machine: Machine, table: AuthMeTable) -> None:
