@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -47,7 +46,6 @@ from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
 from regsvc.config.sections import ConfigError
 from regsvc.config.value_checks import find_game_server
-from regsvc.core.addresses import is_loopback
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import InvalidEmail
 from regsvc.core.safe_paths import open_file
@@ -56,6 +54,7 @@ from regsvc.notifications.mail.backends import make_mail_backend
 
 T = TypeVar("T")
 _TLS_PORT: Final = 465
+_IP_ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
 _PLAYERS: Final = 50
 """Players in an hour whom the default limits of registrations let in, some with a second try."""
 
@@ -90,12 +89,8 @@ def send_test_mail(values: Mapping[str, object], password: str | None, address: 
     return None
 
 
-class StartOver(Exception):
-    """The host has typed "back": the questions are asked again, with the answers so far as defaults."""
-
-
-class Later(Exception):
-    """The host leaves mail for later."""
+class Instead(Exception):
+    """The host has typed a word in place of an answer: "back" to begin again, "later" to leave mail for later."""
 
 
 class Terminal:
@@ -105,17 +100,17 @@ class Terminal:
         """Ask until `parse` accepts the answer; an empty answer is the default.
 
         Returns None for an empty answer to an optional question. `parse` raises ValueError with a sentence. Raises
-        `StartOver`.
+        `Instead`.
         """
         hint = f" [{default}]" if default else ""
         while True:
-            answer = input(f"{question}{hint}: ").strip()
-            if answer.lower() == "back":
-                raise StartOver
-            if not answer and is_optional and not default:
+            answer = input(f"{question}{hint}: ").strip() or str(default or "")
+            if answer.lower() in ("back", "later"):
+                raise Instead(answer.lower())
+            if not answer and is_optional:
                 return None
             try:
-                return parse(answer or str(default or ""))
+                return parse(answer)
             except ValueError as error:
                 print(f"  {error}")
 
@@ -156,7 +151,7 @@ class Collector:
             self._values = present | self._given
             try:
                 return self._collect(known_user, config_file, is_first=not present)
-            except StartOver:
+            except Instead:
                 print("From the beginning; what you have typed is in brackets.")
 
     def _collect(self, known_user: str | None, config_file: Path, *, is_first: bool) -> Settings:
@@ -217,8 +212,10 @@ class Collector:
             self._ask(key, question, default, check if is_real or key == BASE_URL else None)
         elif key == GAME_DIRECTORY and is_real:
             written = str(self._places.config_file.parent / str(self._values[key]))
-            folder = _checked(OPTIONS[key], written, check if check is not None and key in self._given else _a_folder)
-            self._values[key] = folder if key in self._given else self._values[key]
+            if key in self._given:
+                self._values[key] = _checked(OPTIONS[key], written, self._a_server)
+            else:
+                _checked(OPTIONS[key], written, _a_folder)
 
     def _require_own(self, config_file: Path, key: str) -> None:
         """Raise `InstallProblem` if another server of this machine has the same folder or port."""
@@ -289,7 +286,7 @@ class Collector:
         before = dict(self._values)
         try:
             while True:
-                self._ask_mail(MAIL_HOST, "Mail server", "authme" if account else "later")
+                self._ask(MAIL_HOST, "Mail server", "authme" if account else "later")
                 way = self._values.pop(MAIL_HOST)
                 self._values, self._password = dict(before), None
                 if way == "authme" and account:
@@ -303,40 +300,39 @@ class Collector:
                     self._ask_for_server(terminal, way)
                 if self._is_content(terminal):
                     return
-        except Later:
+        except Instead as instead:
+            if str(instead) == "back":
+                raise
             self._values, self._password = before | {REGISTRATION_OPEN: False}, None
             instance = f"-i {self._args.instance} " if self._args.instance else ""
             print(f"  Once mails can be sent: companion {instance}config set {REGISTRATION_OPEN} true")
 
     def _ask_for_server(self, terminal: Terminal, host: object) -> None:
         self._values |= {MAIL_BACKEND: "smtp", MAIL_HOST: host}
-        self._ask_mail(MAIL_PORT, "  Port", declaration_of(MAIL_PORT).default)
+        self._ask(MAIL_PORT, "  Port", declaration_of(MAIL_PORT).default)
         usual = "tls" if self._values[MAIL_PORT] == _TLS_PORT else declaration_of(MAIL_SECURITY).default
-        self._ask_mail(MAIL_SECURITY, "  Encryption: starttls, tls or none", usual)
-        account = terminal.ask(
-            "  Account (empty: no login)", self._answers.get(MAIL_USERNAME), _or_later(str), is_optional=True
-        )
+        self._ask(MAIL_SECURITY, "  Encryption: starttls, tls or none", usual)
+        account = terminal.ask("  Account (empty: no login)", self._answers.get(MAIL_USERNAME), str, is_optional=True)
         self._values[MAIL_USERNAME] = self._answers[MAIL_USERNAME] = account or ""
         self._password = terminal.ask_secret("  Password") if account else None
         self._ask_sender(account or "")
 
     def _ask_for_service(self, terminal: Terminal) -> None:
         self._values[MAIL_BACKEND] = "http"
-        self._ask(MAIL_PROVIDER, "  Service: resend, mailgun or brevo", "", _or_later(_a_service))
+        self._ask(MAIL_PROVIDER, "  Service: resend, mailgun or brevo", "", _a_service)
         self._password = terminal.ask_secret("  Key")
         self._ask_sender("")
 
     def _ask_sender(self, account: str) -> None:
         host = urlsplit(str(self._values[BASE_URL])).hostname or ""
-        usual = account if "@" in account else f"noreply@{host}" if "." in host and not is_address(host) else ""
-        self._ask_mail(MAIL_SENDER, "  Sender of all mails", usual)
-
-    def _ask_mail(self, key: str, question: str, default: object) -> None:
-        self._ask(key, question, default, _or_later(str))
+        usual = (
+            account if "@" in account else f"noreply@{host}" if "." in host and not _IP_ADDRESS.fullmatch(host) else ""
+        )
+        self._ask(MAIL_SENDER, "  Sender of all mails", usual)
 
     def _is_content(self, terminal: Terminal) -> bool:
         """Offer a test mail; return whether the host goes on with these settings."""
-        address = terminal.ask("  Send a test mail to (empty: none)", "", _or_later(str), is_optional=True)
+        address = terminal.ask("  Send a test mail to (empty: none)", "", str, is_optional=True)
         if not address:
             return True
         try:
@@ -408,29 +404,9 @@ def _an_address(written: str) -> str:
     if "://" in written or not re.match(r"[\w\[]\S*$", written):
         return written
     host = urlsplit(f"//{written}").hostname or ""
-    address = f"{'http' if is_loopback(host) or is_address(host) else 'https'}://{written}"
+    address = f"{'http' if host == 'localhost' or _IP_ADDRESS.fullmatch(host) else 'https'}://{written}"
     print(f"  taken as {address}")
     return address
-
-
-def is_address(host: str) -> bool:
-    """Return whether a host is an IP address."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _or_later(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Return a parser that raises `Later` for the answer "later"."""
-
-    def parse_answer(written: str) -> T:
-        if written.lower() == "later":
-            raise Later
-        return parse(written)
-
-    return parse_answer
 
 
 def _a_service(written: str) -> str:

@@ -172,8 +172,9 @@ def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTa
 def an_edited_config_is_changed_where_it_was_asked_for(machine: Machine) -> None:
     named = machine.run_quickly("config", "set", "server.name", "Alice & Bob")
     assert "it takes effect with: systemctl restart companion" in named.output, named
-    done = machine.companion("install", "--yes", "--base-url", "https://other.example.net", "--no-start")
-    assert done.returncode == 0, done
+    moved = ("--game-dir", f"{GAME}/plugins")
+    done = machine.companion("install", "--yes", "--base-url", "other.example.net", "--no-start", *moved)
+    assert (done.returncode, f"which is taken: {GAME}\n" in done.stdout) == (0, True), done
     config = machine.place("/etc/companion/companion.toml").read_text().splitlines()
     assert {'name = "Alice & Bob"', 'base_url = "https://other.example.net"', f'sender = "{ACCOUNT}"'} <= {*config}
     assert rights(machine, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
