@@ -8,6 +8,7 @@ import stat
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -124,8 +125,9 @@ def find_key(key: str) -> Key[Any]:
     declaring = section_class(section)
     keys = keys_of(declaring) if declaring is not None else {}
     secret = keys.get(name.removesuffix(_FILE))
-    if name in keys or (secret is not None and secret.is_secret):
-        return keys.get(name) or keys[name.removesuffix(_FILE)]
+    found = keys.get(name, secret if secret is not None and secret.is_secret else None)
+    if found is not None:
+        return found
     owners = [owner for owner, declaring in SECTIONS.items() if not section and name in keys_of(declaring)]
     if owners:
         raise ConfigError(f"a key is written with its section: {' or '.join(f'{owner}.{name}' for owner in owners)}.")
@@ -212,10 +214,11 @@ def _read_value(args: argparse.Namespace, *, is_shown: bool) -> str | None:
         quoted = f"value = {args.value}"
         is_text = args.value[:1] in ('"', "'") and _is_toml(quoted)
         return str(tomllib.loads(quoted)["value"]) if is_text else str(args.value)
-    if not sys.stdin.isatty():
-        print("companion: VALUE is missing; - reads it from standard input", file=sys.stderr)
-        return None
-    return input(f"{args.key}: ") if is_shown else getpass.getpass(f"{args.key} (not shown): ")
+    with suppress(EOFError):
+        if sys.stdin.isatty():
+            return input(f"{args.key}: ") if is_shown else getpass.getpass(f"{args.key} (not shown): ")
+    print("companion: VALUE is missing; - reads it from standard input", file=sys.stderr)
+    return None
 
 
 def _write(file: Path, text: str) -> None:

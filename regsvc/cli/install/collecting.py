@@ -181,6 +181,8 @@ class Collector:
             self._ask_for_mail(terminal)
         elif MAIL_HOST in self._given:
             self._values[MAIL_BACKEND] = "smtp"
+            if self._values.get(REGISTRATION_OPEN) is False:
+                self._tell_closed("Registration is closed; to open it")
             if self._args.mail_test:
                 self._require_mail(self._args.mail_test)
         players = self._args.players_first_hour
@@ -304,8 +306,11 @@ class Collector:
             if str(instead) == "back":
                 raise
             self._values, self._password = before | {REGISTRATION_OPEN: False}, None
-            instance = f"-i {self._args.instance} " if self._args.instance else ""
-            print(f"  Once mails can be sent: companion {instance}config set {REGISTRATION_OPEN} true")
+            self._tell_closed("Once mails can be sent")
+
+    def _tell_closed(self, when: str) -> None:
+        instance = f"-i {self._args.instance} " if self._args.instance else ""
+        print(f"  {when}: companion {instance}config set {REGISTRATION_OPEN} true")
 
     def _ask_for_server(self, terminal: Terminal, host: object) -> None:
         self._values |= {MAIL_BACKEND: "smtp", MAIL_HOST: host}

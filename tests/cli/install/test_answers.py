@@ -50,7 +50,7 @@ def test_mail_may_come_later(ask: Ask, answers: tuple[str, ...], capsys: pytest.
     settings = ask(*START, *answers, *END, options=("--instance", "lobby"))
     assert settings.values["registration.open"] is False
     assert not [key for key in settings.values if key.startswith("mail.")]
-    assert "companion -i lobby config set registration.open true" in capsys.readouterr().out
+    assert "Once mails can be sent: companion -i lobby config set registration.open true" in capsys.readouterr().out
 
 
 def test_mail_may_be_replaced_by_a_captcha(ask: Ask) -> None:

@@ -104,11 +104,13 @@ def test_a_dry_run_writes_nothing(root: Path) -> None:
 
 def test_an_edited_config_is_kept(root: Path) -> None:
     install(root)
-    edited = (root / CONFIG).read_text() + '\n[downloads.client]\nname = "Client"  # all of it\nurl = "/client.zip"\n'
+    closed = (root / CONFIG).read_text().replace("#open = true", "open = false")
+    edited = closed + '\n[downloads.client]\nname = "Client"  # all of it\nurl = "/client.zip"\n'
     (root / CONFIG).write_text(edited)
     assert "no file has to be changed" in companion(root, "install").output
     done = install(root, "--port", "8091", *MAIL, typed="s3cret\n")
     assert "/etc/companion/companion.toml: edited, changed in these lines alone" in done.output
+    assert "Registration is closed; to open it: companion config set registration.open true" in done.output
     assert "    -server.port = 8090\n    +server.port = 8091\n" in done.output
     changed = (root / CONFIG).read_text()
     assert [line for line in unified_diff(edited.splitlines(), changed.splitlines(), n=0) if line[0] in "+-"][2:] == [
