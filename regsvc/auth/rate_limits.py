@@ -40,6 +40,8 @@ A hit locks one of them, so that daemons on the nodes of a cluster seldom write 
 are not committed yet are not seen: a limit may be exceeded by 7, one less than there are windows.
 """
 
+REGISTRATIONS: Final = "registration.total"
+"""Scope of the limits on registrations that require no code by e-mail."""
 _RESERVE: Final = 3
 """A third of a shared limit is left to networks without a hit in the period, and to known clients."""
 

@@ -16,6 +16,7 @@ DESCRIPTION: Final = "Registration and administration beside a Minecraft server.
 UNLOCK_ALL: Final = "unlock-all"
 UPGRADE_CHECK: Final = "upgrade-check"
 TRANSLATIONS: Final = "translations"
+CONFIG: Final = "config"
 ALIASES: Final = {UNLOCK_ALL: "release"}
 """Older names of commands, which keep working."""
 GAME_COMMANDS: Final = {
@@ -39,6 +40,7 @@ COMMANDS: Final = {
     "migrate": "update the database to this version's tables, or move it to another database (--to)",
     "check-config": "check the config and the files it names",
     "status": "show whether the daemon runs, and users, mails, AuthMe's table, disk and the last backup",
+    CONFIG: "show a key of the config file, or change it and nothing else: set KEY VALUE",
     "doctor": "report what is wrong or risky here, and how to fix it",
     "users": "list users, approve, ban and edit them",
     UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
@@ -134,6 +136,10 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
         from regsvc.cli.install.installing import add_install_options
 
         add_install_options(command, parser)
+    elif command == CONFIG:
+        from regsvc.cli.config_command import add_config_options
+
+        add_config_options(parser)
     elif command == TRANSLATIONS:
         from regsvc.cli.translations import add_translations_options
 

@@ -114,6 +114,17 @@ def test_mails_are_refused(doctor_case: DoctorCase) -> None:
     assert refused.title == f"Mails to 3 of the last 19 recipients were refused: {reply}"
 
 
+def test_registrations_in_total_are_used_up(doctor_case: DoctorCase) -> None:
+    ends_at = (datetime.now(UTC) + timedelta(minutes=30)).strftime("%Y-%m-%d %H:%M:%S.000")
+    doctor_case.our_database.execute(HITS, ("registration.total", "", ends_at, ends_at, 40))
+    assert doctor_case.findings() == []  # each proves an address
+    doctor_case.change("registration", methods=["captcha"])
+    doctor_case.change("mail", backend="off")
+    findings = {finding.id: finding for finding in doctor_case.findings()}
+    assert findings.keys() == {"mail.unproven", "mail.unproven_used_up"}
+    assert findings["mail.unproven_used_up"].title.startswith("60 per hour registrations are used up for another ")
+
+
 def test_mails_in_total_are_used_up(doctor_case: DoctorCase) -> None:
     now = datetime.now(UTC)
     for subject, (minutes, hits) in {"": (30, 10), "1": (50, 10), "2": (55, 19), "3": (-1, 100)}.items():

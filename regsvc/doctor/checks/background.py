@@ -6,6 +6,7 @@ from datetime import timedelta
 from statistics import mode
 from typing import Final
 
+from regsvc.auth.rate_limits import REGISTRATIONS, in_total
 from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.core.units import RateLimit
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
@@ -132,6 +133,23 @@ def totals_are_used_up(facts: Facts) -> Iterator[Sentence]:
                 limit=limit,
                 minutes=math.ceil(wait / 60),
             )
+
+
+@check(
+    "mail.unproven_used_up",
+    Severity.RISKY,
+    means="So many players registered without a code by e-mail that the limit in total is used up, but for a reserve.",
+    why="The reserve is for networks where nobody has registered. Everybody else is told to wait.",
+    do="Look at the waiting registrations in /admin. If these players are wanted, raise the limit, with both parts: "
+    'companion config set registration.limits_total "500 per hour, 2000 per day"',
+    where=FixLocation(Source.OURS, "[registration] limits_total"),
+)
+def registrations_are_used_up(facts: Facts) -> Iterator[Sentence]:
+    config = facts.config.registration
+    shared = in_total(REGISTRATIONS, () if config.requires_code else config.limits_total)
+    for limit, wait in shared.find_used_up(facts.own_tables.mail_totals, facts.host.now()):
+        minutes = math.ceil(wait / 60)
+        yield Sentence("{limit} registrations are used up for another {minutes} minutes.", limit=limit, minutes=minutes)
 
 
 @check(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
-from regsvc.auth.rate_limits import WindowKey, Windows
+from regsvc.auth.rate_limits import REGISTRATIONS, WindowKey, Windows
 from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MIGRATION, list_migrations
 from regsvc.database.models import OutboxEntry, RateLimitWindow, UtcDateTimeField
@@ -196,7 +196,7 @@ def _refusals(mails: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _mail_totals(database: ReadOnlyDatabase) -> Windows:
-    scopes = [total_of(budget, ()).scope for budget in get_args(Budget)]
+    scopes = [REGISTRATIONS, *(total_of(budget, ()).scope for budget in get_args(Budget))]
     rows = database.rows(
         "SELECT scope, subject, period_seconds, ends_at, hits FROM regsvc_rate_limit "  # noqa: S608
         f"WHERE scope IN ({', '.join('?' * len(scopes))})",

@@ -107,12 +107,19 @@ def install_by_answers(machine: Machine, smtp: MailServer, port: int) -> str:
     """Answer all questions; return what the terminal showed."""
     with Terminal(machine.command(PROGRAM, "install"), machine.environment()) as terminal:
         terminal.answer("Folder of the game server [/srv/minecraft]: ", "/srv/nowhere")
+        terminal.answer("Folder of the game server [/srv/minecraft]: ", "/etc")
+        terminal.answer("no game server's folder: it has neither server.properties nor plugins/AuthMe", "")
+        terminal.answer("Folder of the game server [/srv/minecraft]: ", f"{GAME}/plugins/AuthMe")
+        terminal.answer("[mc]: ", "")
+        terminal.answer("https://play.example.org: ", "my server")
+        terminal.answer("https://play.example.org: ", "back")
         terminal.answer("Folder of the game server [/srv/minecraft]: ", "")
         terminal.answer("[mc]: ", "")
         terminal.answer("https://play.example.org: ", "play.example.net")
-        terminal.answer("https://play.example.org: ", "https://play.example.net")
+        terminal.answer("Port to listen on", str(smtp.port))
+        terminal.answer(f"Something listens on port {smtp.port} already. Use it anyway? [y/N]: ", "")
         terminal.answer("Port to listen on", str(port))
-        terminal.answer("Mail server", "127.0.0.1")
+        terminal.answer("Mail server [later]: ", "127.0.0.1")
         terminal.answer("  Port [587]: ", str(smtp.port))
         terminal.answer("  Encryption", "")
         terminal.answer("  Account", ACCOUNT)
@@ -127,6 +134,9 @@ def install_by_answers(machine: Machine, smtp: MailServer, port: int) -> str:
         terminal.answer("  Password", PASSWORD)
         terminal.answer("  Sender", "")
         terminal.answer("  Send a test mail to", "host@example.net")
+        terminal.answer("register in the first hour? [50]: ", "many")
+        terminal.answer("register in the first hour? [50]: ", "300")
+        terminal.answer("Make a backup every night, in /var/backups/companion? [Y/n]: ", "")
         terminal.answer("Write this? [Y/n]: ", "")
         assert terminal.wait() == 0, terminal.shown
         return terminal.shown
@@ -137,11 +147,14 @@ def installed(machine: Machine, smtp: MailServer) -> Machine:
     """The machine after a host has answered all questions."""
     port = free_port()
     shown = install_by_answers(machine, smtp, port)
-    for text in ("there is no folder /srv/nowhere", "this must be a web address", "sent to host@example.net"):
+    told = ("there is no folder /srv/nowhere", "this must be a web address", "sent to host@example.net")
+    for text in (*told, f"game server's folder, which is taken: {GAME}", "taken as https://play.example.net"):
         assert text in shown
     assert f'    +game.directory = "{GAME}"' in shown
     assert PASSWORD not in shown
-    started = ["daemon-reload", "enable companion.service", "restart companion.service"]
+    assert '    +registration.limits_total = ["600 per hour", "3000 per day"]' in shown
+    backups = "enable --now companion-backup.timer"
+    started = ["daemon-reload", "enable companion.service", "restart companion.service", backups]
     assert machine.place(ASKED).read_text().splitlines() == started
     assert len(smtp.letters_to("host@example.net")) == 1
     return machine
@@ -151,8 +164,20 @@ def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTa
     assert rights(installed, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
     assert rights(installed, "/etc/companion/secrets") == ("0o700", 0, 0)
     assert rights(installed, "/var/lib/companion") == ("0o700", USER_ID, USER_ID)
+    an_edited_config_is_changed_where_it_was_asked_for(installed)
     the_commands_see_what_is_served(installed, table)
     it_leaves_no_trace_but_a_backup(installed, table)
+
+
+def an_edited_config_is_changed_where_it_was_asked_for(machine: Machine) -> None:
+    named = machine.run_quickly("config", "set", "server.name", "Alice & Bob")
+    assert "it takes effect with: systemctl restart companion" in named.output, named
+    moved = ("--game-dir", f"{GAME}/plugins")
+    done = machine.companion("install", "--yes", "--base-url", "other.example.net", "--no-start", *moved)
+    assert (done.returncode, f"which is taken: {GAME}\n" in done.stdout) == (0, True), done
+    config = machine.place("/etc/companion/companion.toml").read_text().splitlines()
+    assert {'name = "Alice & Bob"', 'base_url = "https://other.example.net"', f'sender = "{ACCOUNT}"'} <= {*config}
+    assert rights(machine, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
 
 
 def the_commands_see_what_is_served(machine: Machine, table: AuthMeTable) -> None:
