@@ -19,6 +19,7 @@ UNITS: Final = Path("/etc/systemd/system")
 PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
 MAIL_PASSWORD: Final = "mail_password"  # noqa: S105 - the name of a file
 _DROP_IN_HEADER: Final = "# Written by `companion install`. Put lines of your own into another file: systemctl edit."
+_PROGRAM: Final = r"=/opt/companion/\S* "
 _SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
 _SAMPLE_HOST: Final = "play.example.org"
 
@@ -87,10 +88,10 @@ def list_targets(settings: Settings, program: list[str], root: Path) -> Iterator
     own_lines = {
         places.unit: [
             *("[Service]", f"User={settings.user}"),
-            *_exec_start(places.unit, program),
+            *_exec_lines(places.unit, program),
             *_writable_folders(settings),
         ],
-        backup_unit(places): [*_backup_source(settings), *_exec_start(backup_unit(places), program)],
+        backup_unit(places): [*_backup_source(settings), *_exec_lines(backup_unit(places), program)],
     }
     for name, lines in own_lines.items():
         drop_in = drop_in_file(name)
@@ -150,11 +151,12 @@ def _fill_proxy_sample(text: str, settings: Settings) -> str:
     return "\n".join(own_lines) + "\n"
 
 
-def _exec_start(unit: str, program: list[str]) -> list[str]:
-    """Return the unit's command with the program where it is."""
-    found = re.search(r"^ExecStart=\S+ (.*)$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
-    assert found is not None
-    return ["ExecStart=", f"ExecStart={' '.join(_quoted(word) for word in program)} {found[1]}"]
+def _exec_lines(unit: str, program: list[str]) -> list[str]:
+    """Return the unit's commands with the program where it is; an empty line before them discards the unit's own."""
+    here = f"={' '.join(_quoted(word) for word in program)} "
+    lines = re.findall(r"^Exec(?:Start|Reload)=.*$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
+    keys = dict.fromkeys(line.partition("=")[0] for line in lines)
+    return [*(f"{key}=" for key in keys), *(re.sub(_PROGRAM, lambda found: here, line, count=1) for line in lines)]
 
 
 def _backup_source(settings: Settings) -> list[str]:
