@@ -204,7 +204,8 @@ def fish(commands: list[Command]) -> str:
     """Return the completion for fish."""
     lines = []
     for command in commands:
-        start = f"complete -c companion -n {_fish(f'__companion_at "{command.path}"')}"
+        condition = _fish(f'__companion_at "{command.path}"')
+        start = f"complete -c companion -n {condition}"
         lines += [f"{start} -f -a {word} -d {_fish(text)}" for word, text in command.commands.items()]
         for action in command.arguments:
             if action.choices:

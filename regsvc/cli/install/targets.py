@@ -19,7 +19,7 @@ UNITS: Final = Path("/etc/systemd/system")
 PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
 MAIL_PASSWORD: Final = "mail_password"  # noqa: S105 - the name of a file
 _DROP_IN_HEADER: Final = "# Written by `companion install`. Put lines of your own into another file: systemctl edit."
-_PROGRAM: Final = r"=/opt/companion/\S* "
+_PROGRAM: Final = r"/opt/companion/\S+"
 _SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
 _SAMPLE_HOST: Final = "play.example.org"
 
@@ -153,10 +153,10 @@ def _fill_proxy_sample(text: str, settings: Settings) -> str:
 
 def _exec_lines(unit: str, program: list[str]) -> list[str]:
     """Return the unit's commands with the program where it is; an empty line before them discards the unit's own."""
-    here = f"={' '.join(_quoted(word) for word in program)} "
+    here = " ".join(_quoted(word) for word in program)
     lines = re.findall(r"^Exec(?:Start|Reload)=.*$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
     keys = dict.fromkeys(line.partition("=")[0] for line in lines)
-    return [*(f"{key}=" for key in keys), *(re.sub(_PROGRAM, lambda found: here, line, count=1) for line in lines)]
+    return [*(f"{key}=" for key in keys), *(re.sub(_PROGRAM, lambda found: here, line) for line in lines)]
 
 
 def _backup_source(settings: Settings) -> list[str]:
