@@ -20,6 +20,11 @@ from regsvc import __version__
 from regsvc.cli.data import MIGRATES
 from regsvc.cli.shipped_files import REPOSITORY, list_shipped
 from regsvc.database.migrations import MIGRATIONS
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
+from tests.support.authme.game_server import GameServer
+from tests.support.authme.row_audit import is_locked as is_locked_row
 from tests.support.daemon import READY
 from tests.support.machine import FILES, Machine, open_bare_machine
 from tests.support.ports import free_port
@@ -162,7 +167,7 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         ]
         assert host.output("ls", STATE) == ""  # nothing was started
 
-        host.output("sh", "-c", f"useradd --system {USER} && install -d -o {USER} {GAME}/plugins/AuthMe")
+        table = table_of(host)
         url = ("--base-url", "https://play.example.org", "--port", str(free_port()))
         done = host.run("companion", "install", "--game-dir", GAME, *url, "--no-start")
         assert "not started" in done.stdout, done
@@ -170,6 +175,8 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         with daemon(host) as address:
             assert is_ready(address)
             host.output("companion", "backup", BACKUPS)
+            host.output("companion", "users", "ban", "Bob")
+        assert is_locked(table)
 
         install_package(host, following)
         assert host.output("companion", "--version") == f"companion {NEXT_VERSION}"
@@ -193,12 +200,43 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         assert "companion.db" in host.output("ls", STATE)
         host.output("test", "-f", CONFIG)
 
-        host.output("dpkg", "--purge", "companion")
+        said = host.output("dpkg", "--purge", "companion")
         for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion"):
             assert host.run("test", "-e", gone).returncode == 1, gone
         assert not [*host.place(UNITS).glob("companion*")]
-        assert host.run("getent", "passwd", "companion").returncode == 2
         assert host.output("ls", BACKUPS).startswith("companion-")
+        (kept,) = host.place("/var/backups").glob("companion-purged-*")
+        assert rights(host, f"/var/backups/{kept.name}") == ["700 root root"]
+
+        # Olivia comes back as the purge has said, and Bob gets his password back.
+        install_package(host, this)
+        commands = [line.split("   ")[1] for line in said.splitlines() if line.startswith("companion:   ")]
+        host.output("sh", "-euc", "\n".join(commands).replace("     (", " # "))
+        assert not is_locked(table)
+
+        # Without anything of hers a purge leaves nothing.
+        host.output("sh", "-c", f"rm -r {STATE} /etc/companion /var/backups/companion-purged-*")
+        host.output("dpkg", "--purge", "companion")
+        assert not [*host.place("/var/backups").glob("companion-purged-*")]
+        assert host.run("getent", "passwd", "companion").returncode == 2
+
+
+def table_of(host: Machine) -> AuthMeTable:
+    """Set up the game server's folder, with Bob among its players; return AuthMe's table."""
+    server = GameServer(host.place(GAME))
+    server.authme_directory.mkdir(parents=True)
+    table = AuthMeTable(SqliteFile(server.authme_directory / "authme.db"))
+    create_table(table)
+    server.install_authme(table)
+    AuthMeLike(table).register("Bob", "bobs-secret")
+    host.output("sh", "-c", f"useradd --system {USER} && chown -R {USER}: {GAME}")
+    return table
+
+
+def is_locked(table: AuthMeTable) -> bool:
+    row = find_player(table, "bob")
+    assert row is not None
+    return is_locked_row(row)
 
 
 def rights(host: Machine, *paths: str) -> list[str]:
