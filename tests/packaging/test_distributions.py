@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from regsvc import __version__
+from regsvc.cli.command_line import COMMANDS
 from regsvc.cli.data import MIGRATES
 from regsvc.cli.shipped_files import REPOSITORY, list_shipped
 from regsvc.database.migrations import MIGRATIONS
@@ -36,7 +38,7 @@ CONFIG = "/etc/companion/companion.toml"
 STATE = "/var/lib/companion"
 BACKUPS = "/var/backups/companion"
 UNITS = "/etc/systemd/system"
-GAME = "/srv/minecraft"
+GAME = f"{FILES}/game"
 USER = "games-owner"
 BUILD_WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 
@@ -106,6 +108,31 @@ def build_wheel(clone: Path, **environment: str) -> "subprocess.CompletedProcess
     )
 
 
+def test_the_manual_page_and_completion_know_every_command(dist: Path, tmp_path: Path) -> None:
+    shutil.unpack_archive(the_file(dist, "*.whl"), tmp_path, "zip")
+    share = the_file(tmp_path, "*.data/data/share")
+    page = share / "man/man1/companion.1"
+    text = page.read_text()
+    assert not [name for name in COMMANDS if f'\n.SS "{name}'.replace("-", r"\-") not in text]
+    if groff := shutil.which("groff"):
+        checked = subprocess.run(
+            [groff, "-man", "-ww", "-z", "-Tutf8", page], capture_output=True, text=True, check=True
+        )
+        assert checked.stderr == ""
+
+    def offered(*words: str) -> str:
+        typed = f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}"
+        script = f'source "$0"; {typed}; _companion; echo "${{COMPREPLY[@]}}"'
+        completion = str(share / "bash-completion/completions/companion")
+        return subprocess.check_output(["bash", "--norc", "-euc", script, completion], text=True).strip()
+
+    assert offered("companion", "us") == "users"
+    assert offered("companion", "-i", "survival", "users", "b") == "ban"
+    assert offered("companion", "users", "list", "--status", "p") == "pending"
+    assert offered("companion", "uninstall", "--pu") == "--purge"
+    assert offered("companion", "--config", "") == ""  # bash then offers files
+
+
 @contextmanager
 def daemon(host: Machine) -> Iterator[str]:
     """Run the installed companion as the game's user and yield its address; it must stop cleanly."""
@@ -167,7 +194,7 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         ]
         assert host.output("ls", STATE) == ""  # nothing was started
 
-        table = table_of(host)
+        table = table_of(host, tmp_path / "files/game")
         url = ("--base-url", "https://play.example.org", "--port", str(free_port()))
         done = host.run("companion", "install", "--game-dir", GAME, *url, "--no-start")
         assert "not started" in done.stdout, done
@@ -221,9 +248,9 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         assert host.run("getent", "passwd", "companion").returncode == 2
 
 
-def table_of(host: Machine) -> AuthMeTable:
+def table_of(host: Machine, game: Path) -> AuthMeTable:
     """Set up the game server's folder, with Bob among its players; return AuthMe's table."""
-    server = GameServer(host.place(GAME))
+    server = GameServer(game)
     server.authme_directory.mkdir(parents=True)
     table = AuthMeTable(SqliteFile(server.authme_directory / "authme.db"))
     create_table(table)

@@ -243,7 +243,7 @@ def main() -> int:
 
 
 def make_root(debian: Debian, folder: Path) -> None:
-    """Make the Debian, with this machine's way to the network, and a game server's folder; Bob is one of its players."""
+    """Make the Debian, with this machine's way to the network, and the folder of a game that Bob plays."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     release = re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.MULTILINE)
