@@ -115,7 +115,7 @@ def test_the_manual_page_and_completion_know_every_command(dist: Path, tmp_path:
     text = page.read_text()
     assert not [name for name in COMMANDS if f'\n.SS "{name}'.replace("-", r"\-") not in text]
     if groff := shutil.which("groff"):
-        check = [groff, "-man", "-ww", "-z", "-Tutf8", page]
+        check = [groff, "-man", "-ww", "-z", "-Tutf8", str(page)]
         assert subprocess.check_output(check, stderr=subprocess.STDOUT, text=True) == ""
 
     def offered(*words: str) -> str:
