@@ -225,25 +225,29 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         assert "companion.db" in host.output("ls", STATE)
         host.output("test", "-f", CONFIG)
 
-        said = host.output("dpkg", "--purge", "companion")
-        for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion"):
-            assert host.run("test", "-e", gone).returncode == 1, gone
-        assert not [*host.place(UNITS).glob("companion*")]
-        assert host.output("ls", BACKUPS).startswith("companion-")
-        (kept,) = host.place("/var/backups").glob("companion-purged-*")
-        assert rights(host, f"/var/backups/{kept.name}") == ["700 root root"]
+        a_purge_keeps_what_unlocks_players(host, this, table)
 
-        # Olivia comes back as the purge has said, and Bob gets his password back.
-        install_package(host, this)
-        commands = [line.split("   ")[1] for line in said.splitlines() if line.startswith("companion:   ")]
-        host.output("sh", "-euc", "\n".join(commands).replace("     (", " # "))
-        assert not is_locked(table)
 
-        # Without anything of hers a purge leaves nothing.
-        host.output("sh", "-c", f"rm -r {STATE} /etc/companion /var/backups/companion-purged-*")
-        host.output("dpkg", "--purge", "companion")
-        assert not [*host.place("/var/backups").glob("companion-purged-*")]
-        assert host.run("getent", "passwd", "companion").returncode == 2
+def a_purge_keeps_what_unlocks_players(host: Machine, this: str, table: AuthMeTable) -> None:
+    said = host.output("dpkg", "--purge", "companion")
+    for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion"):
+        assert host.run("test", "-e", gone).returncode == 1, gone
+    assert not [*host.place(UNITS).glob("companion*")]
+    assert host.output("ls", BACKUPS).startswith("companion-")
+    (kept,) = host.place("/var/backups").glob("companion-purged-*")
+    assert rights(host, f"/var/backups/{kept.name}") == ["700 root root"]
+
+    # Olivia comes back as the purge has said, and Bob gets his password back.
+    install_package(host, this)
+    commands = [line.split("   ")[1] for line in said.splitlines() if line.startswith("companion:   ")]
+    host.output("sh", "-euc", "\n".join(commands).replace("     (", " # "))
+    assert not is_locked(table)
+
+    # Without anything of hers a purge leaves nothing.
+    host.output("sh", "-c", f"rm -r {STATE} /etc/companion /var/backups/companion-purged-*")
+    host.output("dpkg", "--purge", "companion")
+    assert not [*host.place("/var/backups").glob("companion-purged-*")]
+    assert host.run("getent", "passwd", "companion").returncode == 2
 
 
 def table_of(host: Machine, game: Path) -> AuthMeTable:

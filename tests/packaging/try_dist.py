@@ -75,7 +75,7 @@ class Debian:
     def install_server(self, name: str = "", options: str = "") -> str:
         """Run `companion install` for the only server, or for one of many, of its own game folder."""
         self.ports[name] = free_port()
-        who = f"--instance {name} --user games --game-dir /srv/{name}" if name else f"--game-dir {GAME}"
+        who = f"--instance {name} --user games-owner --game-dir /srv/{name}" if name else f"--game-dir {GAME}"
         url = f"--base-url https://play.example.org --port {self.ports[name]}"
         mail = "--mail-host 127.0.0.1 --mail-port 1 --mail-username u@example.org --mail-sender u@example.org"
         command = f"companion install {who} {url} {mail} --mail-password-file - --yes {options}"
@@ -265,7 +265,7 @@ def make_root(debian: Debian, folder: Path) -> None:
     create_table(table)
     server.install_authme(table)
     AuthMeLike(table).register("Bob", "bobs-secret")
-    made = f"useradd --system games && chown -R games: {GAME}"
+    made = f"useradd --system games-owner && chown -R games-owner: {GAME}"
     subprocess.run(["chroot", root, "sh", "-c", made], env=ENVIRONMENT, check=True)
 
 
