@@ -31,7 +31,7 @@ AT_ONCE = 4  # postinst restarts as many
 ACCEPTED = (0, 3)  # exit statuses of `companion install`; 3: the doctor complains, here of the mail server
 ENVIRONMENT = {
     **os.environ,
-    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
     "DEBIAN_FRONTEND": "noninteractive",
 }
