@@ -68,15 +68,19 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**options)
         self._declare_options = declare_options
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def declare(self) -> None:
+        """Declare the options, unless that was done."""
         if self._declare_options is not None:
             self._declare_options(self)
             self._declare_options = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.declare()
         return super().parse_known_args(args, namespace)
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. For --help and for mistakes it prints a message and exits."""
+def build_parser() -> tuple[argparse.ArgumentParser, dict[str, CommandParser]]:
+    """Return the parser of the command line, and those of the commands, which are part of it."""
     common = _common_options()
     parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
     parser.add_argument("--version", action="version", version=VERSION)
@@ -92,6 +96,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
         for name, text in COMMANDS.items()
     }
+    return parser, parsers
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line. For --help and for mistakes it prints a message and exits."""
+    parser, parsers = build_parser()
     # not as defaults of the parsers: a subparser would overwrite a value given before the command
     defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
     args = parser.parse_args(arguments, defaults)

@@ -339,7 +339,7 @@ def uninstall(args: argparse.Namespace) -> int:
     state = tree.inside(state_dir)
     program = program_command()
     if args.purge:
-        _require_known(state)
+        _require_backup(state, is_here=is_here)
     if is_here and _SYSTEMD_RUNS.is_dir():
         systemctl("disable", "--now", places.unit, backup_timer(places))
     if is_here and is_installation(state):
@@ -370,8 +370,10 @@ def _state_dir(tree: Tree, places: SystemPlaces) -> Path:
         return places.state_dir
 
 
-def _require_known(state: Path) -> None:
-    """Raise `InstallProblem` if there is a database that no backup could be made of."""
+def _require_backup(state: Path, *, is_here: bool) -> None:
+    """Raise `InstallProblem` if there is data that no backup could be made of."""
+    if is_installation(state) and not is_here:
+        raise InstallProblem(f"{state} has data, of which no backup can be made from here: move it away first")
     if not is_installation(state) and (state / "companion.db").exists():
         raise InstallProblem(
             f"{state} has a database, but no {LOCATION_FILE}, so that no backup can be made: move it away first"

@@ -18,6 +18,7 @@ BACKUPS: Final = Path("/var/backups")
 UNITS: Final = Path("/etc/systemd/system")
 PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
 _DROP_IN_HEADER: Final = "# Written by `companion install`. Put lines of your own into another file: systemctl edit."
+_PROGRAM: Final = r"/opt/companion/\S+"
 _SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
 _SAMPLE_HOST: Final = "play.example.org"
 _SAMPLE_PATH: Final = "/reg"
@@ -85,10 +86,10 @@ def list_targets(settings: Settings, program: list[str], root: Path, edited: str
                 f"RequiresMountsFor={_quoted(str(settings.game_directory))} {_quoted(str(settings.state_dir))}",
             ),
             *("[Service]", f"User={settings.user}"),
-            *_exec_start(places.unit, program),
+            *_exec_lines(places.unit, program),
             *_writable_folders(settings),
         ],
-        backup_unit(places): [*_backup_source(settings), *_exec_start(backup_unit(places), program)],
+        backup_unit(places): [*_backup_source(settings), *_exec_lines(backup_unit(places), program)],
     }
     for name, lines in own_lines.items():
         drop_in = drop_in_file(name)
@@ -160,11 +161,12 @@ def below_path(text: str, path: str) -> str:
     return lines.replace(_SAMPLE_PATH, path)
 
 
-def _exec_start(unit: str, program: list[str]) -> list[str]:
-    """Return the unit's command with the program where it is."""
-    found = re.search(r"^ExecStart=\S+ (.*)$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
-    assert found is not None
-    return ["ExecStart=", f"ExecStart={' '.join(_quoted(word) for word in program)} {found[1]}"]
+def _exec_lines(unit: str, program: list[str]) -> list[str]:
+    """Return the unit's commands with the program where it is; an empty line before them discards the unit's own."""
+    here = " ".join(_quoted(word) for word in program)
+    lines = re.findall(r"^Exec(?:Start|Reload)=.*$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
+    keys = dict.fromkeys(line.partition("=")[0] for line in lines)
+    return [*(f"{key}=" for key in keys), *(re.sub(_PROGRAM, lambda found: here, line) for line in lines)]
 
 
 def _backup_source(settings: Settings) -> list[str]:

@@ -291,6 +291,10 @@ def test_an_instance_has_places_of_its_own(root: Path) -> None:
 
     assert companion(root, "uninstall", "--yes", "-i", "alpha").status == 0
     assert template.exists()
+    (root / "var/lib/companion@beta/home.json").write_text("{}")
+    kept = companion(root, "uninstall", "--yes", "--purge", "-i", "beta")
+    assert (kept.status, "no backup can be made" in kept.errors) == (1, True)
+    (root / "var/lib/companion@beta/home.json").unlink()
     assert companion(root, "uninstall", "--yes", "--purge", "-i", "beta").status == 0
     assert not template.exists()
     assert (root / "etc/companion@alpha/companion.toml").exists()

@@ -1,14 +1,16 @@
 """A host installs the companion on a machine, uses it, and removes it, through the real commands as root."""
 
 import re
+import shlex
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from regsvc.core.exceptions import EX_CONFIG
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
@@ -66,8 +68,11 @@ def machine(tmp_path: Path, game_server: GameServer, table: AuthMeTable, certifi
 
 
 @contextmanager
-def served(machine: Machine) -> Iterator[None]:
-    """Run the unit's ExecStart by hand: as its user, with the environment and the credential of systemd."""
+def served(machine: Machine) -> Iterator[Callable[[], int]]:
+    """Run the unit's ExecStart by hand: as its user, with the environment and the credential of systemd.
+
+    Yield what does the same with its ExecReload, and returns the exit status.
+    """
     unit = UnitFile.read(
         machine.place(f"{UNITS}/companion.service"), machine.place(f"{UNITS}/companion.service.d/install.conf")
     )
@@ -82,11 +87,21 @@ def served(machine: Machine) -> Iterator[None]:
         stdout=subprocess.PIPE,
         text=True,
     )
+
+    def reload() -> int:
+        for line in unit.keys["ExecReload"]:
+            command = shlex.split(line.removeprefix("+").replace("$$", "$"))
+            enter = machine.command(*command, user="root" if line.startswith("+") else "mc")
+            status = subprocess.call(enter, env=machine.environment({"MAINPID": str(daemon.pid)}))
+            if status != 0:
+                return status
+        return 0
+
     with daemon:
         try:
             assert daemon.stdout is not None
             assert READY in daemon.stdout.readline()
-            yield
+            yield reload
         finally:
             daemon.terminate()
             assert daemon.wait(30) == 0
@@ -181,7 +196,13 @@ def an_edited_config_is_changed_where_it_was_asked_for(machine: Machine) -> None
 
 
 def the_commands_see_what_is_served(machine: Machine, table: AuthMeTable) -> None:
-    with served(machine):
+    with served(machine) as reload:
+        config = machine.place("/etc/companion/companion.toml")
+        text = config.read_text()
+        config.write_text(f"{text}foo = 1\n")
+        assert reload() == EX_CONFIG
+        config.write_text(text)
+        assert reload() == 0
         listed = machine.companion("users", "list")
         assert "Bob" in listed.stdout, listed
         banned = machine.companion("users", "ban", "Bob")
