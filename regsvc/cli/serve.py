@@ -91,6 +91,12 @@ def watchdog_interval(environment: Mapping[str, str] = os.environ) -> float | No
     return int(microseconds) / 2_000_000
 
 
+def _announce(address: str) -> None:
+    """Tell people and systemd that we are ready. A panel shows the server as running by this line."""
+    print_line(f"companion ready on {address}", sys.stdout)
+    notify("STATUS=ready")
+
+
 class Daemon:
     """The daemon, which runs on the event loop until a signal stops it."""
 
@@ -139,18 +145,12 @@ class Daemon:
         server.add_sockets(sockets)
         _favour_event_loop()
         # systemd hears it as soon as we listen: the unit must not fail because the database starts later, and units
-        # ordered after it need the port. The line is for people; a panel shows the server as running once it comes,
-        # which would be wrong before the database has answered.
+        # ordered after it need the port.
         notify("READY=1")
-
-        def announce() -> None:
-            print_line(f"companion ready on {address}", sys.stdout)
-            notify("STATUS=ready")
-
         if is_open:
-            announce()
+            _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
-        opening = None if is_open else asyncio.create_task(self._keep_opening(announce), name="open")
+        opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.loop_lag.start()
@@ -222,7 +222,7 @@ class Daemon:
         finally:
             context.location.database.close()
 
-    async def _keep_opening(self, announce: Callable[[], None]) -> None:
+    async def _keep_opening(self, address: str) -> None:
         """Retry until the database is open, then announce that."""
         for failures in count(1):
             pause = backoff_delay(failures, _FIRST_REOPENING, _LONGEST_REOPENING)
@@ -230,7 +230,7 @@ class Daemon:
             await asyncio.sleep(pause.total_seconds())
             try:
                 if await self._open_database():
-                    announce()
+                    _announce(address)
                     return
             except DatabaseUnusable as error:  # the host may fix it while we retry
                 log.error("%s", error)

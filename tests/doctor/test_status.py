@@ -23,7 +23,18 @@ from tests.support.quick_start import PROGRAM
 
 KEYS = [
     *("state", "problem", "unit", "processId", "startedAt", "version", "runningVersion", "health", "config"),
-    *("stateDirectory", "database", "address", "baseUrl", "users", "mail", "freeBytes", "backups", "lastBackupAt", "unknown"),
+    *(
+        "stateDirectory",
+        "database",
+        "address",
+        "baseUrl",
+        "users",
+        "mail",
+        "freeBytes",
+        "backups",
+        "lastBackupAt",
+        "unknown",
+    ),
 ]
 WAITING_MAIL = (
     "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, attempts, created_at,"
