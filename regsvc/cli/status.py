@@ -54,7 +54,7 @@ def inspect(facts: Facts) -> dict[str, Any]:
     backup_at = known(lambda: find_newest_backup(backups)) if backups is not None else None
     tables = known(lambda: facts.own_tables)
     return {
-        **_inspect_daemon(facts, places and places.unit),
+        **_inspect_daemon(facts, places.unit if places is not None else None),
         "config": shown["config"],
         "stateDirectory": shown["state directory"],
         "database": shown["database"],
