@@ -1,24 +1,43 @@
 """Checkups: all checks, in the order of the report, the function that runs them, and the daemon's cache of the last."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
 from typing import Final
 
 from regsvc.core.clock import Clock
-from regsvc.core.exceptions import locate_exception
+from regsvc.core.exceptions import describe_exception, locate_exception
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.doctor.abandonable import await_call
 from regsvc.doctor.checks import authme, background, config, database, game, host, rules, tables
-from regsvc.doctor.facts.facts import Facts, FactUnavailable
-from regsvc.doctor.finding import Check, Finding, Severity
+from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
+from regsvc.doctor.finding import Check, Finding, Severity, check
 
+log = logging.getLogger(__name__)
 _MODULES: Final = (config, database, tables, authme, rules, game, host, background)
-CHECKS: Final = tuple(check for module in _MODULES for check in vars(module).values() if isinstance(check, Check))
+
+
+@check(
+    "doctor.check_failed",
+    Severity.BROKEN,
+    means="Checks could not run, because of a bug in the doctor.",
+    why="What they look for may be broken unnoticed.",
+    do="Fix what else was found, which may be the cause. Report the bug, with this finding and the version.",
+    where=FixLocation(Source.MACHINE, "companion version"),
+)
+def checks_fail(facts: Facts) -> Iterator[Sentence]:
+    """Yield nothing: `examine` reports the checks that failed."""
+    yield from ()
+
+
+CHECKS: Final = (
+    *(check for module in _MODULES for check in vars(module).values() if isinstance(check, Check)),
+    checks_fail,
+)
 """All checks, in the order of the report."""
 MAX_AGE: Final = timedelta(minutes=1)
 
@@ -43,19 +62,24 @@ class Checkup:
 
 def examine(facts: Facts) -> Checkup:
     """Run all checks. Blocking; takes some seconds at most, when a database does not answer."""
-    found: dict[Severity, list[Finding]] = {severity: [] for severity in Severity}
+    found: list[Finding] = []
     not_examined: list[str] = []
-    for check in CHECKS:
+    failed: dict[str, list[str]] = {}
+    for each in CHECKS:
         try:
-            for finding in check.find(facts):
-                found[finding.severity].append(finding)
+            for finding in each.find(facts):
+                found.append(finding)  # those before an exception count
         except FactUnavailable as reason:
             not_examined.append(Sentence(str(reason)))
-        except Exception as error:  # a bug in one check must not prevent the others
-            place = locate_exception(error)
-            not_examined.append(Sentence("one check, because of a bug in the doctor ({place})", place=place))
-    findings = tuple(chain.from_iterable(found.values()))
-    return Checkup(findings, tuple(dict.fromkeys(reason for reason in not_examined if reason)))
+        except Exception as error:  # a bug in one check must not prevent the others, nor go unnoticed
+            log.debug("the check %s failed: %s", each.id, describe_exception(error))
+            failed.setdefault(locate_exception(error), []).append(each.id)
+    for place, ids in failed.items():
+        title = Sentence("Could not run: {checks} ({place}).", checks=", ".join(ids), place=place)
+        found.append(checks_fail.report(title, facts))
+    severities = [*Severity]
+    found.sort(key=lambda finding: severities.index(finding.severity))
+    return Checkup(tuple(found), tuple(dict.fromkeys(reason for reason in not_examined if reason)))
 
 
 def cached_checkup(

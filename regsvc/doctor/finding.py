@@ -65,16 +65,20 @@ class Check:
     def find(self, facts: Facts) -> Iterator[Finding]:
         """Yield the findings of this kind. Raises `FactUnavailable`, perhaps after the first ones."""
         for found in self.examine(facts):
-            symptom = found if isinstance(found, Symptom) else Symptom(found)
-            where = self.location if symptom.where is None else symptom.where
-            yield Finding(
-                self.id,
-                symptom.severity or self.severity,
-                _with_full_stop(symptom.title),
-                Sentence(self.why),
-                symptom.do or Sentence(self.do),
-                facts.describe(where) if isinstance(where, FixLocation) else where,
-            )
+            yield self.report(found, facts)
+
+    def report(self, found: str | Symptom, facts: Facts) -> Finding:
+        """Return the finding for a problem of this kind."""
+        symptom = found if isinstance(found, Symptom) else Symptom(found)
+        where = self.location if symptom.where is None else symptom.where
+        return Finding(
+            self.id,
+            symptom.severity or self.severity,
+            _with_full_stop(symptom.title),
+            Sentence(self.why),
+            symptom.do or Sentence(self.do),
+            facts.describe(where) if isinstance(where, FixLocation) else where,
+        )
 
 
 def check(

@@ -71,7 +71,7 @@ def as_json(checkup: Checkup, places: Mapping[str, str]) -> str:
         "notExamined": checkup.not_examined,
         "examined": dict(places),
     }
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    return json.dumps(data, indent=2)
 
 
 def as_text(checkup: Checkup, places: Mapping[str, str], *, has_colours: bool) -> str:
@@ -92,7 +92,7 @@ def log_summary(checkup: Checkup) -> None:
     for finding in broken[:_MAX_LOGGED]:
         log.error("doctor: %s %s (%s)", finding.title, finding.do, finding.where)
     if checkup.findings:
-        log.warning("doctor: %s; for all of it run: companion doctor", _counts(checkup))
+        log.warning("doctor: %s; for all of it run: companion doctor, or see /admin", _counts(checkup))
     else:
         log.info("doctor: %s", _counts(checkup))
 

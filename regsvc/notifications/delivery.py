@@ -136,6 +136,10 @@ class DeliveryWorker:
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(self._wakeup.set)
 
+    def follow_clock(self, step: timedelta) -> None:
+        """Move the messages that wait by as much as the clock was set. Blocking."""
+        self._outbox.follow_clock(step)
+
     async def _start_due(self) -> None:
         """Start attempts: in an outage one after each pause.
 

@@ -297,9 +297,23 @@ class Outbox:
         count, oldest_at = query.scalar(as_tuple=True)
         return Backlog(count, oldest_at)
 
-    def purge_done(self, before: datetime) -> int:
-        """Delete entries of every kind that were finished before this moment; returns their number."""
-        return int(OutboxEntry.delete().where(OutboxEntry.done_at < before).execute())
+    def follow_clock(self, step: timedelta) -> None:
+        """Move what is waiting by as much as the clock was set: none waits for long, or is too old, because of that.
+
+        After a step back, what the claims of this moment may have been made by already is left as it is.
+        """
+        steady = self._now() + self.claim_period
+        is_waiting = (OutboxEntry.kind == self._kind) & OutboxEntry.next_attempt_at.is_null(False)
+        if step < timedelta():
+            is_waiting &= (OutboxEntry.attempts > 0) & (OutboxEntry.next_attempt_at > steady)
+        elif self._retry_policy.max_age is None:
+            return
+        for entry in OutboxEntry.select().where(is_waiting):
+            is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.next_attempt_at == entry.next_attempt_at)
+            moved = {"next_attempt_at": entry.next_attempt_at + step}
+            if self._retry_policy.max_age is not None:  # else it stays, since a mail's Message-ID is made of it
+                moved["created_at"] = entry.created_at + step
+            OutboxEntry.update(moved).where(is_as_read).execute()
 
     def _was_later_one_sent(self, message: OutboxEntry) -> bool:
         is_later = (OutboxEntry.id > message.id) & (OutboxEntry.kind == self._kind)
@@ -339,7 +353,8 @@ def _due_entries() -> Any:
         .where(
             OutboxEntry.kind == kind,
             OutboxEntry.next_attempt_at.is_null(False),
-            OutboxEntry.next_attempt_at <= slot(OutboxEntry.next_attempt_at, "now"),
+            # whatever clock the entry was made by, it is not late before its first attempt
+            (OutboxEntry.attempts == 0) | (OutboxEntry.next_attempt_at <= slot(OutboxEntry.next_attempt_at, "now")),
             ~fn.EXISTS(has_earlier),
         )
         .order_by(OutboxEntry.next_attempt_at, OutboxEntry.id)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -318,6 +319,8 @@ def test_a_user_who_may_not_read_the_state_is_told_who_may(host: Shells) -> None
     told = host.machine.run(*other, "users", "list", "--config", "/srv/readable.toml")
     assert told.returncode == EX_CONFIG
     assert f"{STATE} cannot be read by 61235: run this command as mc, who owns it, or as root" in told.stderr
+    told = host.machine.run(*other, "status", "--config", "/srv/readable.toml")
+    assert (told.returncode, "unknown:   the state directory: we may not read it\n" in told.stdout) == (3, True), told
     told = host.machine.run(*other, "users", "list")
     assert (told.returncode, "companion.toml: it cannot be read" in told.stderr) == (EX_CONFIG, True)
 
@@ -330,3 +333,35 @@ def test_the_folder_of_a_shell_that_its_user_may_not_enter_hides_no_config(host:
     become = f"setpriv --reuid={USER_ID} --regid={USER_ID} --clear-groups"
     told = host.machine.run("sh", "-c", f"cd /srv/closed; exec {become} {PROGRAM} users list")
     assert (told.returncode, "0 users, page 1 of 1" in told.stderr) == (0, True), told
+
+
+def test_a_command_for_every_server_of_the_machine(host: Shells) -> None:
+    """Each is looked at as its owner: one has stopped, one has a broken config, a package has just unpacked another."""
+    host.make_folder(STATE, USER_ID)
+    assert host.run("migrate").status == 0
+    host.make_folder("/var/backups/companion/companion-20200504-120000", USER_ID)
+    host.give("/var/backups/companion", USER_ID)
+    configs = {"companion@broken": "[server\n", "companion@new": "# nothing is set\n", "companion-notes": "x = 1\n"}
+    for name, text in configs.items():
+        host.write(f"/etc/{name}/companion.toml", text, ROOT, 0o644)
+    try:
+        told = host.run("status", "--all")
+        assert told.status == EX_CONFIG
+        assert re.findall("^--- (.+) ---$", told.output, re.MULTILINE) == ["companion", "companion@broken"]
+        assert "companion: stopped, companion.service\n" in told.output
+        assert re.search(r"^backup: +[0-9].* ago, in /var/backups/companion$", told.output, re.MULTILINE), told
+        assert AS_OWNER in told.errors
+        assert "companion@broken/companion.toml" in told.errors
+        told = host.run("doctor", "--all", "--json")
+        reports = json.loads(told.output)
+        assert (told.status, list(reports)) == (2, ["companion", "companion@broken"])
+        assert "machine.root" not in {finding["id"] for finding in reports["companion"]["findings"]}
+        assert [finding["id"] for finding in reports["companion@broken"]["findings"]] == [
+            "config.broken",
+            "machine.root",
+        ]
+        mistake = host.run("doctor", "--all", "-i", "broken")
+        assert (mistake.status, "leave out --config" in mistake.errors) == (2, True)
+    finally:
+        for name in configs:
+            shutil.rmtree(host.machine.place(f"/etc/{name}"))

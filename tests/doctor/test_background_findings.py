@@ -67,7 +67,7 @@ def test_players_differ(doctor_case: DoctorCase) -> None:
 
 
 def test_the_sync_stands_still(doctor_case: DoctorCase) -> None:
-    serve_status(doctor_case, braked=False, syncSeconds=899)
+    serve_status(doctor_case, braked=False, syncSeconds=599)
     assert doctor_case.findings() == []
     serve_status(doctor_case, braked=False, syncSeconds=7200)
     assert doctor_case.only_finding("sync.stale").title == "The sync has not run for 120 minutes."
@@ -112,6 +112,17 @@ def test_mails_are_refused(doctor_case: DoctorCase) -> None:
     [refused] = [finding for finding in doctor_case.findings() if finding.id == "mail.refused"]
     reply = "550 5.4.5 Daily limit exceeded for … x1-4 - gsmtp."
     assert refused.title == f"Mails to 3 of the last 19 recipients were refused: {reply}"
+
+
+def test_registrations_in_total_are_used_up(doctor_case: DoctorCase) -> None:
+    ends_at = (datetime.now(UTC) + timedelta(minutes=30)).strftime("%Y-%m-%d %H:%M:%S.000")
+    doctor_case.our_database.execute(HITS, ("registration.total", "", ends_at, ends_at, 40))
+    assert doctor_case.findings() == []  # each proves an address
+    doctor_case.change("registration", methods=["captcha"])
+    doctor_case.change("mail", backend="off")
+    findings = {finding.id: finding for finding in doctor_case.findings()}
+    assert findings.keys() == {"mail.unproven", "mail.unproven_used_up"}
+    assert findings["mail.unproven_used_up"].title.startswith("60 per hour registrations are used up for another ")
 
 
 def test_mails_in_total_are_used_up(doctor_case: DoctorCase) -> None:

@@ -61,7 +61,8 @@ def test_nobody_listens(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({"DataSource.mySQLPort": str(free_port())})
     checkup = doctor_case.examine()
     [finding] = checkup.findings
-    assert (finding.id, finding.where) == ("database.away", f"{doctor_case.game.authme_config}: DataSource")
+    keys = "DataSource.mySQLHost, DataSource.mySQLPort"
+    assert (finding.id, finding.where) == ("database.away", f"{doctor_case.game.authme_config}: {keys}")
     assert len(checkup.not_examined) == 2
 
 
@@ -195,6 +196,14 @@ def test_the_config_leads_elsewhere(doctor_case: DoctorCase, tmp_path: Path) -> 
     doctor_case.change("authme", enabled=False)
     doctor_case.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD, online_mode="true")
     assert "lives in mysql:" in doctor_case.only_finding("database.elsewhere").title
+
+
+def test_the_folder_of_the_game_is_not_mounted_yet(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.game.directory.rename(doctor_case.game.directory.with_suffix(".unmounted"))
+    [title] = [str(finding.title) for finding in doctor_case.findings() if finding.id == "database.elsewhere"]
+    assert f"{doctor_case.game.directory} is missing (not mounted yet?)" in title
+    assert "migrate" not in title
 
 
 def test_our_tables_cannot_be_on_another_server_than_authmes(doctor_case: DoctorCase) -> None:

@@ -1,10 +1,17 @@
 """Output of the doctor: for people, programs and terminals."""
 
+import io
 import json
+import logging
+import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from regsvc.cli.doctor import print_report, run_doctor
+from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
 from regsvc.doctor import checkup
 from regsvc.doctor.checkup import CHECKS, Checkup
@@ -92,8 +99,11 @@ def test_every_check_has_its_words() -> None:
         assert each.do[0].isupper(), each.id
 
 
-def test_a_check_that_stumbles_does_not_silence_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_that_stumble_are_a_finding_and_do_not_silence_the_others(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def stumble(facts: Facts) -> Iterator[str]:
+        yield "This was seen before"
         raise ValueError("hunter2")
 
     def see(facts: Facts) -> Iterator[str]:
@@ -102,10 +112,33 @@ def test_a_check_that_stumbles_does_not_silence_the_others(monkeypatch: pytest.M
     def declare(id: str, examination: CheckFunction) -> Check:
         return check(id, Severity.RISKY, means="M.", why="W.", do="D.", where=FixLocation(Source.MACHINE))(examination)
 
-    broken, sound = declare("a.broken", stumble), declare("a.sound", see)
-    monkeypatch.setattr(checkup, "CHECKS", (broken, sound))
-    told = checkup.examine(Facts(Config(), Host()))
-    assert [finding.title for finding in told.findings] == ["This is so."]
-    [reason] = told.not_examined
-    assert "ValueError at test_report.py" in reason
-    assert "hunter2" not in reason
+    checks = (declare("a.broken", stumble), declare("a.broken_too", stumble), declare("a.sound", see))
+    monkeypatch.setattr(checkup, "CHECKS", checks)
+    with caplog.at_level(logging.DEBUG, "regsvc.doctor"):
+        told = checkup.examine(Facts(Config(), Host()))
+    titles = [finding.title for finding in told.findings]
+    assert titles[1:] == ["This was seen before.", "This was seen before.", "This is so."]
+    assert re.fullmatch(r"Could not run: a.broken, a.broken_too \(ValueError at test_report.py:\d+\)\.", titles[0])
+    assert (told.findings[0].id, told.verdict) == ("doctor.check_failed", "broken")
+    assert "the check a.broken failed: ValueError at " in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+def test_a_report_where_nothing_can_be_found_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "removed meanwhile"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert run_doctor(lambda: load_config(None, {}), is_json=True) == 2
+    [finding, *_root] = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["id"], "FileNotFoundError at " in finding["title"]) == ("config.broken", True)
+
+
+def test_a_terminal_that_lacks_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", screen)
+    print_report("正常 \udcff")
+    screen.seek(0)
+    assert screen.read() == "\\u6b63\\u5e38 \\udcff\n"

@@ -210,16 +210,6 @@ def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: ManualCloc
     assert outbox.backlog() == Backlog(0, None)
 
 
-def test_only_what_is_over_is_purged(outbox: Outbox, clock: ManualClock) -> None:
-    outbox.put("rejected", ALICE, "en")
-    outbox.put("approved", BOB, "en")
-    [mail] = outbox.claim_due(1)
-    outbox.drop(mail, "its code expired")
-    clock.advance(days=1)
-    assert outbox.purge_done(clock()) == 1
-    assert OutboxEntry.get().template == "approved"
-
-
 def test_a_forgotten_password_writes_the_same_for_everybody(
     our_database: Database, clock: ManualClock, alice: User
 ) -> None:

@@ -29,6 +29,7 @@ _AREAS: Final = {
     "machine": "The machine",
     "sync": "The sync",
     "outbox": "Mail, webhook and console messages",
+    "doctor": "The doctor itself",
 }
 
 

@@ -10,9 +10,9 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -222,6 +222,15 @@ def _copy_unless_written(source: Path, target: Path, on_pages: Callable[[int], N
     except _SourceWritten:
         return False
     return True
+
+
+def find_newest_backup(folder: Path) -> datetime | None:
+    """Return when the newest backup in a folder of backups was made; None: there is none. Raises OSError."""
+    made_at = []
+    for path in folder.iterdir():
+        with suppress(ValueError):  # not a backup, or not a finished one
+            made_at.append(datetime.strptime(path.name, _NAME).replace(tzinfo=UTC))
+    return max(made_at, default=None)
 
 
 def _page_counter(on_pages: Callable[[int], None]) -> Callable[[int, int, int], None]:

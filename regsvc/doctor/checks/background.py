@@ -6,6 +6,7 @@ from datetime import timedelta
 from statistics import mode
 from typing import Final
 
+from regsvc.auth.rate_limits import REGISTRATIONS, in_total
 from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.core.units import RateLimit
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
@@ -15,9 +16,9 @@ from regsvc.notifications.mail.queue import Budget, total_of
 from regsvc.notifications.mail.smtp_replies import wording_of
 from regsvc.sync.report import HeldBack
 from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
+from regsvc.sync.service import stands_still
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
-_STALE_AFTER: Final = timedelta(minutes=15)
 _STUCK_AFTER: Final = timedelta(minutes=5)
 _SEVERAL: Final = 3
 """Recipients whose mails were refused that are no coincidence."""
@@ -135,6 +136,23 @@ def totals_are_used_up(facts: Facts) -> Iterator[Sentence]:
 
 
 @check(
+    "mail.unproven_used_up",
+    Severity.RISKY,
+    means="So many players registered without a code by e-mail that the limit in total is used up, but for a reserve.",
+    why="The reserve is for networks where nobody has registered. Everybody else is told to wait.",
+    do="Look at the waiting registrations in /admin. If these players are wanted, raise the limit, with both parts: "
+    'companion config set registration.limits_total "500 per hour, 2000 per day"',
+    where=FixLocation(Source.OURS, "[registration] limits_total"),
+)
+def registrations_are_used_up(facts: Facts) -> Iterator[Sentence]:
+    config = facts.config.registration
+    shared = in_total(REGISTRATIONS, () if config.requires_code else config.limits_total)
+    for limit, wait in shared.find_used_up(facts.own_tables.mail_totals, facts.host.now()):
+        minutes = math.ceil(wait / 60)
+        yield Sentence("{limit} registrations are used up for another {minutes} minutes.", limit=limit, minutes=minutes)
+
+
+@check(
     "sync.braked",
     Severity.RISKY,
     means="The sync would remove, lock or change so many players at once that it waits for confirmation.",
@@ -169,7 +187,7 @@ def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
 def sync_stands_still(facts: Facts) -> Iterator[Sentence]:
     daemon = facts.running_daemon
     seconds = None if daemon is None or daemon.is_other else daemon.seconds_since_sync
-    if seconds is not None and seconds > max(_STALE_AFTER, 10 * facts.config.sync.every).total_seconds():
+    if seconds is not None and stands_still(seconds, facts.config.sync.every):
         yield Sentence("The sync has not run for {minutes} minutes.", minutes=round(seconds / 60))
 
 

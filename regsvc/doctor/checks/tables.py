@@ -29,10 +29,10 @@ _UTF8: Final = ("utf8", "utf8mb3", "utf8mb4")
     where=FixLocation(Source.AUTHME, "DataSource.mySQLTablename, DataSource.mySQLDatabase"),
 )
 def table_is_missing(facts: Facts) -> Iterator[Sentence | Symptom]:
-    problem, authme = facts.databases.players, facts.authme
+    problem, authme = facts.authme_side, facts.authme
     place = str(authme.sqlite_file) if authme.backend == Backend.SQLITE else authme.database
     if isinstance(problem, DatabaseUnreadable):
-        if facts.databases.ours is not problem:
+        if facts.our_side is not problem:
             title = Sentence("{file} cannot be read: {problem}.", file=place, problem=str(problem))
             do = Sentence("Let the companion's user read and write the file, or restore a backup of it.")
             yield Symptom(title, do, place)

@@ -28,7 +28,6 @@ from regsvc.doctor.facts.player_table import (
     with_row_counts,
 )
 from regsvc.doctor.facts.readonly_db import (
-    DatabaseMigrating,
     DatabaseUnreadable,
     ReadOnlyDatabase,
     ReadOnlyMySql,
@@ -124,33 +123,18 @@ class AuthMeDatabase:
     """The operators who have a row; None if the table's names cannot be read."""
 
 
-@dataclass(frozen=True)
-class Databases:
-    """Both databases; `DatabaseUnreadable` in place of one says why it is unknown. `players` None: no AuthMe."""
+def inspect_ours(
+    location: DatabaseLocation, now: Clock, operators: Collection[str], *, in_process: bool
+) -> OurDatabase | DatabaseUnreadable:
+    """Inspect our database. `operators`: lower-case names to look for. `in_process`: this process has it open."""
+    return _in_time(lambda: _inspect_ours(location, now, operators, in_process))
 
-    ours: OurDatabase | DatabaseUnreadable
-    players: AuthMeDatabase | DatabaseUnreadable | None
 
-
-def inspect_databases(
-    location: DatabaseLocation,
-    authme: AuthMeConfig | None,
-    now: Clock,
-    operators: Collection[str] = (),
-    *,
-    in_process: bool = False,
-) -> Databases:
-    """Inspect both databases. `authme` None: there is no AuthMe. `in_process`: this process has them open.
-
-    `operators`: lower-case names to look for in both.
-    """
-    ours = _in_time(lambda: _inspect_ours(location, now, operators, in_process))
-    if authme is None:
-        return Databases(ours, None)
-    is_migrating = isinstance(ours, DatabaseMigrating)
-    if isinstance(ours, DatabaseUnreadable) and not is_migrating and authme.backend != Backend.SQLITE:
-        return Databases(ours, ours)  # it is the same server
-    return Databases(ours, _in_time(lambda: _inspect_authme(location, authme, operators, in_process)))
+def inspect_authme(
+    location: DatabaseLocation, authme: AuthMeConfig, operators: Collection[str], *, in_process: bool
+) -> AuthMeDatabase | DatabaseUnreadable:
+    """Inspect AuthMe's database, as `inspect_ours`."""
+    return _in_time(lambda: _inspect_authme(location, authme, operators, in_process))
 
 
 def unwritable_paths(file: Path) -> list[Path]:

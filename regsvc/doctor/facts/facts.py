@@ -5,12 +5,13 @@ reads the corresponding `…_problem`.
 """
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from peewee import Database, MySQLDatabase
 
@@ -24,11 +25,18 @@ from plugin_bridge.server.files import (
 )
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.host_sections import GameServer
+from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.sections import AuthSection, Config, ConfigError
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.text import name_key
-from regsvc.database.location import DatabaseLocation, read_authme, read_other_authmes, resolve_location
-from regsvc.doctor.facts.databases import AuthMeDatabase, Databases, OurDatabase, inspect_databases
+from regsvc.database.location import (
+    DatabaseLocation,
+    find_replacements,
+    read_authme,
+    read_other_authmes,
+    resolve_location,
+)
+from regsvc.doctor.facts.databases import AuthMeDatabase, OurDatabase, inspect_authme, inspect_ours
 from regsvc.doctor.facts.host import Host, RunningDaemon, find_running_daemon
 from regsvc.doctor.facts.own_tables import OwnTables
 from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
@@ -36,6 +44,8 @@ from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadabl
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.rcon import find_rcon_address
 
+_OUR_KEY: Final = re.compile(r"\[(\w+)\] (\w+)")
+_NAME: Final = re.compile(r"(^|, )([a-z_]+)")
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 
@@ -102,14 +112,38 @@ class Facts:
         if self.config_problems:
             return {}
         file, state_dir = self.config.file, self.config.server.state_dir
-        database = "" if self.location_problem is not None else self.location.shown
-        return {"config": str(file or "none"), "state directory": str(state_dir), "database": database or "unknown"}
+        try:
+            database = self.location.shown
+        except Exception:  # a finding, or what one depends on
+            database = "unknown"
+        return {"config": str(file or "none"), "state directory": str(state_dir), "database": database}
 
     def describe(self, location: FixLocation) -> str:
         """Describe the location for this installation, with the file's actual path if it is known."""
+        if not self.config_problems and (replaced := self._find_replacement(location)):
+            return replaced
         file = None if self.config_problems else self._file_of(location.source)
         place = Sentence(location.source.value) if file is None else str(file)
-        return Sentence("{place}: {key}", place=place, key=location.key) if location.key else place
+        # where variables are all there is, as on a panel, there is no shell for commands either
+        is_told = location.key and not (location.source is Source.MACHINE and self._is_from_variables)
+        return Sentence("{place}: {key}", place=place, key=location.key) if is_told else place
+
+    @property
+    def _is_from_variables(self) -> bool:
+        return isinstance(self._config, Config) and self._config.is_from_variables
+
+    def _find_replacement(self, location: FixLocation) -> str:
+        """Return the variables, or keys of ours, that are in force instead of the location; "" if there are none."""
+        if location.source is Source.AUTHME:
+            return find_replacements(self.config, location.key)
+        section, key = _OUR_KEY.match(location.key), location.key
+        if location.source is not Source.OURS or section is None:
+            return ""
+        is_set = f"{section[1]}.{section[2]}" in self.config.variables
+        if not is_set and not self.config.is_from_variables:
+            return ""
+        keys = re.sub('["\\[\\]]', "", key[section.start(2) :].replace(" = ", "="))  # as variables are written
+        return _NAME.sub(lambda name: f"{name[1]}{ENVIRONMENT_PREFIX}{section[1].upper()}_{name[2].upper()}", keys)
 
     def _file_of(self, source: Source) -> Path | None:
         config = self.config
@@ -289,17 +323,34 @@ class Facts:
     # --- the databases ---
 
     @cached_property
-    def databases(self) -> Databases:
+    def our_side(self) -> OurDatabase | DatabaseUnreadable:
+        """Our database, or why it is unknown."""
         if not isinstance(self.location.database, MySQLDatabase):
             self._require_state_dir()
-        authme = self.authme if self.has_authme else None
-        operators = () if self.operators_problem is not None else self.operator_levels
-        is_daemon = self._current_daemon is not None
-        return inspect_databases(self.location, authme, self.host.now, operators, in_process=is_daemon)
+        return inspect_ours(self.location, self.host.now, self._operator_names, in_process=self._is_in_daemon)
+
+    @cached_property
+    def authme_side(self) -> AuthMeDatabase | DatabaseUnreadable | None:
+        """AuthMe's database, or why it is unknown: what `our_side` is if that is the reason. None: no AuthMe."""
+        ours, authme = self.our_side, self.authme if self.has_authme else None
+        if authme is None:
+            return None
+        is_same_server, is_migrating = authme.backend != Backend.SQLITE, isinstance(ours, DatabaseMigrating)
+        if isinstance(ours, DatabaseUnreadable) and is_same_server and not is_migrating:
+            return ours
+        return inspect_authme(self.location, authme, self._operator_names, in_process=self._is_in_daemon)
+
+    @property
+    def _operator_names(self) -> Collection[str]:
+        return () if self.operators_problem is not None else self.operator_levels
+
+    @property
+    def _is_in_daemon(self) -> bool:
+        return self._current_daemon is not None
 
     @property
     def ours(self) -> OurDatabase:
-        side = self.databases.ours
+        side = self.our_side
         if isinstance(side, DatabaseMigrating):
             raise FactUnavailable("our own tables: a process is migrating them; check again when it is done")
         if isinstance(side, DatabaseUnreadable):
@@ -316,7 +367,7 @@ class Facts:
 
     @property
     def players(self) -> AuthMeDatabase:
-        side = self.databases.players
+        side = self.authme_side
         if isinstance(side, DatabaseUnreadable):
             raise FactUnavailable("AuthMe's table and the rights on it: its database cannot be read")
         if side is None:

@@ -8,9 +8,10 @@ import shutil
 import socket
 import ssl
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -105,6 +106,27 @@ def find_mail_problem(backend: MailBackend) -> str | None:
         return "the mail server's name cannot be looked up in time: check mail.host or http_url, and this machine's DNS"
 
 
+def find_lock_holder(folder: Path) -> int | None:
+    """Return the id of the process that has locked the folder, as a daemon locks its state directory; None: unknown."""
+    try:
+        found = folder.stat()
+        place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        locks = [line.split() for line in Path("/proc/locks").read_text("ascii").splitlines()]
+    except OSError:
+        return None
+    return next((int(lock[4]) for lock in locks if lock[1] == "FLOCK" and lock[5] == place), None)
+
+
+def find_start(process_id: int) -> datetime | None:
+    """Return when a process started; None if it has ended, or may not be seen."""
+    try:
+        ticks = int(Path(f"/proc/{process_id}/stat").read_text("utf-8").rpartition(")")[2].split()[19])
+    except OSError:
+        return None
+    seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return clock.now() - timedelta(seconds=seconds)
+
+
 def is_world_readable(file: Path) -> bool:
     """Return whether every user of this machine may read the file and enter every folder above it."""
     try:
@@ -135,7 +157,8 @@ class RunningDaemon:
 
     `is_other`: a companion of another installation than the one in our state directory, where there may be none.
     `has_held_back_changes`: reported by its sync. `restart_needed`: keys that have changed since its start and are not
-    in effect. `seconds_since_sync`: since its last sync run ended; None: it does not say.
+    in effect. `is_unwritable`: our database accepts no changes. `seconds_since_sync`: since its last sync run ended;
+    None: it does not say. `health`: what `/health/ready` replied; empty if it did not in time.
     """
 
     address: str
@@ -144,7 +167,9 @@ class RunningDaemon:
     has_held_back_changes: bool = False
     restart_needed: tuple[str, ...] = ()
     is_state_lost: bool = False
+    is_unwritable: bool = False
     seconds_since_sync: float | None = None
+    health: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
@@ -157,7 +182,7 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
         alive = _parse(host.fetch(address + _ALIVE_PATH))
     except PortClosed:
         return None
-    if "success" not in status:
+    if "success" not in status and "success" not in alive:  # its database may take longer to answer than we wait
         return RunningDaemon(address, is_companion=False)
     is_state_lost = status.get("stateLost") is True
     if not is_state_lost and alive.get("installation") not in (None, _find_fingerprint(config)):
@@ -171,7 +196,9 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
         has_held_back_changes=status.get("braked") is True,
         restart_needed=restart_needed,
         is_state_lost=is_state_lost,
+        is_unwritable=status.get("writable") is False,
         seconds_since_sync=seconds if isinstance(seconds, int) else None,
+        health=status,
     )
 
 

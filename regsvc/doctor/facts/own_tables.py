@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
-from regsvc.auth.rate_limits import WindowKey, Windows
+from regsvc.auth.rate_limits import REGISTRATIONS, WindowKey, Windows
 from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MIGRATION, list_migrations
 from regsvc.database.models import OutboxEntry, RateLimitWindow, UtcDateTimeField
@@ -26,9 +26,13 @@ _NEWEST_MAILS: Final = (
 )
 MAX_NAMES: Final = 3
 _MIGRATING_SQLITE: Final = (
-    "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now')"
+    "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now') "
+    "AND expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '+10 minutes')"  # else from before the clock was set back
 )
-_MIGRATING_MYSQL: Final = "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > UTC_TIMESTAMP(3)"
+_MIGRATING_MYSQL: Final = (
+    "SELECT holder FROM regsvc_lease WHERE name = ? "
+    "AND expires_at BETWEEN UTC_TIMESTAMP(3) AND UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class OwnTables:
     key_fingerprint: str | None
     signing_key_fingerprint: str | None
     """That of the daemon that started last."""
+    players_table: str | None
+    """AuthMe's table that the daemons use, as database.table; None if it is not there, or not on this server."""
     newest_entry_at: datetime | None
     conflicts: PlayerSample
     """Players that need a decision by an operator."""
@@ -70,6 +76,11 @@ class OwnTables:
     held_back: Mapping[str, Any]
     mail_totals: Windows
     """Windows of the limits on mails in total."""
+    users: Mapping[str, int]
+    """Their number by status."""
+    waiting_mails: int
+    last_mail_error: str | None
+    """Of the newest mail that waits after an attempt or has failed, without addresses."""
 
 
 def require_no_migration(database: ReadOnlyDatabase) -> None:
@@ -101,12 +112,21 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
     failed = database.rows("SELECT kind, COUNT(*) AS n FROM regsvc_outbox WHERE outcome = 'failed' GROUP BY kind")
     mails = database.rows(_NEWEST_MAILS)
     oldest = database.value("SELECT MIN(created_at) AS at FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL")
+    users = database.rows("SELECT status, COUNT(*) AS n FROM regsvc_user GROUP BY status ORDER BY status")
+    waiting = database.value(
+        "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE kind = 'mail' AND next_attempt_at IS NOT NULL"
+    )
+    last_error = database.value(
+        "SELECT last_error FROM regsvc_outbox WHERE kind = 'mail' AND last_error IS NOT NULL "
+        "AND (outcome IS NULL OR outcome = 'failed') ORDER BY id DESC LIMIT 1"
+    )
     return OwnTables(
         newest_migration=int(newest),
         recorded_location=str(installation.get("home", "")),
         installation_id=installation.get("installation_id"),
         key_fingerprint=installation.get("key_fingerprint"),
         signing_key_fingerprint=installation.get("signing_key_fingerprint"),
+        players_table=_find_players_table(database, installation.get("players_table")),
         newest_entry_at=_moment(database.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
         conflicts=_players(database, records, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
         disputed=_disputed(database, records),
@@ -117,7 +137,18 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
         held_back=_held_back(database),
         mail_totals=_mail_totals(database),
+        users={str(row["status"]): int(row["n"]) for row in users},
+        waiting_mails=int(waiting),
+        last_mail_error=last_error and _without_addresses(str(last_error)),
     )
+
+
+def _find_players_table(database: ReadOnlyDatabase, recorded: str | None) -> str | None:
+    if recorded is None or database.is_sqlite:
+        return None
+    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = ? AND table_name = ?"
+    schema, _dot, table = recorded.partition(".")
+    return recorded if database.rows(query, schema, table) else None
 
 
 def clock_difference(database: ReadOnlyDatabase, now: datetime) -> timedelta:
@@ -140,6 +171,11 @@ def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
     return sorted(made - {str(row["name"]) for row in rows})
 
 
+def _without_addresses(text: str) -> str:
+    """Return a mail server's words for a terminal, without e-mail addresses: what we print is shown to others."""
+    return re.sub(r"[^\s<>]+@[^\s<>]+", "…", "".join(filter(str.isprintable, text)))
+
+
 def _players(database: ReadOnlyDatabase, records: str, condition: str) -> PlayerSample:
     where = f"FROM {records} WHERE {condition}"
     count = int(database.value(f"SELECT COUNT(*) AS n {where}"))
@@ -160,7 +196,7 @@ def _refusals(mails: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _mail_totals(database: ReadOnlyDatabase) -> Windows:
-    scopes = [total_of(budget, ()).scope for budget in get_args(Budget)]
+    scopes = [REGISTRATIONS, *(total_of(budget, ()).scope for budget in get_args(Budget))]
     rows = database.rows(
         "SELECT scope, subject, period_seconds, ends_at, hits FROM regsvc_rate_limit "  # noqa: S608
         f"WHERE scope IN ({', '.join('?' * len(scopes))})",

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from email import message_from_bytes
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import default as modern_policy
@@ -30,24 +31,34 @@ HANG_UP = ""
 
 @dataclass(frozen=True)
 class Letter:
-    """One accepted mail: the envelope and the parsed message."""
+    """One accepted mail: the envelope and the message.
+
+    Each is looked at by few tests, and again and again by one that waits: parsed and decoded when needed, and once.
+    """
 
     sender: str
     recipients: tuple[str, ...]
-    message: EmailMessage
+    content: bytes
     login: str | None  # the account that sent it, None without AUTH
     is_encrypted: bool
+
+    @cached_property
+    def message(self) -> EmailMessage:
+        return BytesParser(policy=modern_policy).parsebytes(self.content)
 
     @property
     def subject(self) -> str:
         return str(self.message["Subject"])
 
-    @cached_property  # decoded once: a test that waits for its mail looks at all of them again and again
+    @cached_property
     def text(self) -> str:
         """The plain-text part; AssertionError if the mail has none."""
-        part = self.message.get_body(("plain",))
+        parts = message_from_bytes(self.content).walk()  # without parsing the headers, which takes most of the time
+        part = next((part for part in parts if part.get_content_type() == "text/plain"), None)
         assert part is not None, "a mail without a plain-text part"
-        return str(part.get_content())
+        payload = part.get_payload(decode=True)
+        assert isinstance(payload, bytes)
+        return payload.decode(part.get_content_charset("ascii")).replace("\r\n", "\n")
 
     @property
     def html(self) -> str | None:
@@ -255,12 +266,11 @@ class MailServer:
         if reply is not None:
             return reply
         assert isinstance(envelope.content, bytes)
-        message = BytesParser(policy=modern_policy).parsebytes(envelope.content)
         auth_data = session.auth_data
         letter = Letter(
             sender=envelope.mail_from or "",
             recipients=tuple(envelope.rcpt_tos),
-            message=message,
+            content=envelope.content,
             login=auth_data.login.decode() if isinstance(auth_data, LoginPassword) else None,
             is_encrypted=session.ssl is not None,
         )

@@ -1,0 +1,170 @@
+"""`companion status`: one screen about an installation, from the daemon, the doctor's facts and the newest backup."""
+
+import json
+import logging
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from regsvc import __version__
+from regsvc.cli.doctor import print_report
+from regsvc.cli.install.targets import BACKUPS
+from regsvc.cli.transfer.backup import find_newest_backup
+from regsvc.config.places import SystemPlaces, is_installation
+from regsvc.config.sections import Config
+from regsvc.core.clock import now
+from regsvc.core.exceptions import locate_exception
+from regsvc.core.units import format_duration
+from regsvc.doctor.facts.facts import Facts, FactUnavailable
+from regsvc.doctor.facts.host import Host, PortClosed, RunningDaemon, find_lock_holder, find_start
+
+T = TypeVar("T")
+
+RUNNING: Final = "running"
+NOT_READY: Final = "not ready"
+STOPPED: Final = "stopped"
+EXIT_STATUS: Final[Mapping[str, int]] = {RUNNING: 0, NOT_READY: 1, STOPPED: 3}
+"""By state; 3 is that of `systemctl status`."""
+_MEBIBYTE: Final = 1024 * 1024
+_VERSION: Final = re.compile(rb'^companion_build_info\{.*?version="([^"]+)"', re.MULTILINE)
+
+
+def run_status(config: Config, *, is_json: bool) -> int:
+    """Print the status of the installation, and return the exit status."""
+    logging.disable()  # what is worth knowing is for the doctor to tell
+    try:
+        status = inspect(Facts(config, Host()))
+    finally:
+        logging.disable(logging.NOTSET)
+    print_report(json.dumps(status, indent=2) if is_json else "\n".join(_describe(status)))
+    return EXIT_STATUS[status["state"]]
+
+
+def inspect(facts: Facts) -> dict[str, Any]:
+    """Return the status, in the form of --json. What cannot be seen is None, and `unknown` says why. Blocking."""
+    config, host, state_dir = facts.config, facts.host, facts.config.server.state_dir
+    places = SystemPlaces.of_config(config.file) if config.file is not None else None
+    backups = BACKUPS / places.name if places is not None else None
+    unknown: list[str] = []
+
+    def known(look: Callable[[], T]) -> T | None:
+        try:
+            return look()
+        except FactUnavailable as reason:
+            unknown.extend([str(reason)] if str(reason) else [])
+        except FileNotFoundError:  # nothing to be unknown
+            pass
+        except OSError as error:
+            unknown.append(f"{error.filename}: {error.strerror}")
+        except Exception as error:  # of a database that is not as ours: the doctor tells more
+            unknown.append(locate_exception(error))
+        return None
+
+    process_id = find_lock_holder(state_dir)
+    state, problem = _find_state(facts, process_id)
+    started_at = find_start(process_id) if process_id is not None else None
+    daemon, shown, tables = facts.running_daemon, facts.list_places(), known(lambda: facts.own_tables)
+    backup_at = known(lambda: find_newest_backup(backups)) if backups is not None else None
+    return {
+        "state": state,
+        "problem": problem,
+        "unit": places.unit if places is not None else None,
+        "processId": process_id,
+        "startedAt": started_at and started_at.isoformat(timespec="seconds"),
+        "version": __version__,
+        "runningVersion": _find_version(host, daemon) if daemon is not None and daemon.health else None,
+        "config": shown["config"],
+        "stateDirectory": shown["state directory"],
+        "database": shown["database"],
+        "address": config.address(),
+        "baseUrl": config.base_url(),
+        "health": dict(daemon.health) or None if daemon is not None else None,
+        "users": tables and dict(tables.users),
+        "mail": {
+            "isOn": known(lambda: facts.sends_mail),
+            "waiting": tables and tables.waiting_mails,
+            "failed": tables and tables.failed.get("mail", 0),
+            "lastError": tables and tables.last_mail_error,
+        },
+        "freeBytes": known(lambda: host.free_bytes(state_dir)),
+        "backups": backups and str(backups),
+        "lastBackupAt": backup_at and backup_at.isoformat(),
+        "unknown": list(dict.fromkeys(unknown)),
+    }
+
+
+def _find_state(facts: Facts, process_id: int | None) -> tuple[str, str | None]:
+    """Return the state, and what keeps the companion from being ready, or from having been started."""
+    daemon, address, state_dir = facts.running_daemon, facts.config.address(), facts.config.server.state_dir
+    if daemon is not None and daemon.is_companion and not daemon.is_other:
+        if daemon.health.get("status") == "ready":
+            return RUNNING, None
+        return NOT_READY, str(daemon.health.get("message", "its database does not answer in time"))
+    if process_id is not None:
+        return NOT_READY, f"process {process_id} works in {state_dir}, but does not answer at {address}"
+    if daemon is not None:
+        what = "a companion of another installation" if daemon.is_companion else "another program"
+        return STOPPED, f"{what} listens at {address}"
+    return STOPPED, None if is_installation(state_dir) else f"it was never started: {state_dir} is no installation"
+
+
+def _find_version(host: Host, daemon: RunningDaemon) -> str | None:
+    """Return the version of a running daemon; None if its metrics are off, or not for this machine."""
+    try:
+        found = _VERSION.search(host.fetch(f"{daemon.address}/metrics") or b"")
+    except PortClosed:
+        return None
+    return found[1].decode() if found is not None else None
+
+
+def _describe(status: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the screen."""
+    health, mail, is_other = status["health"] or {}, status["mail"], status["runningVersion"] != status["version"]
+    started_at, process_id, free = status["startedAt"], status["processId"], status["freeBytes"]
+    oldest, synced, backup_at = health.get("oldestMailSeconds"), health.get("syncSeconds"), status["lastBackupAt"]
+    bridge = health.get("bridge", "unknown")
+    is_only = status["config"] in (str(SystemPlaces.of_instance(None).config_file), "none")
+    lines: dict[str, Iterable[object]] = {
+        "companion": (
+            status["state"],
+            started_at and f"since {datetime.fromisoformat(started_at):%Y-%m-%d %H:%M} UTC",
+            process_id and f"process {process_id}",
+            status["unit"],
+        ),
+        "problem": (status["problem"],),
+        "version": (status["version"], is_other and status["runningVersion"] and f"running {status['runningVersion']}"),
+        "address": (status["baseUrl"], f"listens at {status['address']}"),
+        "config": (status["config"], f"state in {status['stateDirectory']}"),
+        "database": (status["database"], health.get("writable") is False and "cannot be written"),
+        "users": (f"{count} {name}" for name, count in (status["users"] or {}).items()),
+        "mail": (
+            {True: "on", False: "off", None: "unknown"}[mail["isOn"]],
+            mail["waiting"] is not None and f"{mail['waiting']} waiting",
+            oldest is not None and f"the oldest for {_span(oldest)}",
+            mail["failed"] and f"{mail['failed']} failed",
+            mail["lastError"] and f"last trouble: {mail['lastError']}",
+        ),
+        "AuthMe": (
+            "none" if bridge == "off" else bridge,
+            synced is not None and f"last sync {_span(synced)} ago",
+            health.get("braked") and "changes are held back (companion sync --plan)",
+        ),
+        "disk": (free is not None and f"{free // _MEBIBYTE:,} MiB free",),
+        "backup": (
+            backup_at and f"{_span((now() - datetime.fromisoformat(backup_at)).total_seconds())} ago",
+            status["backups"] and f"{'in' if backup_at else 'none seen in'} {status['backups']}",
+        ),
+        "unknown": ("; ".join(status["unknown"]),),
+        "more": ("companion doctor" + ("" if is_only else f" --config {shlex.quote(status['config'])}"),),
+    }
+    for label, parts in lines.items():
+        if text := ", ".join(str(part) for part in parts if part):
+            yield f"{label + ':':10} {text}"
+
+
+def _span(seconds: float) -> str:
+    """Return a duration to the unit of which there are two at least."""
+    unit = next((unit for unit in (86400, 3600, 60) if seconds >= 2 * unit), 1)
+    return format_duration(timedelta(seconds=max(0, int(seconds // unit * unit))))
