@@ -94,8 +94,8 @@ class Backlog:
 
 
 def describe_for_log(message: OutboxEntry, reason: str) -> str:
-    """Return the reason without the recipient and other e-mail addresses, which servers quote, and not too long."""
-    words = re.sub(r"\S*@\S*", "…", reason)
+    """Return the reason for a log or terminal: not too long, and without e-mail addresses, which servers quote."""
+    words = re.sub(r"[^\s<>]*@[^\s<>]*", "…", "".join(filter(str.isprintable, reason)))
     for name in {message.recipient.rpartition("@")[0], message.recipient_key.rpartition("@")[0]} - {""}:
         words = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", words, flags=re.IGNORECASE)
     return words[:_MAX_LOGGED_LENGTH]
