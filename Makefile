@@ -91,11 +91,11 @@ pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at
 dist: $(STAMP)  ## builds what is released, from the committed files, with the network: wheel, sdist, Debian package, checksums, into dist/
 	$(PY) packaging/dist.py
 
-# Twice, since the same commit must give the same files; then in a new Debian, by the documentation.
-dist-test: dist  ## tries dist/ in a fresh Debian, as root and with the network (needs debootstrap)
+# Twice, since the same commit must give the same files.
+dist-test: dist  ## tries dist/ in a fresh Debian with a real systemd, as root and with the network (needs debootstrap)
 	$(PY) packaging/dist.py --output var/dist-again
 	cmp dist/SHA256SUMS var/dist-again/SHA256SUMS
-	sh packaging/try_dist.sh dist var/dist-test
+	$(PY) -m tests.packaging.try_dist dist var/dist-test
 
 # requirements.lock is for every platform and version of Python; hashes protect those who install it.
 lock: $(STAMP)  ## writes the versions in .venv to requirements-dev.lock, and those for hosts to requirements.lock

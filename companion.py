@@ -13,8 +13,8 @@ from functools import partial
 from ssl import SSLError
 from typing import NoReturn
 
-from regsvc.cli.command_line import EX_CONFIG, INSTALL_COMMANDS, VERSION, parse
-from regsvc.core.exceptions import StartupError
+from regsvc.cli.command_line import CONFIG, INSTALL_COMMANDS, VERSION, parse
+from regsvc.core.exceptions import EX_CONFIG, StartupError
 from regsvc.doctor.abandonable import wait_for_calls
 
 EX_PIPE = 141
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from regsvc.runtime.logs import print_error
 
         print_error(str(error))
-        return EX_CONFIG
+        return error.exit_status if isinstance(error, StartupError) else EX_CONFIG
     except KeyboardInterrupt:
         return 130
     finally:
@@ -73,6 +73,10 @@ def _run(args: argparse.Namespace) -> int:
         from regsvc.cli.status import run_status
 
         return run_status(read_config_as_owner(args), is_json=args.is_json)
+    if args.command == CONFIG:
+        from regsvc.cli.config_command import run_config_command
+
+        return run_config_command(args)
     if args.command == "serve":
         from regsvc.cli.serve import run_serve
 

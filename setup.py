@@ -14,6 +14,12 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 # Run alone, since the package's dependencies may not be installed yet.
 VERSION = runpy.run_path(str(ROOT / "regsvc" / "__init__.py"))["__version__"]
+# The manual page and completion for shells, which `make dist` has made.
+SHARED = [
+    (str(file.parent.relative_to(ROOT)), [str(file.relative_to(ROOT))])
+    for file in sorted((ROOT / "share").rglob("*"))
+    if file.is_file()
+]
 list_shipped = runpy.run_path(str(ROOT / "regsvc" / "cli" / "shipped_files.py"))["list_shipped"]
 
 # Lower bounds are the versions the tests were run with. docs/dependencies.md says what each one replaces.
@@ -47,7 +53,7 @@ DEVELOPMENT = [
     "aio-mc-rcon>=3.5",
     "Authlib>=1.9.8",
     "openapi-spec-validator>=0.9",
-    "jsonschema>=4.26",
+    "jsonschema-rs>=0.60",
     "schemathesis>=4.32",
     "requests>=2.34",
     "setuptools>=84",
@@ -61,7 +67,6 @@ DEVELOPMENT = [
     "types-PyYAML>=6.0",
     "types-passlib>=1.7",
     "types-Authlib>=1.8",
-    "types-jsonschema>=4.26",
     "types-regex>=2026.11.8",
     "types-requests>=2.33",
 ]
@@ -119,6 +124,7 @@ setup(
         ],
         "plugin_bridge": ["py.typed"],
     },
+    data_files=SHARED,
     install_requires=RUNTIME,
     extras_require={"dev": DEVELOPMENT},
     cmdclass={"build": Build, "build_py": BuildPython},

@@ -37,6 +37,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="companion-dist-") as folder:
         source = Path(folder) / "source"
         _export(source, is_work_tree=args.work_tree)
+        manual = [sys.executable, "packaging/manual.py", "share"]
+        subprocess.run(manual, cwd=source, check=True, env={**os.environ, "PYTHONPATH": str(source)})
         sdist = _build(source, "build_sdist", args.output)
         _make_reproducible(sdist)
         # built from the sdist, so that the sdist cannot lack anything

@@ -13,9 +13,10 @@ stack           all of these together, on each kind of database, kept for a whol
 crash_tester    a stack whose daemon is killed again and again; on SQLite a player is online all the while
 daemon          a function that creates a `companion serve`: `daemon({"http": {...}}).start()`
 
-Tests in `tests/api` are about HTTP alone, and run on SQLite, unless they are marked `one_database("mariadb")`, or
-`every_database`, since they are about SQL after all. A module elsewhere says so if its tests are about HTTP alone:
-`pytestmark = pytest.mark.one_database("sqlite")`. `COMPANION_TEST_ALL_DATABASES=1` runs all on both.
+Tests in `tests/api` are about HTTP alone, and run on SQLite. Those of the folders in `EVERY_DATABASE`, and whatever
+uses `in_parallel`, depend on the database, and run on both kinds. Any other test runs on one of the two: its name says
+which, so that each kind has half of a file. The marks `one_database("mariadb")` and `every_database` say otherwise, for
+a test or a module (`pytestmark`). `COMPANION_TEST_ALL_DATABASES=1` (`make test-all`) runs all on both.
 
 A test may be `async def`: it has an event loop of its own, on which its fixtures were not made.
 
@@ -26,6 +27,7 @@ import asyncio
 import gc
 import inspect
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -50,8 +52,14 @@ FORBID_SKIPS = "COMPANION_TEST_FORBID_SKIPS"
 ALL_DATABASES = "COMPANION_TEST_ALL_DATABASES"
 NO_MARIADB = "NO MariaDB HERE: mariadbd is missing (Debian: apt-get install mariadb-server-core)"
 
-API = Path(__file__).with_name("api")
+TESTS = Path(__file__).parent
+API = TESTS / "api"
+KINDS = ("sqlite", "mariadb")
+EVERY_DATABASE = {"bridge", "bench", "cluster", "database", "faults", "torture"}
 SECONDS_FOR_ASYNC_TESTS = 60.0
+
+# Otherwise argparse looks for translations of its words on the disk, a hundred times for each command.
+os.environ["LANGUAGE"] = "C"
 
 MakeDaemon = Callable[..., Daemon]
 
@@ -209,15 +217,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def is_on_another_database(item: pytest.Item) -> bool:
-    """Return whether the test is about one kind of database and this case of it uses the other one."""
-    nearest = next((mark for mark in item.iter_markers() if mark.name in ("one_database", "every_database")), None)
-    if nearest is None:
-        only = "sqlite" if API in item.path.parents else None
-    else:
-        only = nearest.args[0] if nearest.name == "one_database" else None
+    """Return whether this case of the test uses the kind of database on which the test does not run."""
     callspec = getattr(item, "callspec", None)
-    used = [] if callspec is None else list(callspec.params.values())
-    return only is not None and any(kind in used for kind in ("sqlite", "mariadb") if kind != only)
+    kind: str | None = next((value for value in callspec.params.values() if value in KINDS), None) if callspec else None
+    if kind is None or not isinstance(item, pytest.Function):
+        return False
+    mark = next((mark for mark in item.iter_markers() if mark.name in ("one_database", "every_database")), None)
+    if mark is not None:
+        return mark.name == "one_database" and mark.args != (kind,)
+    if API in item.path.parents:
+        return kind != "sqlite"
+    if item.path.relative_to(TESTS).parts[0] in EVERY_DATABASE or "in_parallel" in item.fixturenames:
+        return False
+    return kind != KINDS[zlib.crc32(item.name.replace(kind, "").encode()) % 2]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -122,19 +122,17 @@ def _compile(python: str, site_packages: Path) -> None:
 
 
 def _add_files(root: Path, shipped: Path) -> None:
-    """Add the command, the config, units and documentation."""
+    """Add the command, units and documentation. (postinst makes the config.)"""
     (root / "usr/bin").mkdir(parents=True)
     (root / "usr/bin/companion").symlink_to(f"/{ENVIRONMENT}/bin/companion")
-    config = root / "etc/companion/companion.toml"
-    config.parent.mkdir(parents=True)
-    shutil.copyfile(HERE / "companion.toml", config)
-    config.chmod(0o640)
     units = root / "lib/systemd/system"
     units.mkdir(parents=True)
     for pattern in ("*.service", "*.timer"):
         for unit in (shipped / "systemd").glob(pattern):
             shutil.copyfile(unit, units / unit.name)
     documentation = root / "usr/share/doc/companion"
+    (shipped.parents[1] / "share").rename(root / "usr/share")
+    (root / "usr/share/zsh/site-functions").rename(root / "usr/share/zsh/vendor-completions")
     shutil.copytree(shipped, documentation)
     (documentation / "LICENSE").rename(documentation / "copyright")
 
@@ -152,7 +150,6 @@ def _write_control(root: Path, version: str, python: str) -> None:
     folder = root / "DEBIAN"
     folder.mkdir()
     (folder / "control").write_text(control, encoding="utf-8")
-    (folder / "conffiles").write_text("/etc/companion/companion.toml\n", encoding="ascii")
     for script in ("postinst", "prerm", "postrm"):
         shutil.copyfile(HERE / script, folder / script)
         (folder / script).chmod(0o755)

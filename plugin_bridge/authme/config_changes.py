@@ -16,7 +16,7 @@ from plugin_bridge.hashers import find_hasher
 
 _NEEDS_RESTART = frozenset(
     {
-        *("source", "backend", "host", "port", "user", "password", "database", "table", "columns", "mail"),
+        *("source", "backend", "host", "port", "user", "database", "table", "columns", "mail"),
         *("use_ssl", "check_server_certificate", "mariadb_ssl_mode", "allow_public_key_retrieval", "unactivated_group"),
     }
 )
@@ -30,6 +30,7 @@ _LABELS = {
     "source": "its path",
     "backend": "DataSource.backend",
     "port": "DataSource.mySQLPort",
+    "password": "DataSource.mySQLPassword (as soon as the database refuses the one in use)",
     "password_hash": PASSWORD_HASH_KEY,
     "legacy_hashes": LEGACY_HASHES_KEY,
     "password_rule": "the rules for passwords",

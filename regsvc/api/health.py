@@ -29,6 +29,7 @@ class ReadyReply(Reply, frozen=True, kw_only=True):
     """
 
     status: str = "ready"
+    writable: bool = True
     bridge: str
     braked: bool
     oldest_mail_seconds: int | None
@@ -44,17 +45,18 @@ async def show_alive(call: ApiHandler) -> AliveReply:
 
 @_ROUTES.add("GET", "/health/ready", Access.PROBE)
 async def show_ready(call: ApiHandler) -> ReadyReply | None:
-    """Show whether the database is reachable and has our tables.
+    """Show whether the database is reachable, has our tables, and accepts changes.
 
     AuthMe's table, the mass-change guard and waiting mails are reported but do not make the process unready: no other
-    process could answer better. A refusal has the waiting keys, since a restart may help, and whether our files were
-    removed, since none would.
+    process could answer better. A refusal has the waiting keys, since a restart may help, whether our files were
+    removed, since none would, and whether the database accepts changes (null: it does not answer).
     """
     health = call.services.health
     status = await health.status()
     if status.refusal is not None:
         is_lost = health.installation.is_lost
-        call.write_refusal(status.refusal, restartNeeded=status.restart_needed, stateLost=is_lost)
+        told = {"writable": status.is_writable, "restartNeeded": status.restart_needed, "stateLost": is_lost}
+        call.write_refusal(status.refusal, **told)
         call.finish()
         return None
     age = status.oldest_mail_age
@@ -71,7 +73,7 @@ async def show_ready(call: ApiHandler) -> ReadyReply | None:
 async def show_metrics(call: ApiHandler) -> None:
     """Show the metrics to scrapers on this machine and those with the scrape token."""
     status = await call.services.health.status()
-    waiting = await call.services.health.waiting_work() if status.is_ready else None
+    waiting = await call.services.health.waiting_work() if status.is_reachable else None
     text = call.services.metrics.text(status, waiting)
     call.set_header("Content-Type", CONTENT_TYPE)
     call.finish(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -21,12 +22,13 @@ from tornado.web import RequestHandler, stream_request_body
 
 from regsvc.api.base import ApiHandler, BaseHandler, Rule, ServingApplication, printable_path
 from regsvc.api.connections import Connections
+from regsvc.api.health import PROBES
 from regsvc.api.legacy.event_socket import EventSocketHandler, is_socket_request
 from regsvc.api.legacy.routes import FOR_PROXIES, legacy_routes
 from regsvc.api.route import ADMIN, SMALL_BODY, Route
 from regsvc.api.routes import ROUTES
 from regsvc.api.services import Services
-from regsvc.core.addresses import client_address, trusted_networks
+from regsvc.core.addresses import client_address, network_key, trusted_networks
 from regsvc.core.errors import BodyTooLarge, Category, HeadersTooLarge, MalformedRequest, Overloaded, Refusal
 
 MAX_DISCARDED_BYTES = 1024 * 1024
@@ -73,6 +75,11 @@ class EarlyRefusalHandler(ApiHandler):
 
 access_log = logging.getLogger("regsvc.access")
 
+MAX_LINES = 600
+"""Lines of the access log a minute about one client (IPv6: /48): whatever a client does, the log is bounded."""
+_PROBE_PATHS = frozenset(rule[0] for rule in PROBES)
+_LOWEST_FAILURE = 400
+
 MAX_HEADER_BYTES = 16 * 1024
 """Of a request's line and headers together, as they were sent but for further spaces."""
 
@@ -91,6 +98,7 @@ class ApiApplication(ServingApplication):
         # proxies whose `backend_url` ends with a slash
         self._by_path[True] |= {f"/{path}": at for path, at in self._by_path[True].items() if path in FOR_PROXIES}
         self._paths = _literal_paths(pages).union(*self._by_path.values())
+        self._minute, self._logged = 0, dict[str, int]()
         self.connections = Connections(services.live, services.metrics)
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
@@ -114,16 +122,31 @@ class ApiApplication(ServingApplication):
         return config.max_body if takes_large_ones else min(SMALL_BODY, config.max_body)
 
     def log_request(self, handler: RequestHandler) -> None:
-        """Log one line per request, without the query: it may name users. Count it."""
+        """Log one line per request, without the query: it may name users. Count it.
+
+        Probes that succeed have theirs at "debug", and a client has no more than `MAX_LINES` a minute.
+        """
         request, status, seconds = handler.request, handler.get_status(), handler.request.request_time()
-        if access_log.isEnabledFor(logging.INFO):
+        level = logging.DEBUG if request.path in _PROBE_PATHS and status < _LOWEST_FAILURE else logging.INFO
+        if access_log.isEnabledFor(level) and self._may_log(str(request.remote_ip)):
             request_id = handler.request_id if isinstance(handler, BaseHandler) else "-"
             facts = (request.remote_ip, request.method, printable_path(request), status, seconds * 1000, request_id)
-            access_log.info("%s %s %s %d %.1fms request=%s", *facts)
+            access_log.log(level, "%s %s %s %d %.1fms request=%s", *facts)
         # unknown paths would make a metric each
         route = request.path if request.path in self._paths else "other"
         method = str(request.method) if request.method in handler.SUPPORTED_METHODS else "other"
         self.services.metrics.count_request(route, method, status, seconds)
+
+    def _may_log(self, client: str) -> bool:
+        """Count a client's request; return whether it gets a line. Say for the last minute how many got none."""
+        minute, key = int(time.monotonic() // 60), network_key(client)
+        if minute != self._minute:
+            for name, count in self._logged.items():
+                if count > MAX_LINES:
+                    access_log.info("and %s more requests by %s within a minute", f"{count - MAX_LINES:,}", name)
+            self._minute, self._logged = minute, {}
+        self._logged[key] = self._logged.get(key, 0) + 1
+        return self._logged[key] <= MAX_LINES
 
 
 class IncomingRequest(HTTPMessageDelegate):

@@ -31,11 +31,12 @@ from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.bounded_pool import BoundedPool
+from regsvc.core.clock import ClockWatch
 from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
-from regsvc.core.units import RateLimit
+from regsvc.core.units import RateLimit, format_duration
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.lease import instance_id
@@ -146,6 +147,7 @@ class App:
         self.metrics = self.services.metrics = Metrics(config.server.instance)
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
+        self.clock = ClockWatch(self._now)
         self.pending_restart = PendingRestart()
         self._needed_second_factor: bool | None = None  # when `end_lost_rights` last ran
         self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
@@ -537,6 +539,7 @@ class App:
             has_held_back_changes=is_braked,
             restart_needed=restart_needed,
             is_state_lost=self.installation.is_lost,
+            is_unwritable=self.worker.outage_log.write_problem is not None,
             seconds_since_sync=self.sync.seconds_since_run,
         )
         return Facts(config, Host(now=self._now), running_daemon)
@@ -607,7 +610,21 @@ class App:
         self.questionnaire_results.purge_expired()
         self.chat_requests.purge_expired()
         self.chat_links.purge_expired()
-        self.outbox.purge_done(self._now() - self._config.retention.outbox)
+
+    def follow_clock(self) -> None:
+        """If the clock was set, keep what is stored from waiting, or living, for that long. Blocking."""
+        step = self.clock.find_step()
+        if not step:
+            return
+        is_back, seconds = step < timedelta(), timedelta(seconds=round(abs(step).total_seconds()))
+        log.warning("the clock was set %s by %s", "back" if is_back else "forward", format_duration(seconds))
+        with self._database.atomic():
+            for delivery in self.deliveries:
+                delivery.follow_clock(step)
+        if is_back:
+            self.purge_expired()
+        self.clock.restart()
+        self._on_change()
 
     def close(self) -> None:
         """Let work on threads finish, then close every connection. Blocking."""

@@ -105,7 +105,7 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     for warning in location_warnings(config, authme):
         log.warning("%s", warning)
     keys = load(config.auth, config.server.state_dir)
-    check_recorded_location(config.server.state_dir, location)
+    check_recorded_location(config, authme, location)
     bind_models(location.database)
     ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
     properties = {name: PropertiesFile(game.server_properties_path) for name, game in config.game_servers.items()}

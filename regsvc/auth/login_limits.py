@@ -74,10 +74,11 @@ class LoginDelays:
         failures = self._failures.get(_failures_key(subject, counter))
         if failures is None:
             return
-        wait = failures.last_at + _delay_after(failures.count) - self._now()
+        now = self._now()
+        failures.last_at = min(failures.last_at, now)  # the clock may have been set back
+        wait = failures.last_at + _delay_after(failures.count) - now
         if wait > timedelta():
-            # never longer than the longest delay: the clock may have been set back
-            raise RateLimited(remaining_seconds=ceil(min(wait, _LONGEST_DELAY).total_seconds()))
+            raise RateLimited(remaining_seconds=ceil(wait.total_seconds()))
 
     def record_failure(self, subject: str, counter: str | None = None) -> None:
         """Count a failed login. Called before the password is verified, so that parallel guesses count too."""

@@ -11,6 +11,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ResetTokenInvalid
 from regsvc.core.text import name_key
+from regsvc.database.bulk import redate
 from regsvc.database.models import APPROVED, Link, Review, User
 
 LinkPurpose = Literal["reset", "first_password"]
@@ -105,6 +106,7 @@ class PasswordLinks:
 
     def purge_expired(self) -> int:
         """Delete expired links; returns their number."""
+        redate(self._now(), Link.created_at, Link.expires_at)
         return int(Link.delete().where(Link.expires_at < self._now()).execute())
 
     def _is_active(self, link: Link) -> bool:

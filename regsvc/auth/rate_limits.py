@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import NETWORK_FACTOR, is_in_networks
 from regsvc.core.caller import Caller
-from regsvc.core.clock import Clock
+from regsvc.core.clock import SKEW, Clock
 from regsvc.core.errors import RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.bulk import upsert_query
@@ -31,7 +31,6 @@ LimitCheck = tuple[str, str, Sequence[RateLimit]]
 
 MAX_KEYS = 20_000  # about 10 MB in memory
 
-_CLOCK_SKEW = timedelta(minutes=1)  # between two processes
 _KEPT = timedelta(days=2)
 
 _SLOTS: Final = 8
@@ -41,6 +40,8 @@ A hit locks one of them, so that daemons on the nodes of a cluster seldom write 
 are not committed yet are not seen: a limit may be exceeded by 7, one less than there are windows.
 """
 
+REGISTRATIONS: Final = "registration.total"
+"""Scope of the limits on registrations that require no code by e-mail."""
 _RESERVE: Final = 3
 """A third of a shared limit is left to networks without a hit in the period, and to known clients."""
 
@@ -265,7 +266,7 @@ def _is_open(window: RateLimitWindow, now: datetime) -> bool:
 
 def _is_current(ends_at: datetime, period: timedelta, now: datetime) -> bool:
     """Return whether a window is current. One that ends too late was started before the clock was set back."""
-    return now < ends_at <= now + period + _CLOCK_SKEW
+    return now < ends_at <= now + period + SKEW
 
 
 def _seconds_until(moment: datetime, now: datetime) -> int:

@@ -14,7 +14,7 @@ from passlib.exc import TokenError
 from passlib.totp import TOTP
 
 from regsvc.auth.derived_secrets import DerivedSecrets
-from regsvc.core.clock import Clock
+from regsvc.core.clock import SKEW, Clock
 from regsvc.database.models import RecoveryCode, User
 
 RECOVERY_CODES: Final = 10
@@ -82,6 +82,8 @@ def use_recovery_code(user_id: int, code_hash: str) -> bool:
 
 
 _PERIOD: Final = 30  # seconds
+_BELIEVED: Final = SKEW.total_seconds() // _PERIOD + 1
+"""Steps that the last one used may be ahead."""
 _TOTP_CODE: Final = re.compile(r"[0-9]{6}")
 
 
@@ -94,8 +96,8 @@ class _AuthMeTotp(TOTP):
 def find_time_step(secret: str, code: str, moment: datetime, *, after: int | None) -> int | None:
     """Return the time step (30 seconds, counted from 1970) of a code; None when it is wrong, too old or too early.
 
-    `after` is the last step used; a code of that step or an earlier one counts as wrong. With a secret that is not
-    Base32 every code is wrong, as in the game.
+    `after` is the last step used; a code of that step or an earlier one counts as wrong, unless it was used before the
+    clock was set back. With a secret that is not Base32 every code is wrong, as in the game.
     """
     digits = _SEPARATOR.sub("", code)
     if not _TOTP_CODE.fullmatch(digits):
@@ -104,6 +106,8 @@ def find_time_step(secret: str, code: str, moment: datetime, *, after: int | Non
         totp = _AuthMeTotp(key=secret, format="base32", digits=6, alg="sha1", period=_PERIOD)
     except (TypeError, ValueError):
         return None
+    if after is not None and after - moment.timestamp() // _PERIOD > _BELIEVED:
+        after = None
     try:
         match = totp.match(digits, moment, window=_PERIOD, last_counter=after)
     except TokenError:
@@ -120,5 +124,5 @@ def provisioning_uri(secret: str, username: str, issuer: str) -> str:
 
 def use_time_step(user_id: int, step: int) -> bool:
     """Record the step as used, in the caller's transaction. False: another request was faster."""
-    is_unspent = User.totp_step.is_null() | (User.totp_step < step)
+    is_unspent = User.totp_step.is_null() | (User.totp_step < step) | (User.totp_step > step + _BELIEVED + 1)
     return bool(User.update(totp_step=step).where((User.id == user_id) & is_unspent).execute())

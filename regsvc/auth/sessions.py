@@ -20,7 +20,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.database import models
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.bulk import upsert_query
+from regsvc.database.bulk import redate, upsert_query
 from regsvc.database.engine import catch_up
 from regsvc.database.models import KnownClient
 from regsvc.database.prepared import PreparedQuery, slot
@@ -237,6 +237,8 @@ class Sessions:
     def purge_expired(self) -> int:
         """Delete expired sessions; returns their number."""
         now = self._now()
+        redate(now, models.Session.created_at, models.Session.expires_at, models.Session.last_seen_at)
+        redate(now, models.Session.last_seen_at)
         is_over = models.Session.expires_at <= now
         for audience, longest in self._longest_idle.items():
             is_over |= (models.Session.audience == audience) & (models.Session.last_seen_at <= now - longest)
@@ -358,6 +360,7 @@ class KnownClients:
 
     def purge(self) -> int:
         """Delete expired entries; returns their number."""
+        redate(self._now(), KnownClient.last_login_at)
         is_old = KnownClient.last_login_at <= self._now() - _KNOWN_CLIENT_PERIOD
         removed: int = KnownClient.delete().where(is_old).execute()
         return removed

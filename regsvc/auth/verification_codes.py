@@ -21,6 +21,7 @@ from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidCode, RateLimited
 from regsvc.core.units import RateLimit
+from regsvc.database.bulk import redate
 from regsvc.database.models import Verification
 
 Purpose = Literal["register", "change_email", "unlink"]
@@ -165,6 +166,8 @@ class VerificationCodes:
 
     def purge_expired(self) -> int:
         """Delete the rows whose code has expired, and any proof of it; returns their number."""
+        redate(self._now(), Verification.created_at, Verification.handed_over_at)
+        redate(self._now(), Verification.handed_over_at)
         is_expired = Verification.created_at < self._now() - MAX_AGE - PROOF_LIFETIME
         return int(Verification.delete().where(is_expired).execute())
 

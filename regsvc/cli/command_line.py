@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from regsvc import __version__
 
-EX_CONFIG: Final = 78
-"""Exit status: the host has to fix something first (sysexits.h)."""
 VERSION: Final = f"companion {__version__}"
 DESCRIPTION: Final = "Registration and administration beside a Minecraft server."
 UNLOCK_ALL: Final = "unlock-all"
 UPGRADE_CHECK: Final = "upgrade-check"
 TRANSLATIONS: Final = "translations"
+CONFIG: Final = "config"
 ALIASES: Final = {UNLOCK_ALL: "release"}
 """Older names of commands, which keep working."""
 GAME_COMMANDS: Final = {
@@ -41,6 +40,7 @@ COMMANDS: Final = {
     "migrate": "update the database to this version's tables, or move it to another database (--to)",
     "check-config": "check the config and the files it names",
     "status": "show whether the daemon runs, and users, mails, AuthMe's table, disk and the last backup",
+    CONFIG: "show a key of the config file, or change it and nothing else: set KEY VALUE",
     "doctor": "report what is wrong or risky here, and how to fix it",
     "users": "list users, approve, ban and edit them",
     UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
@@ -68,15 +68,19 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**options)
         self._declare_options = declare_options
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def declare(self) -> None:
+        """Declare the options, unless that was done."""
         if self._declare_options is not None:
             self._declare_options(self)
             self._declare_options = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.declare()
         return super().parse_known_args(args, namespace)
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. For --help and for mistakes it prints a message and exits."""
+def build_parser() -> tuple[argparse.ArgumentParser, dict[str, CommandParser]]:
+    """Return the parser of the command line, and those of the commands, which are part of it."""
     common = _common_options()
     parser = argparse.ArgumentParser("companion", description=DESCRIPTION, parents=[common])
     parser.add_argument("--version", action="version", version=VERSION)
@@ -92,6 +96,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
         for name, text in COMMANDS.items()
     }
+    return parser, parsers
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line. For --help and for mistakes it prints a message and exits."""
+    parser, parsers = build_parser()
     # not as defaults of the parsers: a subparser would overwrite a value given before the command
     defaults = argparse.Namespace(config=None, instance=None, game_dir=None)
     args = parser.parse_args(arguments, defaults)
@@ -136,6 +146,10 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
         from regsvc.cli.install.installing import add_install_options
 
         add_install_options(command, parser)
+    elif command == CONFIG:
+        from regsvc.cli.config_command import add_config_options
+
+        add_config_options(parser)
     elif command == TRANSLATIONS:
         from regsvc.cli.translations import add_translations_options
 

@@ -22,13 +22,13 @@ from regsvc.cli.translations import report_translations
 from regsvc.cli.users import run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
-from regsvc.core.errors import Refusal
+from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
 from regsvc.database.migrator import MigrationRunning
 from regsvc.notifications.mail.transport import send_test_mail
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
-from regsvc.runtime.state_lock import StateInUse, exclusive_state_lock
+from regsvc.runtime.state_lock import StateInUse, state_lock
 from regsvc.runtime.updates import Product
 from regsvc.sync.reconciler import unlock_all
 from regsvc.sync.reporting.words import describe_plan
@@ -160,8 +160,10 @@ def _run_stateless(args: argparse.Namespace, config: Config) -> int:
 
 
 def _print_refusal(refusal: Refusal, app: App) -> int:
-    language = app.context.config.server.language
-    print(f"companion: {app.translations.refusal(refusal, language)}", file=sys.stderr)
+    text = app.translations.refusal(refusal, app.context.config.server.language)
+    if isinstance(refusal, DatabaseUnavailable) and isinstance(refusal.__cause__, PeeweeException):
+        text += f" {app.context.location.shown}: {error_sentence(refusal.__cause__)}"
+    print(f"companion: {text}", file=sys.stderr)
     return 1
 
 
@@ -212,7 +214,7 @@ def _unlock_all(app: App) -> int:
     if not players.is_enabled:
         print(f"companion: {NO_AUTHME}: there are no players to unlock", file=sys.stderr)
         return 1
-    with exclusive_state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
+    with state_lock(app.context.config.server.state_dir):  # a daemon would lock them again
         unlocked, failed = unlock_all(players)
     print(f"unlocked {unlocked} {'player' if unlocked == 1 else 'players'}")
     if unlocked:

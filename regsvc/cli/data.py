@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +30,15 @@ from regsvc.core.progress import Progress
 from regsvc.database.engine import error_sentence
 from regsvc.database.location import DatabaseLocation, read_authme, resolve_location
 from regsvc.database.migrations.upgrade_from_preview import find_problem
-from regsvc.database.migrator import MigrationRunning, NumberedMigration, UnusableSchema, list_migrations
+from regsvc.database.migrator import (
+    MigrationRunning,
+    NumberedMigration,
+    UnusableSchema,
+    copy_path,
+    find_interrupted_upgrade,
+    list_copies,
+    list_migrations,
+)
 from regsvc.runtime.state_lock import StateInUse
 
 _TO_HELP: Final = (
@@ -177,7 +185,10 @@ def check_upgrade(config: Config) -> int:
         since = f", applied {applied[newest]:%Y-%m-%d %H:%M} UTC" if applied else ""
         print(f"database: {location.shown}, at migration {newest}{since}")
         print(f"size: {_describe_size(location.database)}")
+        begun = find_interrupted_upgrade(location.database)
         print(f"this program: companion {__version__}, with migrations up to {known[-1].number}")
+        for line in _describe_copies(location):
+            print(line)
     except PeeweeException as error:
         print(f"companion: {location.shown} cannot be read: {error_sentence(error)}", file=sys.stderr)
         return UNKNOWN
@@ -191,7 +202,7 @@ def check_upgrade(config: Config) -> int:
     if not missing:
         print("\nNothing will be migrated: install it and restart.")
         return UP_TO_DATE
-    print("\n".join(_describe(missing, config, location)))
+    print("\n".join(_describe(missing, config, location, begun)))
     return MIGRATES
 
 
@@ -207,13 +218,27 @@ def _read_applied(config: Config, location: DatabaseLocation) -> dict[int, datet
     return {number: datetime.fromisoformat(str(moment)) for number, moment in rows}
 
 
-def _describe(missing: list[NumberedMigration], config: Config, location: DatabaseLocation) -> Iterator[str]:
+def _describe_copies(location: DatabaseLocation) -> Iterator[str]:
+    """Yield which copies of our SQLite file there are, the one to go back with first."""
+    titles = ("before the last upgrade, for going back", "before the one before", "before an earlier one")
+    for number, copy in enumerate(list_copies(location.file) if location.file is not None else ()):
+        found = copy.stat()
+        made_at = datetime.fromtimestamp(found.st_mtime, UTC)
+        yield f"copy {titles[min(number, 2)]}: {copy}, {_megabytes(found.st_size)}, {made_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _describe(
+    missing: list[NumberedMigration], config: Config, location: DatabaseLocation, begun: int | None
+) -> Iterator[str]:
     yield "\nThe first start migrates the database:"
     for migration in missing:
         yield f"  {migration.number}: {_words(migration)}"
-    if location.file is not None:
+    if location.file is not None and begun is not None:
+        copy = copy_path(location.file, begun)
+        yield f"This upgrade was interrupted. The file from before it is {copy}, and is not copied again."
+    elif location.file is not None:
         needed, free = location.file.stat().st_size, shutil.disk_usage(location.file.parent).free
-        copy = location.file.with_name(f"{location.file.name}.before-{missing[0].number:04}")
+        copy = copy_path(location.file, missing[0].number)
         yield f"The file is copied to {copy} before ({_megabytes(needed)}; {_megabytes(free)} are free)."
         if free < 2 * needed:
             yield "THE DISK IS TOO FULL for that: free some space first."

@@ -151,16 +151,17 @@ def creates_state(args: argparse.Namespace) -> bool:
 def read_config(args: argparse.Namespace) -> Config:
     """Read the config. Raises `ConfigError`."""
     overrides = {"game.directory": args.game_dir} if args.game_dir else {}
-    return load_config(_find_config_file(args), os.environ, overrides)
+    return load_config(find_given_config(args), os.environ, overrides)
 
 
 def read_config_as_owner(args: argparse.Namespace) -> Config:
     """Read the config, and work as the owner of the installation from then on. Raises `ConfigError`."""
-    read_as_owner(_find_config_file(args))
+    read_as_owner(find_given_config(args))
     config = read_config(args)
     work_as_owner(config, creates_state=creates_state(args))
     return config
 
 
-def _find_config_file(args: argparse.Namespace) -> Path | None:
+def find_given_config(args: argparse.Namespace) -> Path | None:
+    """Return the config file that a command line names, None if there is none. Raises `ConfigError`."""
     return find_config_file(args.config, args.instance, os.environ)

@@ -24,23 +24,25 @@ from regsvc.api.server import make_server
 from regsvc.api.tornado_application import ApiApplication
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
-from regsvc.cli.command_line import EX_CONFIG
 from regsvc.cli.given_config import read_config
 from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
-from regsvc.core.exceptions import StartupError
+from regsvc.core.errors import Refusal
+from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
 from regsvc.core.units import format_duration
-from regsvc.database.engine import cannot_write, error_sentence
-from regsvc.database.migrator import MigrationRunning
+from regsvc.database.engine import ReadCommittedMySQL, error_sentence, explain_refused_write
+from regsvc.database.location import describe_login, read_password
+from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.facts.host import Host, find_running_daemon
 from regsvc.doctor.report import log_summary
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.game_status import PING_INTERVAL
+from regsvc.runtime.health import BridgeState, count_pending
 from regsvc.runtime.jobs import Job, JobRunner
-from regsvc.runtime.logs import print_error, set_up_logging
+from regsvc.runtime.logs import print_error, print_line, set_up_logging
 from regsvc.runtime.reload import Reloader
-from regsvc.runtime.state_lock import shared_state_lock
+from regsvc.runtime.state_lock import state_lock
 from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
@@ -50,10 +52,11 @@ log = logging.getLogger(__name__)
 _DRAIN = timedelta(seconds=8)
 _FIRST_REOPENING = timedelta(seconds=2)
 _LONGEST_REOPENING = timedelta(minutes=1)
+_STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
+_SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
-EX_PORT_IN_USE = 75
 _BACKLOG = 1024
 """Connections that wait to be accepted: a client whose connection is one too many tries again after a second."""
 
@@ -98,7 +101,17 @@ class Daemon:
         pages += front_end_rules(app.context.config.http.web_root) or OWN_PAGES  # matched last
         self._application = ApiApplication(app.services, pages=pages)
         context, pending_restart = app.context, app.pending_restart
-        self._reloader = Reloader(context.config, read_config, self._apply_config, pending_restart)
+        if isinstance(context.location.database, ReadCommittedMySQL):
+            context.location.database.read_password = lambda: read_password(read_config(), context.location)
+
+        def read_again() -> Config:
+            notify("RELOADING=1")
+            try:
+                return read_config()
+            finally:
+                notify("READY=1")
+
+        self._reloader = Reloader(context.config, read_again, self._apply_config, pending_restart)
         self._game_files = GameFileWatcher(
             context.config,
             context.authme,
@@ -125,16 +138,25 @@ class Daemon:
         server = make_server(self._application, self._app.context.config)
         server.add_sockets(sockets)
         _favour_event_loop()
-        print(f"companion ready on {address}", flush=True)
+        # systemd hears it as soon as we listen: the unit must not fail because the database starts later, and units
+        # ordered after it need the port. The line is for people; a panel shows the server as running once it comes,
+        # which would be wrong before the database has answered.
         notify("READY=1")
+
+        def announce() -> None:
+            print_line(f"companion ready on {address}", sys.stdout)
+            notify("STATUS=ready")
+
+        if is_open:
+            announce()
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
-        opening = None if is_open else asyncio.create_task(self._keep_opening(), name="open")
+        opening = None if is_open else asyncio.create_task(self._keep_opening(announce), name="open")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.loop_lag.start()
         await self._stop.wait()
 
-        notify("STOPPING=1")
+        notify("STOPPING=1\nSTATUS=stopping")
         self._app.end_streams()
         for task in (reloading, opening, findings):
             if task is not None:
@@ -161,7 +183,7 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, on_hang_up)
 
     def _apply_config(self, config: Config) -> None:
-        set_up_logging(config.log, config.server.instance)
+        set_up_logging(config.log, config.server.instance, is_daemon=True)
         self._app.live.apply(config)
 
     async def _open_database(self) -> bool:
@@ -169,15 +191,22 @@ class Daemon:
         try:
             await asyncio.to_thread(self._prepare)
         except (PeeweeException, MigrationRunning) as error:
-            reason = f"{self._app.context.location.shown}: {error_sentence(error)}"
-            if cannot_write(error):
-                reason = f"its disk is full or read-only; {reason}"
+            location = self._app.context.location
+            write_problem = explain_refused_write(error, location.database)
+            if write_problem is not None:
+                self._app.worker.outage_log.refuse_write(write_problem)
+                return False
+            reason = f"{location.shown}: {error_sentence(error)}"
+            if login := describe_login(self._app.context.config, error.args[0] if error.args else 0):
+                reason = f"{reason}; check {login}"
             is_new = self._app.worker.outage_log.begin(reason)
             if not is_new and reason != self._away_reason:
                 log.warning("the database is still away (%s)", reason)
             self._away_reason = reason
+            notify(f"STATUS=waiting for the database: {' '.join(reason.split())}")
             return False
         self._app.worker.outage_log.end()
+        self._app.worker.outage_log.allow_write()
         self._app.open()
         return True
 
@@ -187,16 +216,21 @@ class Daemon:
             context.prepare()
             context.note_signing_key()
             self._app.installation.open()
+            if context.location.file is not None:
+                remove_old_copies(context.location.file)
+            self._app.clock.restart(self._app.audit.find_newest_time())
         finally:
             context.location.database.close()
 
-    async def _keep_opening(self) -> None:
+    async def _keep_opening(self, announce: Callable[[], None]) -> None:
+        """Retry until the database is open, then announce that."""
         for failures in count(1):
             pause = backoff_delay(failures, _FIRST_REOPENING, _LONGEST_REOPENING)
             log.info("the database is tried again in %s", format_duration(pause))
             await asyncio.sleep(pause.total_seconds())
             try:
                 if await self._open_database():
+                    announce()
                     return
             except DatabaseUnusable as error:  # the host may fix it while we retry
                 log.error("%s", error)
@@ -214,20 +248,15 @@ class Daemon:
             finally:
                 self._has_synced.set()
 
-        async def purge() -> None:
-            await app.worker.run(app.purge_expired)
-
-        async def end_lost_rights() -> None:
-            await app.worker.run(app.end_lost_rights)
+        async def clock() -> None:
+            if app.clock.find_step():
+                await app.worker.run(app.follow_clock)
 
         async def retention() -> None:
-            purge_run = app.retention.start()
+            purge_run = await app.worker.run(app.retention.start_unattended)
             while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
                 await asyncio.sleep(_BATCH_PAUSE.total_seconds())
             await app.worker.run(app.retention.record, purge_run, "retention")
-
-        async def digest() -> None:
-            await app.worker.run(app.admin_digest.run)
 
         async def watch_installation() -> None:
             await asyncio.to_thread(app.watch_installation)
@@ -235,26 +264,44 @@ class Daemon:
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
+        async def tell_status() -> None:
+            await self._has_synced.wait()
+            if app.worker.is_open:  # before that `_open_database` tells it
+                notify(f"STATUS={await self._describe_status()}")
+
+        digest_every = min(app.context.config.mail.admin_digest, timedelta(minutes=1))
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
-            Job("purge", timedelta(hours=1), purge),
-            Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
-            Job("retention", timedelta(hours=6), retention),
-            Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
+            Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
+            Job("purge", timedelta(hours=1), lambda: app.worker.run(app.purge_expired), spread=_SPREAD),
+            Job("rights", POLL_INTERVAL, lambda: app.worker.run(app.end_lost_rights), runs_at_start=True),
+            Job("retention", timedelta(hours=6), retention, cancel_on_stop=True, spread=_SPREAD),
+            Job("digest", digest_every, lambda: app.worker.run(app.admin_digest.run)),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
             Job("installation", POLL_INTERVAL, watch_installation),
         ]
         if services.updates.is_enabled:
             check = services.updates.check_if_due
-            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True))
+            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True, spread=_SPREAD))
         for name, status in (services.network or {"": services.game_status}).items():
             if status is not services.game_status or app.context.config.game.is_known:
                 label = f"game status {name}".rstrip()
                 jobs.append(Job(label, PING_INTERVAL, status.refresh, runs_at_start=True, cancel_on_stop=True))
+        if "NOTIFY_SOCKET" in os.environ:
+            jobs.append(Job("status", _STATUS_INTERVAL, tell_status, runs_at_start=True, cancel_on_stop=True))
         interval = watchdog_interval()
         if interval is not None:
             jobs.append(Job("watchdog", timedelta(seconds=interval), watchdog))
         return jobs
+
+    async def _describe_status(self) -> str:
+        """Return a line for `systemctl status`, with one short query."""
+        try:
+            pending = await self._app.worker.run(count_pending)
+        except (Refusal, PeeweeException):
+            return "the database is away; requests get 503 until it is back"
+        bridge = self._app.services.health.find_bridge_state(is_ready=True)
+        return f"ready, {pending:,} waiting for review" + ("" if bridge is BridgeState.OFF else f", AuthMe {bridge}")
 
     async def _drain(self, server: HTTPServer) -> None:
         """Let requests in flight finish; connections still open after `_DRAIN` are closed."""
@@ -285,7 +332,7 @@ def run_serve(args: argparse.Namespace) -> int:
         return config
 
     config = read_whole_config()
-    set_up_logging(config.log, config.server.instance)
+    set_up_logging(config.log, config.server.instance, is_daemon=True)
     if config.file is None and not any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
         log.info("there is no config, so the defaults are used; the state is in %s", config.server.state_dir)
     return asyncio.run(serve(config, read_whole_config))
@@ -321,9 +368,9 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
         is_taken = error.errno == errno.EADDRINUSE
         reason = await asyncio.to_thread(_explain_bind_failure, error, config)
         print_error(f"cannot listen on {config.server.host}:{config.server.port}: {reason}")
-        return EX_PORT_IN_USE if is_taken else EX_CONFIG
+        return EX_TEMPFAIL if is_taken else EX_CONFIG
     port = sockets[0].getsockname()[1]
-    with shared_state_lock(config.server.state_dir):
+    with state_lock(config.server.state_dir):
         app = App(context, config.base_url(port))
         try:
             await Daemon(app, read_config).run(sockets, config.address(port))

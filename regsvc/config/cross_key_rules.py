@@ -13,6 +13,7 @@ from regsvc.config.layers import GAME_SERVERS
 from regsvc.config.sections import ChatSection, Config
 from regsvc.config.value_checks import (
     exposed_reason,
+    find_game_server,
     is_placeholder,
     missing_folder_reason,
     no_certificate_reason,
@@ -25,6 +26,7 @@ from regsvc.core.i18n.languages import find_language, normalize_tag
 from regsvc.core.i18n.translation_files import list_languages
 
 _FIRST_FREE_PORT: Final = 1024
+_ODD_SECURITY: Final = {(465, "starttls"): "tls", (587, "tls"): "starttls", (25, "tls"): "starttls"}
 _PAGE_NAMES: Final = ("register", "login", "admin", "api")
 
 
@@ -53,6 +55,9 @@ def find_violations(config: Config) -> Iterator[BrokenRule]:
 def config_warnings(config: Config) -> Iterator[str]:
     """Yield sentences about settings that are allowed but risky."""
     yield from game_folder_warnings(config)
+    directory = config.game.directory
+    if directory is not None and (found := find_game_server(directory)) not in (None, directory):
+        yield f"game.directory is {directory}, which is in the game server's folder: write {found}."
     for server in config.servers:
         if server.directory is not None and (reason := missing_folder_reason(server.directory)):
             yield f"the game server {server.name}: {reason}: its remote console and its AuthMe are unknown."
@@ -66,6 +71,12 @@ def config_warnings(config: Config) -> Iterator[str]:
         yield (
             'mail.backend is "log": whole mails with their codes are printed to the log; '
             "set up a mail server before players register."
+        )
+    if mail.backend == "smtp" and (mail.port, mail.security) in _ODD_SECURITY:
+        usual = _ODD_SECURITY[mail.port, mail.security]
+        yield (
+            f'mail.port is {mail.port} and mail.security "{mail.security}": on that port almost all mail servers want '
+            f'"{usual}"; write that, unless yours is different.'
         )
     if mail.backend == "smtp" and mail.security == "none" and mail.username and not is_loopback(mail.host):
         yield f'mail.security is "none": the mail password crosses the network to {mail.host} unencrypted.'

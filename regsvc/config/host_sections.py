@@ -52,7 +52,8 @@ class ServerSection:
     )
     base_url: str = key.text(
         "",
-        'Public address of the companion, for links in e-mails; "" is built from host and port.',
+        "Public address of the companion, for links in e-mails, with a path if your proxy takes one off; "
+        '"" is built from host and port.',
         check=check.web_address,
     )
     language: str = key.text(

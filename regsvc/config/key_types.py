@@ -28,6 +28,7 @@ Switch = Literal[True, False, "auto"]
 TrustedProxies = Literal["auto"] | tuple[IpNetwork, ...]
 
 _REFUSING_EMPTY = (required, listen_host)
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
@@ -234,8 +235,8 @@ def to_toml(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(to_toml(item) for item in value)}]"
     if isinstance(value, dict):
-        pairs = ", ".join(f"{name} = {to_toml(item)}" for name, item in value.items())
-        return f"{{{pairs}}}"
+        names = {name: name if _BARE.fullmatch(name) else to_toml(name) for name in value}
+        return f"{{{', '.join(f'{names[name]} = {to_toml(item)}' for name, item in value.items())}}}"
     return str(value)
 
 

@@ -46,8 +46,8 @@ def explain_mistake(text: str, error: tomllib.TOMLDecodeError, may_show: Callabl
     number = int(position[1])
     lines = text.splitlines()
     line = lines[number - 1] if number <= len(lines) else ""
-    headers = [header for before in lines[: number - 1] if (header := _section(before)) is not None]
-    place = f"line {number}, [{headers[-1]}]" if headers and _section(line) is None else f"line {number}"
+    headers = [header for before in lines[: number - 1] if (header := section_on(before)) is not None]
+    place = f"line {number}, [{headers[-1]}]" if headers and section_on(line) is None else f"line {number}"
     hint = next(_hints(line, error), f"correct that line ({_reason(error)})")
     return f"{place}: {_shown(line, may_show)}: {hint}."
 
@@ -85,7 +85,7 @@ def _hints(line: str, error: tomllib.TOMLDecodeError) -> Iterator[str]:
         yield f'texts need quotes, also durations and addresses: {key} = "…"'
 
 
-def _section(line: str) -> str | None:
+def section_on(line: str) -> str | None:
     """Return the section that a header line begins, None for another line."""
     match = _HEADER.fullmatch(line)
     return match[1] if match else None
@@ -94,7 +94,7 @@ def _section(line: str) -> str | None:
 def _shown(line: str, may_show: Callable[[str], bool]) -> str:
     """Return the line for the message, without what might be a secret."""
     shown = line.strip()
-    if _section(line) is None:
+    if section_on(line) is None:
         pair = _PAIR.fullmatch(line)
         if pair is None or not pair[2]:
             shown = "…"
@@ -142,18 +142,30 @@ def header_of(section: str) -> str:
     return f"[{section}]"
 
 
-def file_layer(path: Path) -> Layer:
-    """Read a TOML file. Raises `ConfigError` if it cannot be read or parsed."""
+def read_text(path: Path) -> str:
+    """Return the text of a config as it is. Raises `ConfigError`."""
     try:
         require_regular_file(path)
-        # Some editors on Windows write a byte order mark, which TOML does not allow.
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_bytes().decode()
     except OSError as error:
         raise ConfigError(f"{path}: it cannot be read ({error.strerror}); check its name and permissions.") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: it is not UTF-8 text; save it as UTF-8.") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse the text of a config. Raises TOMLDecodeError.
+
+    Some editors on Windows write a byte order mark, which TOML does not allow.
+    """
+    return tomllib.loads(text.removeprefix("\ufeff"))
+
+
+def file_layer(path: Path, text: str | None = None) -> Layer:
+    """Read a TOML file, or take `text` for its content. Raises `ConfigError` if it cannot be read or parsed."""
+    text = read_text(path) if text is None else text
     try:
-        document = tomllib.loads(text)
+        document = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {explain_mistake(text, error, _may_show)}") from error
     tables: dict[str, Mapping[str, object]] = {}

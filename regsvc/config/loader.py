@@ -49,22 +49,36 @@ def load_config(
     path: Path | None,
     environ: Mapping[str, str],
     overrides: Mapping[str, object] = MappingProxyType({}),
+    text: str | None = None,
 ) -> Config:
     """Load the config from a file (None: no file), the environment, and overrides by "section.key".
 
+    `text` takes the place of what is in the file now, which need not exist then.
     Raises ConfigError with every problem found, one sentence each.
     """
     builder = _ConfigBuilder()
     file = path.absolute() if path else None
     exposures: tuple[str, ...] = ()
     if file:
-        layer = file_layer(file)
+        layer = file_layer(file, text)
         builder.add_layer(layer)
-        exposures = _warnings_about_file(file, layer)
-    builder.add_layer(environment_layer(environ))
+        exposures = _warnings_about_file(file, layer) if text is None else ()
+    environment = environment_layer(environ)
+    builder.add_layer(environment)
     builder.add_layer(command_line_layer(overrides))
     config = builder.build(file, default_state_dir(file, environ))
-    return replace(config, warnings=(*exposures, *config_warnings(config)), exposure_warnings=exposures)
+    return replace(
+        config,
+        warnings=(*exposures, *config_warnings(config)),
+        exposure_warnings=exposures,
+        variables=MappingProxyType(
+            {
+                f"{section}.{name.removesuffix(_FILE_SUFFIX)}": environment.source_of(section, name).split()[-1]
+                for section, table in environment.tables.items()
+                for name in table
+            }
+        ),
+    )
 
 
 class _SecretUnreadable(Exception):
@@ -256,15 +270,15 @@ def _warnings_about_file(path: Path, layer: Layer) -> tuple[str, ...]:
         for section, table in layer.tables.items()
         if (declaring := section_class(section))
         for name, key in keys_of(declaring).items()
-        if key.is_secret and _is_confidential(table.get(name), key)
+        if key.is_secret and is_confidential(table.get(name), key)
     ]
     if not secrets:
         return ()
     return (f"{path} holds {', '.join(secrets)} and every user of this machine may read it; run: chmod 600 {path}",)
 
 
-def _is_confidential(value: object, key: Key[Any]) -> bool:
-    """Whether the value of a secret key is worth hiding: the default and an SQLite path are not."""
+def is_confidential(value: object, key: Key[Any]) -> bool:
+    """Return whether the value of a secret key is worth hiding: the default and an SQLite path are not."""
     return bool(value) and value != key.default and not str(value).startswith("sqlite:")
 
 

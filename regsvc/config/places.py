@@ -3,6 +3,7 @@
 A single server is `companion`, the server NAME of many is `companion@NAME`; every place follows from that name.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,7 +76,8 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
     It is `given`, else that of `instance`, else the one that COMPANION_CONFIG names, else ./conf/companion.toml if it
     sets a key (an untouched sample sets none), else /etc/companion/companion.toml. A file that may not be read counts
     as existing, since failing to start is better than starting with defaults; but in a folder that may not be entered
-    (`sudo -u mc companion` in /root) it does not hide the one in /etc. Raises `ConfigError` if a named one is missing.
+    (`sudo -u mc companion` in /root) it does not hide the one in /etc. Raises `ConfigError` if a named one is missing,
+    or the current folder may not be entered and there is none in /etc.
     """
     if given is not None:
         return _named(Path(given), "the path given with --config")
@@ -84,7 +86,16 @@ def find_config_file(given: str | None, instance: str | None, environ: Mapping[s
     if environ.get(CONFIG_VARIABLE):
         return _named(Path(environ[CONFIG_VARIABLE]), f"the environment variable {CONFIG_VARIABLE}")
     system = SystemPlaces.of_instance(None).config_file
-    if may_exist(_LOCAL_FILE) and _sets_a_key(_LOCAL_FILE) and not (_is_hidden(_LOCAL_FILE) and may_exist(system)):
+    if _is_hidden(_LOCAL_FILE):
+        if may_exist(system):
+            return system
+        # usual where there is no config, but the state directory is a volume of another user
+        folder = (Path() if _is_hidden(_LOCAL_FILE.parent) else _LOCAL_FILE.parent).absolute()
+        raise ConfigError(
+            f"{folder}: user {os.geteuid()} may not enter this folder, which belongs to user {folder.stat().st_uid}; "
+            "run the companion as its owner, or change that (chown -R)."
+        )
+    if _LOCAL_FILE.exists() and _sets_a_key(_LOCAL_FILE):
         return _LOCAL_FILE.absolute()
     return system if may_exist(system) else None
 

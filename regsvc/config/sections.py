@@ -373,6 +373,20 @@ class Config:
     Also the files of the certificate.
     """
 
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    """The environment variables that set keys, by "section.key"."""
+
+    def place_of(self, section: str, name: str) -> str:
+        """Return where a key is set, or can be: its environment variable, or its place in the config file."""
+        default = f"COMPANION_{section}_{name}".upper() if self.is_from_variables else ""
+        in_file = f"{self.file or 'companion.toml'}: [{section}] {name}"
+        return self.variables.get(f"{section}.{name}", default) or in_file
+
+    @property
+    def is_from_variables(self) -> bool:
+        """Whether there is no config file but variables, as in a container and on a panel."""
+        return self.file is None and bool(self.variables)
+
     def require_secrets(self, *names: str) -> None:
         """Raise `ConfigError` if a file of one of these secrets ("section.key"; none given: of any) was missing."""
         problems = [reason for name, reason in self.missing_secrets.items() if not names or name in names]

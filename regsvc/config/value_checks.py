@@ -375,6 +375,15 @@ def missing_folder_reason(folder: Path) -> str | None:
     return None
 
 
+def find_game_server(folder: Path) -> Path | None:
+    """Return the folder of a game server that this is, or is in; None if it is neither."""
+    for candidate in (folder, *list(folder.parents)[:3]):
+        with contextlib.suppress(OSError):
+            if (candidate / "server.properties").exists() or (candidate / "plugins" / "AuthMe").exists():
+                return candidate
+    return None
+
+
 def exposed_reason(file: Path) -> str | None:
     """Return a sentence if every user of the machine may read the file, else None."""
     if file.stat().st_mode & stat.S_IROTH:

@@ -1,6 +1,7 @@
 """Back-off: leave a failing service alone for a while instead of hammering it."""
 
 import logging
+import random
 from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
@@ -26,11 +27,14 @@ def backoff_delay(failures: int, first: timedelta, longest: timedelta, growth: f
 class Backoff:
     """Doubling pauses while a service keeps failing. After each pause, one attempt decides about the next."""
 
-    def __init__(self, first: timedelta, longest: timedelta, clock: Callable[[], float] = monotonic) -> None:
-        """`clock` counts seconds and never goes back."""
+    def __init__(
+        self, first: timedelta, longest: timedelta, clock: Callable[[], float] = monotonic, *, spread: float = 0.0
+    ) -> None:
+        """`clock` counts seconds and never goes back. `spread`: share by which a pause may be shorter or longer."""
         self._first = first
         self._longest = longest
         self._clock = clock
+        self._spread = spread
         self._failures = 0
         self._until = 0.0
 
@@ -47,7 +51,9 @@ class Backoff:
         asked_until = self._clock() + at_least.total_seconds()
         if self.remaining() == 0:
             self._failures += 1
-            self._until = self._clock() + backoff_delay(self._failures, self._first, self._longest).total_seconds()
+            pause = backoff_delay(self._failures, self._first, self._longest)
+            pause *= random.uniform(1 - self._spread, 1 + self._spread)  # noqa: S311 - jitter
+            self._until = self._clock() + pause.total_seconds()
         self._until = max(self._until, asked_until)
 
     def reset(self) -> None:

@@ -1,9 +1,43 @@
 """Time as used throughout: aware, UTC, whole milliseconds."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Final
 
 Clock = Callable[[], datetime]
+
+SKEW: Final = timedelta(minutes=1)
+"""How far the clocks of two processes may differ. What is stored as of later than that is from before a clock was set
+back, and is not believed.
+"""
+
+
+def is_over(since: datetime, period: timedelta, now: datetime) -> bool:
+    """Return whether a period that began then is over, or began before the clock was set back."""
+    return not -SKEW <= now - since < period
+
+
+class ClockWatch:
+    """Tells when the clock was set, by a clock that never is."""
+
+    def __init__(self, now: Clock, steady: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._steady = steady
+        self.restart()
+
+    def restart(self, seen: datetime | None = None) -> None:
+        """Compare with the clock of this moment, or, if that is later, as it was when it said `seen`."""
+        ahead = timedelta() if seen is None else max(seen - self._now(), timedelta())
+        self._difference = self._measure() + ahead
+
+    def find_step(self) -> timedelta:
+        """Return how far the clock was set forward, negative: back, since `restart`; zero if by less than `SKEW`."""
+        step = self._measure() - self._difference
+        return step if abs(step) > SKEW else timedelta()
+
+    def _measure(self) -> timedelta:
+        return self._now() - datetime.fromtimestamp(self._steady(), UTC)
 
 
 def now() -> datetime:

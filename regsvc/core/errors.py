@@ -430,7 +430,10 @@ TooManyStreams = _define(
 
 
 DatabaseUnavailable = _define(
-    "database_away", Category.UNAVAILABLE, "Our own database cannot be reached.", retry_after=5
+    "database_away",
+    Category.UNAVAILABLE,
+    'Our own database cannot be reached or, with the `fault` "unwritable", not written: its disk is full or read-only.',
+    retry_after=5,
 )
 AuthMeUnavailable = _define(
     "players_away",

@@ -5,6 +5,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+EX_CONFIG: Final = 78
+"""Exit status: the host has to fix something first (sysexits.h)."""
+EX_TEMPFAIL: Final = 75
+"""Exit status: another attempt may succeed, without anything being fixed here (sysexits.h)."""
 
 
 def describe_exception(error: BaseException) -> str:
@@ -37,4 +43,6 @@ def _frames(error: BaseException) -> str:
 
 
 class StartupError(Exception):
-    """Error that the host has to fix before a start can succeed; `str()` is a sentence."""
+    """Error that prevents a start; `str()` is a sentence. The host has to fix it, unless `exit_status` is another."""
+
+    exit_status: int = EX_CONFIG

@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -89,6 +89,24 @@ def open_file(path: Path, root: Path = _TOP) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with located(path, root) as (folder, name):
         return os.open(name, _OPENED, dir_fd=folder)
+
+
+def replace_file(folder: int, name: str, text: str, *, mode: int, owner: tuple[int, int]) -> None:
+    """Create or replace a file in a folder, given its descriptor, in one step.
+
+    Mode and owner (the ids of user and group) are set before it can be seen. Raises OSError.
+    """
+    new = f".{name}.new"
+    with suppress(FileNotFoundError):
+        os.unlink(new, dir_fd=folder)
+    opened = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+    with open(opened, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 - a descriptor, not a path
+        os.fchown(opened, *owner)
+        os.fchmod(opened, mode)
+        file.write(text)
+        file.flush()
+        os.fsync(opened)
+    os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def status_of(path: Path) -> os.stat_result:

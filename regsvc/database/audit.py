@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
+from peewee import fn
+
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.text import name_key
 from regsvc.database.bulk import EntryPage, find_page, insert_or_update, insert_rows, select_rows
@@ -219,6 +221,11 @@ class Audit:
             unique=[AuditEntry.tally],
             changes={AuditEntry.occurrences: AuditEntry.occurrences + 1},
         )
+
+    def find_newest_time(self) -> datetime | None:
+        """Return the latest time of any entry, or None if there is none."""
+        newest: datetime | None = AuditEntry.select(fn.MAX(AuditEntry.created_at)).scalar()
+        return newest
 
     def list_entries(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from peewee import CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField, fn
@@ -9,6 +10,7 @@ from peewee import __exception_wrapper__ as translating_exceptions  # type: igno
 from pymysql.constants import SERVER_STATUS
 from pymysql.converters import escape_string
 
+from regsvc.core.clock import SKEW
 from regsvc.database.models import BaseModel
 
 T = TypeVar("T")
@@ -71,6 +73,17 @@ def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[s
             f"UPDATE (SELECT {union}) new "  # noqa: S608
             f"STRAIGHT_JOIN {table} t ON t.{key} = new.c0 SET {assigned}",
         )
+
+
+def redate(now: datetime, stamp: Any, *others: Any) -> None:
+    """Let rows that were stamped before the clock was set back count from now; other moments of theirs follow."""
+    model = stamp.model
+    fields = [model._meta.primary_key, stamp, *others]
+    rows = []
+    for found, was, *moments in model.select(*fields).where(stamp > now + SKEW).tuples():
+        moved = [None if moment is None else moment - (was - now) for moment in moments]
+        rows.append(dict(zip([field.name for field in fields], [found, now, *moved], strict=True)))
+    update_rows(model._meta.database, model, rows)
 
 
 def select_rows(

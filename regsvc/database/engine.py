@@ -1,11 +1,15 @@
 """Our database: opened by its URL, and used from the event loop only through `Worker`."""
 
 import contextlib
+import errno
 import functools
 import logging
+import math
 import operator
+import os
 import random
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +20,7 @@ from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import unquote
 
+import pymysql
 from peewee import (
     Database,
     IntegrityError,
@@ -38,6 +43,8 @@ log = logging.getLogger(__name__)
 
 _REPEAT_AFTER: Final = 60.0
 """Seconds between two lines about a database that answers but accepts no changes."""
+_REFUSES_FOR: Final = 65.0
+"""Seconds for which a refused write counts: longer than `sync.every`, since each sync run writes, too."""
 
 
 class OutageLog:
@@ -47,35 +54,64 @@ class OutageLog:
         """`clock` counts seconds and never goes back."""
         self._clock = clock
         self._lock = threading.Lock()
-        self._is_away = False
-        self._unwritable_since: float | None = None
+        self.is_away = False
+        """Whether the last call that needed the database could not reach it."""
+        self._logged_at: float | None = None  # that it cannot be written
+        self._write_problem = ""
+        self._refused_at = -math.inf
+        self._is_found = False
 
     def begin(self, reason: str) -> bool:
         """Record that the database cannot be reached; returns whether this is the first to notice."""
         with self._lock:
-            is_new, self._is_away = not self._is_away, True
+            is_new, self.is_away = not self.is_away, True
         if is_new:
             log.error("the database is away; requests get 503 until it is back (%s)", reason)
         return is_new
 
     def end(self) -> None:
         """Record that the database answers."""
-        if not self._is_away:
+        if not self.is_away:
             return
         with self._lock:
-            is_over, self._is_away = self._is_away, False
+            is_over, self.is_away = self.is_away, False
         if is_over:
             log.info("the database is back")
+
+    @property
+    def write_problem(self) -> str | None:
+        """Why the database accepts no changes, in its own words or the system's; None if it does."""
+        return self._write_problem if self._clock() < self._refused_at + _REFUSES_FOR else None
 
     def refuse_write(self, reason: str) -> None:
         """Record that the database answers but accepts no changes. Nothing says when that is over: reads succeed."""
         with self._lock:
-            moment = self._clock()
-            is_due = self._unwritable_since is None or moment >= self._unwritable_since + _REPEAT_AFTER
+            moment = self._refused_at = self._clock()
+            self._write_problem = reason
+            is_due = self._logged_at is None or moment >= self._logged_at + _REPEAT_AFTER
             if is_due:
-                self._unwritable_since = moment
+                self._logged_at = moment
         if is_due:
             log.error("the database cannot be written: its disk is full or read-only (%s)", reason)
+
+    def note_look(self, problem: str | None) -> None:
+        """Record what `find_write_problem` returned. Only what it found is over once it finds nothing.
+
+        A refusal that it cannot see, such as that of a table that is full, counts for a while.
+        """
+        if problem is not None:
+            self._is_found = True
+            self.refuse_write(problem)
+        elif self._is_found:
+            self.allow_write()
+
+    def allow_write(self) -> None:
+        """Record that the database accepts changes."""
+        with self._lock:
+            was_refused, self._refused_at = self._refused_at > -math.inf, -math.inf
+            self._is_found, self._logged_at = False, None
+        if was_refused:
+            log.info("the database can be written again")
 
 
 P = ParamSpec("P")
@@ -86,10 +122,15 @@ _LOST_RACE = {1213, 1020}  # deadlock, or certification failure of a cluster's n
 _LOCK_WAIT_TIMEOUT = 1205
 _PARENT_IS_GONE = 1452  # a row that is referred to was deleted by another transaction after it was read
 _CONNECTION_LOST = {0, 1927, 2006, 2013, 2055, 4031}
-_CANNOT_CONNECT = {1040, 1044, 1045, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026}
+_WRONG_PASSWORD = {1045, 1698}  # the second from MariaDB, without a password
+_CANNOT_CONNECT = {1040, 1044, 1049, 1129, 1130, 1053, 1158, 1159, 1160, 1161, 2002, 2003, 2005, 2026} | _WRONG_PASSWORD
 _CUT_OFF = {1047, 1180}  # a cluster's node without the others: when it is asked, and when it loses them during COMMIT
-_CANNOT_WRITE = {3, 1021, 1026, 1114, 1290, 1836}  # MySQL's codes for a full disk and for read-only
-_CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error")  # SQLite's messages
+_CANNOT_WRITE = {3, 1021, 1026, 1036, 1114, 1290, 1836}  # MySQL's codes for a full disk and for read-only
+_CANNOT_WRITE_TEXTS = ("disk is full", "readonly database", "disk I/O error", "Errcode: 28", "Got error 28")
+"""SQLite's messages, and what MySQL adds to other codes."""
+_DISK_PROBLEMS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
+_LEAST_ROOM = 128 * 1024  # bytes: less than the commits of a few requests
+_REREAD_AFTER = 2.0  # seconds between two looks at the config while the database refuses the password
 MAX_RACE_RETRIES = 12
 """How often a call is repeated that lost a race against another transaction."""
 _MAX_LOCK_RETRIES = 4  # fewer: each has waited for `database.busy_timeout`
@@ -165,14 +206,43 @@ class ReadCommittedMySQL(_WithFailpoints, MySQLDatabase):
     """Whether reads wait until the node of a cluster has applied what was committed before on others."""
     is_cluster: bool | None = None
     """Whether the server is a node of a cluster; None: not asked yet (see `catch_up`)."""
+    read_password: Callable[[], str | None] | None = None
+    """Returns the password of the config as it is now, None if there is none for this database. Blocking."""
+    _reread_at = -math.inf
+    _reread_lock = threading.Lock()
 
     def _connect(self) -> Any:
-        connection = QuickConnection(database=self.database, autocommit=True, **self.connect_params)
+        password = self.connect_params["password"]
+        try:
+            connection = self._log_in(password)
+        except pymysql.OperationalError as error:
+            if _code(error) not in _WRONG_PASSWORD:
+                raise
+            with self._reread_lock:
+                connection = self._log_in(self._find_other_password(password, error))
         with connection.cursor() as cursor:  # the variable's name differs between MySQL and MariaDB
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             if self.causal_reads == "always":
                 cursor.execute("SET SESSION wsrep_sync_wait = 1")
         return connection
+
+    def _log_in(self, password: str) -> Connection:
+        params = self.connect_params | {"password": password}
+        connection = QuickConnection(database=self.database, autocommit=True, **params)
+        if self.connect_params["password"] != password:
+            self.connect_params = params
+            log.info("the database refused the password in use; the one that the config has now is used")
+        return connection
+
+    def _find_other_password(self, refused: str, error: Exception) -> str:
+        """Return the password to try after this one. Raises the error if there is none, or none yet."""
+        password: str = self.connect_params["password"]  # another thread's
+        if password == refused and self.read_password and time.monotonic() > self._reread_at + _REREAD_AFTER:
+            self._reread_at = time.monotonic()
+            password = self.read_password() or refused
+        if password == refused:
+            raise error
+        return password
 
 
 def open_mysql(
@@ -290,8 +360,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def error_sentence(error: Exception) -> str:
-    """Return the database's own message, without the SQL."""
-    return str(error.args[-1] if error.args else error)
+    """Return the database's own message, without the SQL: of what follows a refused write, the refusal."""
+    cause = find_refused_write(error) or error
+    return str(cause.args[-1] if cause.args else cause)
 
 
 def is_unreachable(error: Exception) -> bool:
@@ -301,18 +372,57 @@ def is_unreachable(error: Exception) -> bool:
     code = _code(error)
     if code in _CONNECTION_LOST or code in _CANNOT_CONNECT or code in _CUT_OFF:
         return True
-    return "unable to open database file" in str(error) or cannot_write(error)
+    return "unable to open database file" in str(error) or find_refused_write(error) is not None
 
 
-def cannot_write(error: Exception) -> bool:
-    """Return whether the database is reachable, but its disk is full or read-only.
+def find_refused_write(error: BaseException) -> BaseException | None:
+    """Return the cause that says that the database is reachable, but its disk is full or read-only; None: none does.
 
     SQLite rolls back by itself then, so that the error surfaces as the failure of our own rollback.
     """
-    return any(
-        _code(cause) in _CANNOT_WRITE or any(text in str(cause) for text in _CANNOT_WRITE_TEXTS)
-        for cause in _causes(error)
-    )
+    for cause in _causes(error):
+        if _code(cause) in _CANNOT_WRITE or any(text in str(cause) for text in _CANNOT_WRITE_TEXTS):
+            return cause
+    return None
+
+
+def explain_refused_write(error: Exception, database: Database) -> str | None:
+    """Return why the database accepts no changes, if this error is a consequence of that; None if it is another."""
+    if find_refused_write(error) is not None:
+        return error_sentence(error)
+    # where SQLite cannot create the files beside its own it only says that it cannot open it
+    return _find_disk_problem(Path(database.database).parent) if isinstance(database, SqliteDatabase) else None
+
+
+def find_write_problem(database: Database) -> str | None:
+    """Return why the database accepts no changes, or None; cheap, and changes nothing. Blocking.
+
+    A server is asked for a transaction that may write, which it refuses while it is read-only.
+    """
+    if isinstance(database, SqliteDatabase):
+        return _find_disk_problem(Path(database.database).parent)
+    run: Callable[[str], Any] = database.execute_sql
+    try:
+        run("START TRANSACTION READ WRITE")
+        run("ROLLBACK")
+    except (OperationalError, InternalError) as error:
+        if find_refused_write(error) is None:
+            raise
+        return error_sentence(error)
+    return None
+
+
+def _find_disk_problem(folder: Path) -> str | None:
+    """Return why nothing can be written to the folder; tried only where its disk seems to be full or read-only."""
+    try:
+        disk = os.statvfs(folder)
+        if disk.f_bavail * disk.f_frsize >= _LEAST_ROOM and not disk.f_flag & os.ST_RDONLY:
+            return None
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_LEAST_ROOM // 2))
+    except OSError as error:
+        return error.strerror if error.errno in _DISK_PROBLEMS else None  # other files have checks of their own
+    return None
 
 
 def violates_unique(error: IntegrityError) -> bool:
@@ -354,6 +464,10 @@ class Worker:
         """Number of calls that wait for a thread."""
         return self._pool.waiting
 
+    def look_for_write_problem(self) -> None:
+        """Let `outage_log` know whether the database accepts changes, on the calling thread."""
+        self.outage_log.note_look(find_write_problem(self._database))
+
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a worker thread and return its result, or raise its error.
 
@@ -386,12 +500,13 @@ class Worker:
     def _note_outage(self, error: Exception, attempt: int) -> None:
         """Drop the lost connection. Raises `DatabaseUnavailable` if it makes no sense to repeat the call at once."""
         self._disconnect()
-        sentence = error_sentence(error)
-        if cannot_write(error):
-            self.outage_log.refuse_write(sentence)
+        sentence, write_problem = error_sentence(error), explain_refused_write(error, self._database)
+        if write_problem is not None:
+            self.outage_log.refuse_write(write_problem)
         if attempt > 1 or self._may_have_committed(error):
-            if not cannot_write(error):
-                self.outage_log.begin(sentence)
+            if write_problem is not None:
+                raise DatabaseUnavailable("unwritable", retry_after=2) from error
+            self.outage_log.begin(sentence)
             raise DatabaseUnavailable(retry_after=2) from error
 
     @staticmethod
@@ -416,13 +531,14 @@ class Worker:
             self._also_close()
 
     def _connect(self) -> None:
-        """Open a connection, or reopen one that the server dropped while it was idle."""
+        """Open a connection, or reopen one that the server dropped."""
         idle = time.monotonic() - getattr(self._local, "used_at", 0.0)
         if self._database.is_closed():
             self._database.connect()
             return
-        may_be_lost = idle > _IDLE_SECONDS_BEFORE_PING and isinstance(self._database, MySQLDatabase)
-        if may_be_lost and not self._database.is_connection_usable():
+        # while the database is away, a call that needs nothing of it must not seem to prove that it is back
+        may_be_lost = idle > _IDLE_SECONDS_BEFORE_PING or self.outage_log.is_away
+        if may_be_lost and isinstance(self._database, MySQLDatabase) and not self._database.is_connection_usable():
             self._disconnect()
             self._database.connect()
 

@@ -24,7 +24,7 @@ from regsvc.config.sections import Config, ConfigError
 from regsvc.config.value_checks import split_database_url
 from regsvc.core.addresses import is_loopback
 from regsvc.core.clock import Clock
-from regsvc.core.exceptions import StartupError
+from regsvc.core.exceptions import EX_TEMPFAIL, StartupError
 from regsvc.database.engine import ReadCommittedMySQL, open_database, open_mysql, open_sqlite
 from regsvc.database.models import Installation
 
@@ -35,6 +35,21 @@ OWN_FILE = "sqlite:companion.db"
 
 _SERVER = "mysql:"
 
+_HOST = "DataSource.mySQLHost, DataSource.mySQLPort"
+_DATABASE = "DataSource.mySQLDatabase"
+_LOGIN = "DataSource.mySQLUsername, DataSource.mySQLPassword"
+_KEYS_OF_ERRORS = {1044: _DATABASE, 1045: _LOGIN, 1049: _DATABASE, 1698: _LOGIN, 2003: _HOST, 2005: _HOST}
+_AUTHME_KEYS = {
+    "DataSource.mySQLHost": "host",
+    "DataSource.mySQLPort": "port",
+    "DataSource.mySQLDatabase": "database",
+    "DataSource.mySQLUsername": "user",
+    "DataSource.mySQLPassword": "password",
+    "DataSource.mySQLTablename": "table",
+}
+"""Keys of AuthMe's config about its connection, and ours that replace them."""
+_AUTHME_CONFIG = "AuthMe's config.yml"
+
 COPYING = "copying to: "
 COPIED = "copied to: "
 MOVED = "moved to: "
@@ -43,11 +58,15 @@ MOVED = "moved to: "
 
 @dataclass(frozen=True)
 class DatabaseLocation:
-    """Our database and AuthMe's table. `name` identifies the database among others; it holds no secret."""
+    """Our database and AuthMe's table. `name` identifies the database among others; it holds no secret.
+
+    `players_table`: AuthMe's table on our database server, as database.table; None: it is elsewhere, or there is none.
+    """
 
     name: str
     database: Database
     players: Players
+    players_table: str | None = None
 
     @property
     def file(self) -> Path | None:
@@ -105,6 +124,27 @@ def read_other_authmes(config: Config) -> dict[str, AuthMeConfig | AuthMeConfigE
     return found
 
 
+def find_replacements(config: Config, authme_keys: str) -> str:
+    """Return where our config replaces these keys of AuthMe's, or this section; "" if it does not."""
+    written = [key.split(":")[0] for key in authme_keys.split(", ")]
+    ours = [
+        name
+        for key, name in _AUTHME_KEYS.items()
+        if name in config.authme.overrides and (key in written or key.startswith(f"{authme_keys}."))
+    ]
+    return ", ".join(config.place_of("authme", name) for name in ours)
+
+
+def describe_login(config: Config, code: int) -> str:
+    """Return where the settings are to which a database server answers with this error code; "" if none is to blame."""
+    if code not in _KEYS_OF_ERRORS:
+        return ""
+    if config.database.url != "auto":
+        return config.place_of("database", "url")
+    keys = _KEYS_OF_ERRORS[code]
+    return find_replacements(config, keys) or f"{config.authme_config_path or _AUTHME_CONFIG}: {keys}"
+
+
 def location_warnings(config: Config, authme: AuthMeConfig | None) -> Iterator[str]:
     """Yield sentences about where AuthMe's table is, which do not prevent a start."""
     path = config.authme_config_path
@@ -135,6 +175,22 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
     return location
 
 
+def read_password(config: Config, location: DatabaseLocation) -> str | None:
+    """Return the password that this config and AuthMe's have for our login to the database at this location.
+
+    None if they cannot be used, or lead elsewhere or to another login: that takes a restart.
+    """
+    try:
+        found = resolve_location(config, read_authme(config))
+    except ConfigError:  # logged where changes of the files are noticed
+        return None
+    ours, read = location.database, found.database
+    if found.name != location.name or not isinstance(ours, MySQLDatabase) or not isinstance(read, MySQLDatabase):
+        return None
+    is_same_login = read.connect_params["user"] == ours.connect_params["user"]
+    return str(read.connect_params["password"]) if is_same_login else None
+
+
 def _resolve(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     config.require_secrets("database.url", "authme.password")
     if authme is not None and authme.backend_problem is not None:
@@ -151,9 +207,8 @@ def _resolve(config: Config, authme: AuthMeConfig | None) -> DatabaseLocation:
     if authme is not None and is_shared:
         database = _open_authmes_server(config, authme, authme.database)
         players: Players = MySqlPlayers(database, authme.table, authme.columns, lock_group=authme.lock_group)
-        return DatabaseLocation(
-            f"{_SERVER}{_canonical(authme.host)}:{authme.port}/{authme.database}", database, players
-        )
+        name = f"{_SERVER}{_canonical(authme.host)}:{authme.port}/{authme.database}"
+        return DatabaseLocation(name, database, players, f"{authme.database}.{authme.table}")
     database = open_sqlite(config.server.state_dir / "companion.db", config.database.busy_timeout)
     return DatabaseLocation(OWN_FILE, database, _separate_players(config, authme))
 
@@ -180,7 +235,8 @@ def _configured_location(config: Config, shared: AuthMeConfig | None, authme: Au
         )
     database = open_database(config.database.url, config.database.busy_timeout, _tls(shared))
     players = MySqlPlayers(database, shared.table, shared.columns, shared.database, shared.lock_group)
-    return DatabaseLocation(location_name(config.database.url), database, players)
+    name = location_name(config.database.url)
+    return DatabaseLocation(name, database, players, f"{shared.database}.{shared.table}")
 
 
 def _separate_players(config: Config, authme: AuthMeConfig | None) -> Players:
@@ -232,12 +288,35 @@ class WrongDatabase(StartupError):
     """The database is not the one that this installation uses; `str()` says what to do."""
 
 
-def check_recorded_location(state_dir: Path, location: DatabaseLocation) -> None:
+class GameFilesAway(WrongDatabase):
+    """AuthMe's config, which says where our database is, is not there yet, as before a mount that comes late."""
+
+    exit_status = EX_TEMPFAIL
+
+
+def find_missing_authme(config: Config, authme: AuthMeConfig | None) -> str | None:
+    """Return a sentence if AuthMe's config, which says what "auto" means, is not where it should be; else None."""
+    path = config.authme_config_path
+    if authme is not None or path is None or config.authme.enabled is False:
+        return None
+    missing = next((folder for folder in reversed(path.parents) if not folder.exists()), path)
+    return f'{missing} is missing (not mounted yet?), and database.url = "auto" goes by AuthMe\'s config, {path}.'
+
+
+def check_recorded_location(config: Config, authme: AuthMeConfig | None, location: DatabaseLocation) -> None:
     """Raise `WrongDatabase` if the first start recorded another location.
 
     Whether another address of a database server leads to the same database is known once it is open.
     """
+    state_dir = config.server.state_dir
     recorded = read_recorded_location(state_dir)
+    if recorded is not None and recorded["home"].startswith(_SERVER) and config.database.url == "auto":
+        problem = find_missing_authme(config, authme)
+        if problem is not None:
+            raise GameFilesAway(
+                f"{problem} This installation lives in {recorded['home']}: mount the folder of the game server, or "
+                "correct game.directory; the next start succeeds then."
+            )
     if recorded is not None and not _is_same(recorded["home"], location) and not is_other_address(recorded, location):
         raise _elsewhere(recorded, location, state_dir)
 
@@ -302,16 +381,23 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         home=location.name,
         key_fingerprint=key_fingerprint,
         first_started_at=now(),
+        players_table=location.players_table,
     )
     _check_mark(row, location, recorded)
     is_moved = recorded is not None and is_other_address(recorded, location)
     if recorded is not None and is_moved and recorded["installation_id"] != row.installation_id:
         raise _elsewhere(recorded, location, state_dir)
-    if row.key_fingerprint != key_fingerprint:
+    other_server = describe_other_server(row.players_table, location)
+    is_same_key = row.key_fingerprint == key_fingerprint
+    if other_server is not None and (not is_same_key or has_table(location.database, str(row.players_table))):
+        raise WrongDatabase(other_server)
+    if not is_same_key:
+        is_same_server = location.file is not None or None not in (row.players_table, location.players_table)
+        advice = f"If it is another game server's, {_give_own_database(location)} Otherwise, restore"
         raise WrongDatabase(
             "The database was created with another installation key: codes and links in mails would not be valid. "
-            "Copy the key of the installation that created it (auth.installation_key, or installation.key in its "
-            "state directory)."
+            f"{'Restore' if is_same_server else advice} the key of before (auth.installation_key, or installation.key "
+            "in the state directory, as a backup has it); all daemons of one game server have the same."
         )
     if recorded is not None and recorded["installation_id"] != row.installation_id:
         raise WrongDatabase(
@@ -320,8 +406,41 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         )
     if recorded is not None and is_moved:
         log.warning("the database was %s until now; it is the same installation at %s", recorded["home"], location.name)
+    if other_server is not None:
+        log.warning(
+            "AuthMe's table was %s until now, which is gone; it is %s", row.players_table, location.players_table
+        )
+    if location.players_table not in (None, row.players_table):
+        Installation.update(players_table=location.players_table).execute()
     if recorded is None or recorded["home"] != location.name:
         record_location(state_dir, row.installation_id, location.name)
+
+
+def describe_other_server(players_table: str | None, location: DatabaseLocation) -> str | None:
+    """Return what to do about a database whose companion has another AuthMe table; None if both are not known."""
+    if None in (players_table, location.players_table) or players_table == location.players_table:
+        return None
+    return (
+        f"Another game server's companion uses this database (its AuthMe table is {players_table}, ours is "
+        f"{location.players_table}). Instead of mixing their players, {_give_own_database(location)} If AuthMe's table "
+        "of this server was renamed, the old one must be gone: drop it, or give it another name, too."
+    )
+
+
+def has_table(database: Database, name: str) -> bool:
+    """Return whether the database server has this table (database.table), as far as our login may see."""
+    schema, _dot, table = name.partition(".")
+    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+    return bool(database.execute_sql(query, (schema, table)).fetchall())
+
+
+def _give_own_database(location: DatabaseLocation) -> str:
+    server = location.name.removeprefix(_SERVER).rpartition("/")[0]
+    url = f"mysql://USER:PASSWORD@{server}/NAME"
+    return (
+        f'give this one its own: create a database, and set database.url = "{url}" (and an empty server.state_dir, if '
+        "it has started here before)."
+    )
 
 
 def note_signing_key(fingerprints: Sequence[str]) -> None:

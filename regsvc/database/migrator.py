@@ -66,6 +66,7 @@ _LEASE: Final = timedelta(minutes=5)
 _MAX_WAIT: Final = timedelta(seconds=10)
 _POLL_INTERVAL: Final = 0.25
 _MACHINE: Final = Path("/")
+_KEPT_COPIES: Final = 2
 _RUNNING: Final = "another process is migrating the database"
 
 MIGRATION_TABLE: Final = """
@@ -140,13 +141,13 @@ def _list_missing(database: Database) -> list[NumberedMigration]:
 
 
 def _apply_missing(database: Database, now: Clock, renew: Callable[[], None]) -> list[str]:
+    if isinstance(database, SqliteDatabase):
+        _copy_once(database)
     missing = _list_missing(database)
-    if missing and isinstance(database, SqliteDatabase) and _applied_numbers(database):
-        _copy_file(Path(database.database), missing[0].number)
     database.execute_sql(_in_dialect(database, MIGRATION_TABLE.strip()))
     for migration in missing:
         renew()
-        _apply(database, migration, now(), renew)
+        _apply(database, migration, now(), renew, is_last=migration is missing[-1])
     return [f"{migration.number:04} {migration.name}" for migration in missing]
 
 
@@ -181,7 +182,9 @@ def _applied_numbers(database: Database) -> set[int]:
     return {row.number for row in Migration.select(Migration.number)}
 
 
-def _apply(database: Database, migration: NumberedMigration, moment: datetime, renew: Callable[[], None]) -> None:
+def _apply(
+    database: Database, migration: NumberedMigration, moment: datetime, renew: Callable[[], None], *, is_last: bool
+) -> None:
     """Apply the migration: on SQLite all of it or nothing; MySQL commits each statement."""
     log.info("migrating the database: %04d %s", migration.number, migration.name)
     with database.atomic() if isinstance(database, SqliteDatabase) else nullcontext():
@@ -195,6 +198,8 @@ def _apply(database: Database, migration: NumberedMigration, moment: datetime, r
         with database.atomic():
             Migration.insert(applied).on_conflict_ignore().execute()
             Migration.delete().where(Migration.number < BASELINE).execute()
+        if is_last and isinstance(database, SqliteDatabase):
+            database.execute_sql("PRAGMA user_version = 0")
 
 
 def _create_table(database: Database, name: str) -> None:
@@ -284,10 +289,56 @@ def _comment(match: re.Match[str]) -> str:
     return f"{column} COMMENT '{note}'{check}{condition}{match[2]}"
 
 
-def _copy_file(path: Path, number: int) -> None:
-    """Write a consistent copy beside the file before its tables change."""
-    copy = path.with_name(f"{path.name}.before-{number:04}")
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
-        source.backup(target)
-    copy.chmod(0o600)
+def copy_path(file: Path, number: int) -> Path:
+    """Return the path of the copy of our SQLite file from before the upgrade that began with this migration."""
+    return file.with_name(f"{file.name}.before-{number:04}")
+
+
+def list_copies(file: Path) -> list[Path]:
+    """Return the copies from before upgrades, the last upgrade's first."""
+    name = re.compile(rf"{re.escape(file.name)}\.before-\d{{4}}")
+    found = [path for path in file.parent.glob("*.before-*") if name.fullmatch(path.name) and not path.is_symlink()]
+    return sorted(found, reverse=True)
+
+
+def remove_old_copies(file: Path) -> None:
+    """Delete all copies but those of the last two upgrades. For when the upgraded database has proven usable."""
+    for path in list_copies(file)[_KEPT_COPIES:]:
+        try:
+            path.unlink()
+            log.info("deleted %s, the database before an earlier upgrade; those of the last two are kept", path)
+        except OSError as error:
+            log.warning("%s, the database before an earlier upgrade, cannot be deleted: %s", path, error.strerror)
+
+
+def find_interrupted_upgrade(database: Database) -> int | None:
+    """Return the first migration of an upgrade of our SQLite file that was begun and did not end; None without one."""
+    if not isinstance(database, SqliteDatabase):
+        return None
+    return int(database.execute_sql("PRAGMA user_version").fetchone()[0]) or None
+
+
+def _copy_once(database: SqliteDatabase) -> None:
+    """Write a consistent copy beside the file before its tables change: one for each upgrade, however often it is cut.
+
+    From then until its last migration is applied, `user_version` is the number of the upgrade's first one.
+    """
+    with database.atomic("IMMEDIATE"):  # another process migrates before or after
+        missing = _list_missing(database)
+        if not missing or not _applied_numbers(database) or find_interrupted_upgrade(database) is not None:
+            return
+        file = Path(database.database)
+        copy = copy_path(file, missing[0].number)
+        draft = file.with_name(f"{file.name}.before-draft")
+        draft.unlink(missing_ok=True)
+        try:
+            with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(draft)) as target:
+                target.execute("PRAGMA journal_mode = OFF")
+                source.backup(target)
+        except sqlite3.Error as error:
+            draft.unlink(missing_ok=True)  # the disk may be full
+            raise OperationalError(*error.args) from error
+        draft.chmod(0o600)
+        draft.replace(copy)
+        database.execute_sql(f"PRAGMA user_version = {missing[0].number}")
     log.info("copied the database to %s before migrating it", copy)

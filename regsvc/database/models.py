@@ -109,6 +109,7 @@ class Installation(BaseModel):
     digested_at = UtcDateTimeField(null=True)
     digested_user_id = BigIntegerField(null=True)
     signing_key_fingerprint = CharField(64, null=True)
+    players_table = CharField(255, null=True)
 
 
 class Migration(BaseModel):

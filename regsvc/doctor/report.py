@@ -92,7 +92,7 @@ def log_summary(checkup: Checkup) -> None:
     for finding in broken[:_MAX_LOGGED]:
         log.error("doctor: %s %s (%s)", finding.title, finding.do, finding.where)
     if checkup.findings:
-        log.warning("doctor: %s; for all of it run: companion doctor", _counts(checkup))
+        log.warning("doctor: %s; for all of it run: companion doctor, or see /admin", _counts(checkup))
     else:
         log.info("doctor: %s", _counts(checkup))
 

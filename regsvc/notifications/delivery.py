@@ -23,6 +23,8 @@ _POLL_INTERVAL: Final = timedelta(seconds=15)
 _DATABASE_POLL_INTERVAL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
+_PAUSE_SPREAD: Final = 0.2
+"""Jitter of the pauses: many daemons that use one server do not all come back at once."""
 _SHUTDOWN_TIMEOUT: Final = timedelta(seconds=5)
 _CLAIM_SHARE: Final = 0.9
 """Share of a claim after which the result of the attempt is no longer recorded."""
@@ -51,6 +53,11 @@ class TemporaryFailure(Exception):
 
 class TransportUnavailable(TemporaryFailure):
     """No message of this kind can be sent at the moment; `str()` gives the reason, without any secret."""
+
+    def __init__(self, reason: str, retry_after: timedelta | None = None, *, is_alleged: bool = False) -> None:
+        """`is_alleged`: a reply about this message says so, which its recipient's server may have written."""
+        super().__init__(reason, retry_after)
+        self.is_alleged = is_alleged
 
 
 class Transport(ABC):
@@ -92,9 +99,10 @@ class DeliveryWorker:
         self._transport = transport
         self._noun = transport.noun
         self._is_on = is_on
-        self._backoff = Backoff(first_pause, _LONGEST_PAUSE)
+        self._backoff = Backoff(first_pause, _LONGEST_PAUSE, spread=_PAUSE_SPREAD)
+        self._is_alleged = False  # whether the outage of the back-off is only what replies to recipients say
         self._shutdown_timeout = shutdown_timeout
-        self._in_flight: set[asyncio.Task[None]] = set()
+        self._in_flight: dict[asyncio.Task[None], OutboxEntry] = {}
         self._wakeup = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
@@ -128,19 +136,37 @@ class DeliveryWorker:
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(self._wakeup.set)
 
+    def follow_clock(self, step: timedelta) -> None:
+        """Move the messages that wait by as much as the clock was set. Blocking."""
+        self._outbox.follow_clock(step)
+
     async def _start_due(self) -> None:
-        limit = 1 if self._backoff.is_active else _MAX_CONCURRENT
-        free = limit - len(self._in_flight)
-        if free <= 0 or self._backoff.remaining() > 0:
+        """Start attempts: in an outage one after each pause.
+
+        An alleged outage holds up no urgent message: a recipient could write the reply that alleges it.
+        """
+        if self._backoff.is_active and self._is_alleged:
+            await self._start(_MAX_CONCURRENT, urgent_only=True)
+            if any(not self._outbox.is_urgent(message) for message in self._in_flight.values()):
+                return
+            limit = len(self._in_flight) + 1
+        else:
+            limit = 1 if self._backoff.is_active else _MAX_CONCURRENT
+        if self._backoff.remaining() == 0:
+            await self._start(min(limit, _MAX_CONCURRENT))
+
+    async def _start(self, limit: int, *, urgent_only: bool = False) -> None:
+        """Start attempts until so many are under way."""
+        if limit <= len(self._in_flight):
             return
-        for message in await self._claim(free):
+        for message in await self._claim(limit - len(self._in_flight), urgent_only):
             task = asyncio.create_task(self._deliver(message))
-            self._in_flight.add(task)
+            self._in_flight[task] = message
             task.add_done_callback(self._on_done)
 
-    async def _claim(self, limit: int) -> list[OutboxEntry]:
+    async def _claim(self, limit: int, urgent_only: bool) -> list[OutboxEntry]:
         try:
-            claimed = await self._worker.run(self._outbox.claim_due, limit)
+            claimed = await self._worker.run(self._outbox.claim_due, limit, urgent_only)
         except _TRY_AGAIN:
             self._is_database_down = True  # reported where the database is used
             return []
@@ -153,7 +179,7 @@ class DeliveryWorker:
         return claimed
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._in_flight.discard(task)
+        self._in_flight.pop(task, None)
         self._wakeup.set()
 
     async def _deliver(self, message: OutboxEntry) -> None:
@@ -191,22 +217,38 @@ class DeliveryWorker:
             await run(outbox.drop, message, str(reason))
             return
         except TransportUnavailable as error:
-            if not self._backoff.is_active:
-                log.warning("%ss cannot be sent at the moment: %s", self._noun, error)
-            self._backoff.extend(error.retry_after or timedelta())
+            if error.is_alleged:
+                if not outbox.is_urgent(message):
+                    self._note_outage(error, is_alleged=True)
+                self._wake_in(await run(outbox.withhold, message, str(error), error.retry_after))
+                return
+            self._note_outage(error, is_alleged=False)
             await self._worker.run(outbox.release, message, str(error))
             return
         except PermanentFailure as error:
             await run(outbox.record_failure, message, str(error), is_final=True)
         except TemporaryFailure as error:
-            wait = await run(outbox.record_failure, message, str(error), retry_after=error.retry_after)
-            if wait is not None and wait < _POLL_INTERVAL:
-                asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
+            self._wake_in(await run(outbox.record_failure, message, str(error), retry_after=error.retry_after))
         else:
             await run(outbox.record_sent, message)
-        if self._backoff.is_active:
+            if self._is_alleged:
+                self._backoff.reset()
+        if self._backoff.is_active and not self._is_alleged:
             log.info("%ss can be sent again", self._noun)
             self._backoff.reset()
+
+    def _note_outage(self, error: TransportUnavailable, *, is_alleged: bool) -> None:
+        """Start the next pause. A reply to a recipient ends what only kept us from getting that far."""
+        if is_alleged and not self._is_alleged:
+            self._backoff.reset()
+        if not is_alleged and (self._is_alleged or not self._backoff.is_active):
+            log.warning("%ss cannot be sent at the moment: %s", self._noun, error)
+        self._is_alleged = is_alleged
+        self._backoff.extend(timedelta() if is_alleged else error.retry_after or timedelta())
+
+    def _wake_in(self, wait: timedelta | None) -> None:
+        if wait is not None and wait < _POLL_INTERVAL:
+            asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
     async def _record(self, deadline: float, record: Callable[..., T], *args: Any, **options: Any) -> T:
         """Record a result, also if the database comes back only in a while: by its claim the message is still ours."""

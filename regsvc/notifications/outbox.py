@@ -7,11 +7,13 @@ as `failed` or `dropped`.
 
 import logging
 import random
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 from peewee import fn
@@ -19,6 +21,7 @@ from peewee import fn
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.email_address import EmailAddress
+from regsvc.core.units import format_duration
 from regsvc.database.bulk import insert_rows
 from regsvc.database.models import OutboxEntry
 from regsvc.database.prepared import PreparedQuery, slot
@@ -28,6 +31,11 @@ log = logging.getLogger(__name__)
 Outcome = Literal["sent", "failed", "dropped"]
 
 _MAX_ERROR_LENGTH: Final = 500
+_MAX_LOGGED_LENGTH: Final = 300
+_URGENT_RETRY: Final = timedelta(seconds=5)
+_LONGEST_WITHHELD: Final = timedelta(minutes=30)
+_WITHHELD_FOR: Final = timedelta(days=3)
+"""Age at which a withheld message is given up, if messages enqueued after it were sent."""
 
 
 class Recipient(NamedTuple):
@@ -43,7 +51,8 @@ class RetryPolicy:
 
     A message is given up after `max_attempts` or `max_age` (since it was enqueued); None: no such limit. `claim` is how
     long a claimed message is reserved for one process. It must exceed the longest possible attempt: a message still
-    claimed after that belongs to a process that crashed.
+    claimed after that belongs to a process that crashed. `urgent` are templates of messages that a person waits for:
+    they are sent before all others, and tried again sooner.
     """
 
     first_retry: timedelta
@@ -52,11 +61,19 @@ class RetryPolicy:
     max_age: timedelta | None = None
     claim: timedelta = timedelta(minutes=3)
     growth: float = 2.5
+    urgent: tuple[str, ...] = ()
 
-    def wait(self, attempts: int) -> timedelta:
+    def wait(self, message: OutboxEntry) -> timedelta:
         """Return the time until the next attempt, with jitter so that many messages do not retry at once."""
-        delay = backoff_delay(attempts, self.first_retry, self.longest_retry, self.growth)
-        return delay * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+        retries = message.attempts - (message.template in self.urgent)
+        if retries == 0:
+            return _jitter(_URGENT_RETRY)
+        return _jitter(backoff_delay(retries, self.first_retry, self.longest_retry, self.growth))
+
+    def wait_withheld(self, message: OutboxEntry, moment: datetime) -> timedelta:
+        """Return the time until the next attempt of a message whose attempts are not counted: half its age."""
+        first = _URGENT_RETRY if message.template in self.urgent else self.first_retry
+        return _jitter(min(max((moment - message.created_at) / 2, first), _LONGEST_WITHHELD))
 
     def is_too_old(self, message: OutboxEntry, moment: datetime) -> bool:
         """Return whether the message has exceeded `max_age`."""
@@ -74,6 +91,14 @@ class Backlog:
 
     count: int
     oldest_at: datetime | None
+
+
+def describe_for_log(message: OutboxEntry, reason: str) -> str:
+    """Return the reason for a log or terminal: not too long, and without e-mail addresses, which servers quote."""
+    words = re.sub(r"[^\s<>]*@[^\s<>]*", "…", "".join(filter(str.isprintable, reason)))
+    for name in {message.recipient.rpartition("@")[0], message.recipient_key.rpartition("@")[0]} - {""}:
+        words = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", words, flags=re.IGNORECASE)
+    return words[:_MAX_LOGGED_LENGTH]
 
 
 class Outbox:
@@ -144,14 +169,19 @@ class Outbox:
             self._local.batched = None
         insert_rows(OutboxEntry._meta.database, OutboxEntry, entries)
 
-    def claim_due(self, limit: int) -> list[OutboxEntry]:
+    def is_urgent(self, message: OutboxEntry) -> bool:
+        """Return whether a person waits for the message."""
+        return message.template in self._retry_policy.urgent
+
+    def claim_due(self, limit: int, urgent_only: bool = False) -> list[OutboxEntry]:
         """Claim up to `limit` due messages, only the oldest unfinished one of each recipient.
 
-        Their `attempts` include the one under way. The process that claims a message has the policy's `claim` to record
-        the result; after that it counts as crashed and the message is due again. While nothing is due, nothing is
-        written or locked.
+        Recipients of urgent messages come first, with what they are to get before; `urgent_only`: they alone. Their
+        `attempts` include the one under way. The process that claims a message has the policy's `claim` to record the
+        result; after that it counts as crashed and the message is due again. While nothing is due, nothing is written
+        or locked.
         """
-        due = _LIST_DUE.rows(kind=self._kind, now=self._now(), limit=limit)
+        due = self._list_due(limit, urgent_only)
         if not due:
             return []
         with OutboxEntry._meta.database.atomic():
@@ -164,6 +194,15 @@ class Outbox:
         for entry in claimed:
             entry.attempts += 1
         return claimed
+
+    def _list_due(self, limit: int, urgent_only: bool) -> list[OutboxEntry]:
+        given = {"kind": self._kind, "now": self._now(), "limit": limit}
+        templates = {f"template{index}": name for index, name in enumerate(self._retry_policy.urgent)}
+        due = _list_urgent(len(templates)).rows(**given, **templates) if templates else []
+        if urgent_only or len(due) >= limit:
+            return due
+        known = {entry.id for entry in due}
+        return [*due, *(entry for entry in _LIST_DUE.rows(**given) if entry.id not in known)][:limit]
 
     def record_sent(self, message: OutboxEntry) -> None:
         """Record that the other side has accepted the message."""
@@ -184,8 +223,27 @@ class Outbox:
         if is_final or self._retry_policy.was_last_attempt(message, moment):
             self._give_up(message, error)
             return None
-        wait = max(self._retry_policy.wait(message.attempts), retry_after or timedelta())
+        wait = max(self._retry_policy.wait(message), retry_after or timedelta())
         _update(message.id, next_attempt_at=to_milliseconds(moment + wait), last_error=error[:_MAX_ERROR_LENGTH])
+        return wait
+
+    def withhold(self, message: OutboxEntry, reason: str, retry_after: timedelta | None = None) -> timedelta | None:
+        """Return a message to the queue: it may be our account that is refused. Of all such attempts the first counts.
+
+        Returns the time until the next attempt: longer and longer, so that others get their turn. None: it is given up,
+        because later messages were sent, for days.
+        """
+        moment = self._now()
+        if moment - message.created_at >= _WITHHELD_FOR and self._was_later_one_sent(message):
+            self._give_up(message, reason, after=format_duration(_WITHHELD_FOR))
+            return None
+        wait = max(self._retry_policy.wait_withheld(message, moment), retry_after or timedelta())
+        _update(
+            message.id,
+            attempts=max(1, message.attempts - 1),  # 0 is for what was never tried, and is due whatever its time is
+            next_attempt_at=to_milliseconds(moment + wait),
+            last_error=reason[:_MAX_ERROR_LENGTH],
+        )
         return wait
 
     def release(self, message: OutboxEntry, reason: str) -> None:
@@ -239,18 +297,42 @@ class Outbox:
         count, oldest_at = query.scalar(as_tuple=True)
         return Backlog(count, oldest_at)
 
-    def purge_done(self, before: datetime) -> int:
-        """Delete entries of every kind that were finished before this moment; returns their number."""
-        return int(OutboxEntry.delete().where(OutboxEntry.done_at < before).execute())
+    def follow_clock(self, step: timedelta) -> None:
+        """Move what is waiting by as much as the clock was set: none waits for long, or is too old, because of that.
 
-    def _give_up(self, message: OutboxEntry, error: str) -> None:
-        log.error("%s %d (%s) given up after %d attempts", self._kind, message.id, message.template, message.attempts)
+        After a step back, what the claims of this moment may have been made by already is left as it is.
+        """
+        steady = self._now() + self.claim_period
+        is_waiting = (OutboxEntry.kind == self._kind) & OutboxEntry.next_attempt_at.is_null(False)
+        if step < timedelta():
+            is_waiting &= (OutboxEntry.attempts > 0) & (OutboxEntry.next_attempt_at > steady)
+        elif self._retry_policy.max_age is None:
+            return
+        for entry in OutboxEntry.select().where(is_waiting):
+            is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.next_attempt_at == entry.next_attempt_at)
+            moved = {"next_attempt_at": entry.next_attempt_at + step}
+            if self._retry_policy.max_age is not None:  # else it stays, since a mail's Message-ID is made of it
+                moved["created_at"] = entry.created_at + step
+            OutboxEntry.update(moved).where(is_as_read).execute()
+
+    def _was_later_one_sent(self, message: OutboxEntry) -> bool:
+        is_later = (OutboxEntry.id > message.id) & (OutboxEntry.kind == self._kind)
+        return bool(OutboxEntry.select().where(OutboxEntry.outcome == "sent", is_later).exists())
+
+    def _give_up(self, message: OutboxEntry, error: str, after: str | None = None) -> None:
+        after = after or f"{message.attempts} attempt{'' if message.attempts == 1 else 's'}"
+        reason = describe_for_log(message, error)
+        log.error("%s %d (%s) given up after %s: %s", self._kind, message.id, message.template, after, reason)
         self._finish(message, "failed", error)
         self._on_finished(message, "failed")
 
     def _finish(self, message: OutboxEntry, outcome: Outcome, error: str | None = None) -> None:
         last_error = None if error is None else error[:_MAX_ERROR_LENGTH]
         _FINISH.execute(id=message.id, done_at=self._now(), outcome=outcome, last_error=last_error)
+
+
+def _jitter(wait: timedelta) -> timedelta:
+    return wait * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
 
 
 def _update(message_id: int, **values: object) -> None:
@@ -271,12 +353,44 @@ def _due_entries() -> Any:
         .where(
             OutboxEntry.kind == kind,
             OutboxEntry.next_attempt_at.is_null(False),
-            OutboxEntry.next_attempt_at <= slot(OutboxEntry.next_attempt_at, "now"),
+            # whatever clock the entry was made by, it is not late before its first attempt
+            (OutboxEntry.attempts == 0) | (OutboxEntry.next_attempt_at <= slot(OutboxEntry.next_attempt_at, "now")),
             ~fn.EXISTS(has_earlier),
         )
         .order_by(OutboxEntry.next_attempt_at, OutboxEntry.id)
         .limit(slot(OutboxEntry.id, "limit"))
     )
+
+
+def _urgent_entries(templates: int) -> Any:
+    """Return the query for due entries of the recipients of urgent ones: of each only the oldest unfinished one."""
+    kind, now = slot(OutboxEntry.kind), slot(OutboxEntry.next_attempt_at, "now")
+    urgent, entry = OutboxEntry.alias(), OutboxEntry.alias()
+    names = [slot(OutboxEntry.template, f"template{index}") for index in range(templates)]
+    oldest = (
+        urgent.select(fn.MIN(entry.id).alias("id"))
+        .join(entry, on=(entry.recipient_key == urgent.recipient_key))
+        .where(
+            urgent.kind == kind,
+            urgent.template.in_(names),
+            urgent.next_attempt_at <= now,
+            entry.kind == kind,
+            entry.next_attempt_at.is_null(False),
+        )
+        .group_by(entry.recipient_key)
+    )
+    return (
+        OutboxEntry.select()
+        .join(oldest, on=(oldest.c.id == OutboxEntry.id))
+        .where(OutboxEntry.next_attempt_at <= now)
+        .order_by(OutboxEntry.next_attempt_at, OutboxEntry.id)
+        .limit(slot(OutboxEntry.id, "limit"))
+    )
+
+
+@cache
+def _list_urgent(templates: int) -> PreparedQuery:
+    return PreparedQuery(OutboxEntry, lambda: _urgent_entries(templates))
 
 
 _LIST_DUE: Final = PreparedQuery(OutboxEntry, _due_entries)

@@ -35,7 +35,7 @@ from plugin_bridge.server.rcon import (
 )
 from regsvc.config.host_sections import GameServer, OnBan
 from regsvc.core.addresses import connect_host
-from regsvc.core.clock import Clock
+from regsvc.core.clock import Clock, is_over
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
@@ -148,11 +148,11 @@ class RconQueue:
             .order_by(OutboxEntry.id)
         )
         done_at = {kick.recipient_key: kick.done_at for kick in kicks}  # of the latest for each server
-        holds_since = self._now() - _KICK_HOLDS_FOR
+        now = self._now()
         missing = [
             server
             for key, server in keys.items()
-            if key not in done_at or (done_at[key] is not None and done_at[key] <= holds_since)
+            if key not in done_at or (done_at[key] is not None and is_over(done_at[key], _KICK_HOLDS_FOR, now))
         ]
         for server in missing:
             self._put(KICK_FIRST, username, user_id, "approved", server=server, row_id=regdate)

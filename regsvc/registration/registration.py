@@ -10,7 +10,7 @@ from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.rate_limits import DurableLimits, LimitCheck, SharedLimits, in_total
+from regsvc.auth.rate_limits import REGISTRATIONS, DurableLimits, LimitCheck, SharedLimits, in_total
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
@@ -197,7 +197,7 @@ class Registration:
         """Return the limits of registrations that prove no address, of this client and in total."""
         limits = self.live.current.registration
         of_client = ("registration.client", caller.network_key, limits.limits_per_client)
-        return [of_client], [in_total("registration.total", limits.limits_total, caller.network_key)]
+        return [of_client], [in_total(REGISTRATIONS, limits.limits_total, caller.network_key)]
 
     async def _find_repeated(
         self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller

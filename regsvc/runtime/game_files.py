@@ -39,6 +39,10 @@ class _WatchedFile:
         self._read = stamp
         return True
 
+    def look_again(self) -> None:
+        """Let it count as changed, as its content is not known yet."""
+        self._read = _NEVER_READ
+
 
 class GameFileWatcher:
     """Watcher for AuthMe's config.yml, and for the server.properties of each game server.
@@ -69,6 +73,7 @@ class GameFileWatcher:
         self._pending_restart = pending_restart
         self._uuids = uuids
         self._authme = _WatchedFile(config.authme_config_path)
+        self._is_unread = False
         self._others = [_WatchedFile(server.authme_config_path) for server in config.servers]
         self._properties_files = properties_files
         self._properties = {
@@ -100,8 +105,14 @@ class GameFileWatcher:
             read = await asyncio.to_thread(read_authme, self._config)
             self._compare(read)
         except ConfigError as error:
-            for problem in error.problems:
-                log.error("AuthMe's config.yml has changed but cannot be used; the old values stay: %s", problem)
+            was_unread, self._is_unread = self._is_unread, _is_unread(error)
+            if self._is_unread:  # such as that this process may open no further file: it may not have changed at all
+                self._authme.look_again()
+            told = "cannot be read" if self._is_unread else "has changed but cannot be used"
+            for problem in () if was_unread and self._is_unread else error.problems:
+                log.error("AuthMe's config.yml %s; the old values stay: %s", told, problem)
+        else:
+            self._is_unread = False
 
     def _compare(self, read: AuthMeConfig | None) -> None:
         if self._running is None or read is None:
@@ -131,3 +142,9 @@ class GameFileWatcher:
             if changed:
                 log.info("%s has changed; now in effect: %s", name, ", ".join(changed))
         self._known[server] = read
+
+
+def _is_unread(error: ConfigError) -> bool:
+    """Return whether the system did not let us read the file."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) or (cause is not None and isinstance(cause.__cause__, OSError))

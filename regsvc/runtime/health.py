@@ -34,7 +34,7 @@ class BridgeState(StrEnum):
     UP = "up"
     AWAY = "away"
     UNKNOWN = "unknown"
-    """No run yet."""
+    """No run yet, none for minutes, or our database cannot be used."""
     OFF = "off"
     """There is no AuthMe here."""
 
@@ -43,11 +43,13 @@ class BridgeState(StrEnum):
 class HealthStatus:
     """`refusal` is the error that requests needing the database get now; None means ready.
 
+    `is_writable` is None while the database does not answer.
     `waiting_mails` and `oldest_mail_age` are None while the database does not answer; the age also if no mail waits.
     `restart_needed`: keys of config files that have changed and take effect at the next start.
     """
 
     refusal: Refusal | None
+    is_writable: bool | None
     bridge: BridgeState
     has_held_back_changes: bool
     waiting_mails: int | None
@@ -57,8 +59,13 @@ class HealthStatus:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the database is reachable and has our tables."""
+        """Return whether the database is reachable, has our tables, and accepts changes."""
         return self.refusal is None
+
+    @property
+    def is_reachable(self) -> bool:
+        """Return whether the database is reachable and has our tables."""
+        return self.waiting_mails is not None
 
 
 @dataclass(frozen=True)
@@ -103,10 +110,15 @@ class Health:
         found = query.result() if query.done() else DatabaseUnavailable(retry_after=_RETRY_AFTER)
         backlog = None if isinstance(found, Refusal) else found
         oldest_at = None if backlog is None else backlog.oldest_at
+        refusal = found if isinstance(found, Refusal) else None
+        is_unwritable = self._worker.outage_log.write_problem is not None
+        if is_unwritable:
+            refusal = DatabaseUnavailable("unwritable", retry_after=_RETRY_AFTER)
         report = self._sync.last_report
         return HealthStatus(
-            refusal=found if isinstance(found, Refusal) else None,
-            bridge=self._bridge(),
+            refusal=refusal,
+            is_writable=False if is_unwritable else None if backlog is None else True,
+            bridge=self.find_bridge_state(is_ready=refusal is None),
             has_held_back_changes=report is not None and report.held_back is not None,
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if oldest_at is None else max(self._now() - oldest_at, timedelta(0)),
@@ -121,28 +133,37 @@ class Health:
         except (Refusal, PeeweeException):  # the health status says so, and logs it
             return None
 
-    def _bridge(self) -> BridgeState:
+    def find_bridge_state(self, *, is_ready: bool) -> BridgeState:
+        """Return the state of AuthMe's table, which no sync looks at unless our database `is_ready`."""
         if not self._is_bridge_on:
             return BridgeState.OFF
         report = self._sync.last_report
-        if report is None:
+        if report is None or not is_ready or self._sync.stands_still:
             return BridgeState.UNKNOWN
         return BridgeState.UP if report.unavailable is None else BridgeState.AWAY
 
     async def _query_backlog(self) -> Backlog | Refusal:
         try:
-            return await self._worker.run(self._outbox.backlog)
+            return await self._worker.run(self._look)
         except Refusal as refusal:
             return refusal
         except PeeweeException as error:  # the server answers, but our tables are missing or changed
             log.error("the database answered unexpectedly: %s", describe_exception(error))
             return DatabaseUnavailable(retry_after=_RETRY_AFTER)
 
+    def _look(self) -> Backlog:
+        self._worker.look_for_write_problem()
+        return self._outbox.backlog()
+
+
+def count_pending() -> int:
+    """Return the number of users who wait for a review; one statement, which an index answers."""
+    return int(User.select(fn.COUNT(User.id)).where(User.status == PENDING).scalar())
+
 
 def _count_waiting() -> WaitingCounts:
     """Count with two statements."""
-    pending = User.select(fn.COUNT(User.id)).where(User.status == PENDING)
     disputed = SyncRecord.select(fn.COUNT(SyncRecord.username_key)).where(
         SyncRecord.plugin_state == "conflict", SyncRecord.conflict.is_null(False)
     )
-    return WaitingCounts(int(pending.scalar()), int(disputed.scalar()))
+    return WaitingCounts(count_pending(), int(disputed.scalar()))

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
+import math
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-
-from tornado.ioloop import PeriodicCallback
 
 from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception, locate_exception
@@ -24,40 +24,46 @@ class Job:
     run: Callable[[], Awaitable[object]]
     runs_at_start: bool = False
     cancel_on_stop: bool = False
-    """Set for a job that waits for other servers and loses nothing when it is cancelled."""
+    """Set for a job that may take long, and loses nothing when it is cancelled."""
+    spread: timedelta = timedelta()
+    """It starts up to so much later, at random: many daemons that start together do not run the job together."""
 
 
 class JobRunner:
-    """Runner of periodic jobs on the event loop."""
+    """Runner of periodic jobs on the event loop, timed by the loop's clock: that of the machine may be set."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
-        self._callbacks: list[PeriodicCallback] = []
-        self._running: dict[asyncio.Task[None], Job] = {}
+        self._tasks: dict[asyncio.Task[None], Job] = {}
+        self._waiting: set[asyncio.Task[None]] = set()
         self._failures: dict[str, str] = {}  # the last failure of each job that fails now, by its name
 
     def start(self) -> None:
-        """Start the timers; jobs with `runs_at_start` also run once now."""
+        """Start all jobs; those with `runs_at_start` run now, and the others after their interval."""
         for job in self._jobs:
-            callback = PeriodicCallback(lambda job=job: self._tick(job), job.every)  # type: ignore[misc]
-            callback.start()
-            self._callbacks.append(callback)
-            if job.runs_at_start:
-                self._run_now(job)
+            self._tasks[asyncio.create_task(self._repeat(job), name=job.name)] = job
 
     async def stop(self) -> None:
-        """Stop the timers and wait for running jobs, cancelling those with `cancel_on_stop`."""
-        for callback in self._callbacks:
-            callback.stop()
-        for task, job in self._running.items():
-            if job.cancel_on_stop:
+        """Run no job again, and wait for running ones, cancelling those with `cancel_on_stop`."""
+        for task, job in self._tasks.items():
+            if job.cancel_on_stop or task in self._waiting:
                 task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        self._tasks, tasks = {}, self._tasks
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _run_now(self, job: Job) -> None:
-        task = asyncio.create_task(self._tick(job), name=job.name)
-        self._running[task] = job
-        task.add_done_callback(self._running.pop)
+    async def _repeat(self, job: Job) -> None:
+        loop, every = asyncio.get_running_loop(), job.every.total_seconds()
+        task = asyncio.current_task()
+        assert task is not None
+        due_at = loop.time() + random.uniform(0, job.spread.total_seconds())  # noqa: S311 - jitter
+        if not job.runs_at_start:
+            due_at += every
+        while task in self._tasks or due_at <= loop.time():  # what runs at the start does, whenever the stop comes
+            self._waiting.add(task)
+            await asyncio.sleep(due_at - loop.time())
+            self._waiting.remove(task)
+            await self._tick(job)
+            due_at += every * max(1, math.ceil((loop.time() - due_at) / every))  # missed ticks are left out
 
     async def _tick(self, job: Job) -> None:
         try:

@@ -4,9 +4,13 @@ import json
 import logging
 import os
 import re
+import select
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
+from queue import SimpleQueue
 from typing import Final, TextIO
 
 from regsvc.config.host_sections import LogSection
@@ -19,6 +23,9 @@ _ERROR: Final = 3
 _PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, _ERROR), (logging.WARNING, 4), (logging.INFO, 6))
 _DEBUG: Final = 7
 """Priorities of syslog, by the lowest level that has them."""
+_MAX_WAITING: Final = 512 * 1024
+"""Characters that wait for who reads the daemon's log; lines below a warning may have three quarters of it."""
+_FLUSH_SECONDS: Final = 1.0
 
 
 class JsonLines(logging.Formatter):
@@ -86,18 +93,125 @@ def is_journal(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
+class BackgroundHandler(logging.Handler):
+    """Handler for the daemon: a thread writes to standard error, so that nobody waits for who reads the log.
+
+    The order is kept. What is not read soon enough is dropped and counted; so is all while no reader is left.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: SimpleQueue[str | Callable[[], object]] = SimpleQueue()
+        # The first number of each pair is changed under the handler's lock, the second by the thread alone.
+        self._added = self._written = 0  # characters
+        self._refused = self._lost = 0  # lines
+        threading.Thread(target=self._write_all, name="log", daemon=True).start()
+
+    @property
+    def dropped(self) -> int:
+        """The number of lines that were not written."""
+        return self._refused + self._lost
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record) + "\n"
+        except Exception:  # as in the handlers of the library: a mistake in a call must not become the caller's
+            self.handleError(record)
+            return
+        room = _MAX_WAITING if record.levelno >= logging.WARNING else _MAX_WAITING * 3 // 4
+        if self._added - self._written > room:
+            self._refused += 1
+        else:
+            self._added += len(line)
+            self._items.put(line)
+
+    def run_after(self, action: Callable[[], object]) -> None:
+        """Have the thread call this once it has written what was logged so far."""
+        self._items.put(action)
+
+    def flush(self) -> None:
+        """Wait until everything is written, but only for a moment: perhaps nobody reads."""
+        is_written = threading.Event()
+        self.run_after(is_written.set)
+        is_written.wait(_FLUSH_SECONDS)
+
+    def _write_all(self) -> None:
+        told = 0
+        while True:
+            items = [self._items.get()]
+            while not self._items.empty():  # many lines with one call: each call may have to wait for the interpreter
+                items.append(self._items.get())
+            lines = [item for item in items if isinstance(item, str)]
+            is_read = _write(sys.stderr, "".join(lines))
+            self._written += sum(map(len, lines))
+            if not is_read:
+                self._lost += len(lines)
+            elif (dropped := self.dropped) > told and self._items.empty():
+                words = "log line was" if dropped == told + 1 else "log lines were"
+                text = f"{dropped - told} {words} dropped while nobody read the log"
+                record = logging.LogRecord(__name__, logging.WARNING, "", 0, text, None, None)
+                _write(sys.stderr, self.format(record) + "\n")
+                told = dropped
+            for item in items:
+                if not isinstance(item, str):
+                    item()
+
+
+def _write(stream: TextIO, text: str) -> bool:
+    """Write to the file of a stream; return False if nobody is left to read, or the disk is full. Blocking.
+
+    Past the stream's own buffer, whose lock would keep the process from ending while nobody reads.
+    """
+    waiting = memoryview(text.encode(stream.encoding, "backslashreplace"))
+    try:
+        while waiting:
+            try:
+                waiting = waiting[os.write(stream.fileno(), waiting) :]
+            except BlockingIOError:  # another process that has the file, too, wants it so
+                select.select([], [stream.fileno()], [])
+    except OSError:
+        return False
+    return True
+
+
+def _background_handler() -> BackgroundHandler | None:
+    handlers = logging.getLogger().handlers
+    return next((handler for handler in handlers if isinstance(handler, BackgroundHandler)), None)
+
+
+def count_dropped_lines() -> int:
+    """Return how many lines of this daemon's log nobody has read."""
+    handler = _background_handler()
+    return handler.dropped if handler is not None else 0
+
+
+def print_line(text: str, stream: TextIO) -> None:
+    """Print a line; the daemon does it after what it logged before, and does not wait for who reads."""
+    handler = _background_handler()
+    if handler is None:
+        print(text, file=stream, flush=True)
+    else:
+        handler.run_after(partial(_write, stream, f"{text}\n"))
+
+
 def print_error(sentence: str) -> None:
     """Print why a command failed to standard error; in the journal every line has the priority of an error."""
     text = f"companion: {sentence}"
-    print(_prefixed(text, _ERROR) if is_journal(sys.stderr) else text, file=sys.stderr)
+    print_line(_prefixed(text, _ERROR) if is_journal(sys.stderr) else text, sys.stderr)
 
 
-def set_up_logging(config: LogSection, instance: str = "") -> None:
-    """Log to standard error in the configured format and level. `instance`: the name of this daemon, if it has one."""
+def set_up_logging(config: LogSection, instance: str = "", *, is_daemon: bool = False) -> None:
+    """Log to standard error in the configured format and level. `instance`: the name of this daemon, if it has one.
+
+    Commands write each line themselves: they may wait for who reads them. May be called again.
+    """
     _skip_unused_facts()
-    handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler | None = _background_handler() if is_daemon else None
+    if handler is None:
+        handler = BackgroundHandler() if is_daemon else logging.StreamHandler(sys.stderr)
+        logging.basicConfig(handlers=[handler], force=True)
     handler.setFormatter(_formatter(config, instance))
-    logging.basicConfig(level=config.level.upper(), handlers=[handler], force=True)
+    logging.getLogger().setLevel(config.level.upper())
     # at "debug" peewee logs every statement with its values, including hashes
     logging.getLogger("peewee").setLevel(logging.INFO)
 

@@ -23,6 +23,7 @@ from regsvc.database.engine import Worker
 from regsvc.notifications.mail.queue import Budget
 from regsvc.notifications.outbox import Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
+from regsvc.runtime.logs import count_dropped_lines
 from regsvc.sync.report import COUNTS, SyncReport
 
 _INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process
@@ -132,6 +133,9 @@ class Metrics:
             "companion_sync_last_success_timestamp_seconds",
             "Time of the last run that could read AuthMe's table; 0: never.",
         )
+        self._sync_age = self._gauge(
+            "companion_sync_age_seconds", "Time since the sync ran, or since the start; no change of the clock counts."
+        )
         self._sync_scanned = self._gauge("companion_sync_scanned", "Players examined by the last run.")
         self._sync_conflicts = self._gauge("companion_sync_conflicts", "Conflicts found by the last run.")
         self._sync_changes = self._counter(
@@ -142,8 +146,13 @@ class Metrics:
     def _add_health(self) -> None:
         """Add the values of `/health/ready`, NaN if unknown, and what waits for an admin."""
         self._database = self._gauge("companion_database_up", "1: the database is reachable and has our tables.")
+        self._writable = self._gauge(
+            "companion_database_writable",
+            "0: the database accepts no changes, as its disk is full or read-only; NaN: it does not answer.",
+        )
         self._bridge = self._gauge(
-            "companion_bridge_up", "1: the last run could read AuthMe's table; NaN: no run yet, or no AuthMe."
+            "companion_bridge_up",
+            "1: the last run could read AuthMe's table; NaN: none for minutes, no AuthMe, or our database is away.",
         )
         self._held_back = self._gauge(
             "companion_sync_braked", "1: the last run held changes back because there were too many at once."
@@ -208,8 +217,10 @@ class Metrics:
 
     def text(self, status: HealthStatus, waiting: WaitingCounts | None) -> bytes:
         """Return all metrics in Prometheus' text format (`CONTENT_TYPE`); `waiting` is None if unknown."""
-        self._database.set(status.is_ready)
+        self._database.set(status.is_reachable)
+        self._writable.set(_UNKNOWN if status.is_writable is None else status.is_writable)
         self._bridge.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.bridge, _UNKNOWN))
+        self._sync_age.set(status.seconds_since_sync)
         self._held_back.set(status.has_held_back_changes)
         self._restart_needed.set(bool(status.restart_needed))
         mails, age = status.waiting_mails, status.oldest_mail_age
@@ -232,6 +243,9 @@ class QueueCollector(Collector):
         pool = self._hash_pool
         yield GaugeMetricFamily("companion_hash_running", "Passwords being hashed now.", pool.running)
         yield GaugeMetricFamily("companion_hash_waiting", "Passwords waiting to be hashed.", pool.waiting)
+        yield CounterMetricFamily(
+            "companion_log_lines_dropped", "Lines of the log that nobody read in time.", count_dropped_lines()
+        )
         yield CounterMetricFamily(
             "companion_hash_refused", "Passwords refused because too many were waiting.", pool.refused
         )

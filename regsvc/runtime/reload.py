@@ -29,7 +29,7 @@ class PendingRestart:
         if keys and (is_requested or keys != before):
             log.warning(
                 "%s has changed; these keys take effect after a restart of the companion (systemctl restart "
-                "companion): %s",
+                "companion; its container, or its server in the panel): %s",
                 file,
                 ", ".join(keys),
             )
@@ -60,6 +60,7 @@ RELOADABLE: Final = frozenset(
         "http.max_connections",
         "http.max_connections_per_client",
         "http.write_timeout",
+        "authme.password",
         "auth.login_limits",
         "auth.operators_need_totp",
         "registration.open",

@@ -13,7 +13,7 @@ from plugin_bridge.server.versions import find_version
 from regsvc.config.host_sections import UpdatesSection
 from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.backoff import backoff_delay
-from regsvc.core.clock import Clock
+from regsvc.core.clock import Clock, is_over
 from regsvc.core.http_client import HttpClient, NoResponse
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Updates:
         self._feeds = dict(feeds)
         self._every = every
         self._now = now
-        self._due_at: datetime | None = None
+        self._tried_at: datetime | None = None
         self._failures = 0
         self.published: Mapping[Product, PublishedVersion] = {}
         """The last answers; a product without an entry is unknown."""
@@ -125,7 +125,10 @@ class Updates:
 
     async def check_if_due(self) -> None:
         """Check the feeds if it is time to. Failures are logged at debug level only."""
-        if self.is_enabled and (self._due_at is None or self._now() >= self._due_at):
+        pause = self._every
+        if self._failures:
+            pause = backoff_delay(self._failures, FIRST_RETRY_DELAY, self._every)
+        if self.is_enabled and (self._tried_at is None or is_over(self._tried_at, pause, self._now())):
             await self.check()
 
     async def check(self) -> dict[Product, str]:
@@ -143,10 +146,7 @@ class Updates:
         if len(failures) < len(self._feeds):
             self.checked_at = moment
         self._failures = self._failures + 1 if failures else 0
-        is_failing = self._failures > 0
-        self._due_at = moment + (
-            backoff_delay(self._failures, FIRST_RETRY_DELAY, self._every) if is_failing else self._every
-        )
+        self._tried_at = moment
         return failures
 
 

@@ -19,8 +19,14 @@ _BUSY_AFTER: Final = 0.001
 _REST: Final = 0.75
 """Rest after a page, as a share of the time it took."""
 _LONGEST_REST: Final = 0.5
+_STILL_AFTER: Final = timedelta(minutes=10)
 _MAX_SKIPPED: Final = 9
 """Ticks in a row that may be left to another daemon: health and metrics come from this process's own runs."""
+
+
+def stands_still(seconds_since_run: float, every: timedelta) -> bool:
+    """Return whether the sync has not run for so long that something is wrong."""
+    return seconds_since_run > max(_STILL_AFTER, 10 * every).total_seconds()
 
 
 class SyncService:
@@ -40,6 +46,7 @@ class SyncService:
         self.last_report: SyncReport | None = None
         self._skipped = 0
         self._ran_at = time.monotonic()
+        self._every = timedelta()
         self._is_stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._resumed_at = 0.0
@@ -49,6 +56,11 @@ class SyncService:
         """Seconds since the last run ended, here or on another daemon, or since the start; no clock change counts."""
         return time.monotonic() - self._ran_at
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether `last_report` is too old to tell how things are."""
+        return stands_still(self.seconds_since_run, self._every)
+
     async def run(self) -> SyncReport:
         """Wait for a run in progress, then share one that began after this call. Raises `SyncRunning`."""
         if self._next is None:
@@ -57,6 +69,7 @@ class SyncService:
 
     async def run_if_due(self, every: timedelta) -> SyncReport | None:
         """Run unless another daemon has done so within this period; then return None. Raises `SyncRunning`."""
+        self._every = every
         may_skip = self.last_report is not None and self._skipped < _MAX_SKIPPED
         if may_skip and await self._worker.run(self._lease.may_skip, every):
             self._skipped += 1

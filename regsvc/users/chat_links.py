@@ -19,6 +19,7 @@ from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
+from regsvc.database.bulk import redate
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import REJECTED, ChatLink, User
 
@@ -136,6 +137,7 @@ class ChatLinks:
 
     def purge_expired(self) -> int:
         """Delete unclaimed links that have expired and return their number."""
+        redate(self._now(), ChatLink.linked_at)
         is_expired = ChatLink.user.is_null() & (ChatLink.linked_at <= self._now() - CLAIM_TIMEOUT)
         return int(ChatLink.delete().where(is_expired).execute())
 

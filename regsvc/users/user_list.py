@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from peewee import JOIN, fn
 
-from regsvc.core.clock import Clock
+from regsvc.core.clock import Clock, is_over
 from regsvc.core.text import name_key
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.database.models import PENDING, ChatLink, Review, StoredQuestionnaire, SyncRecord, User
@@ -267,7 +267,7 @@ class CountCache:
         """Return the count, or None if it is missing or too old."""
         with self._lock:
             total, counted_at = self._cached.get(filters, (0, None))
-        if counted_at is None or abs(self._now() - counted_at) >= _CACHED_FOR:
+        if counted_at is None or is_over(counted_at, _CACHED_FOR, self._now()):
             return None
         return total
 

@@ -228,6 +228,7 @@ _REASONS: Final = {
     "overloaded": "refusal.overloaded",
     "busy": "refusal.busy",
     "database_away": "refusal.database_away",
+    "unwritable": "fault.database_away.unwritable",
 }
 """Translation keys of the reasons why linking failed, by outcome. Other outcomes get no reason."""
 

@@ -70,6 +70,8 @@ def test_a_clock_set_back_delays_no_longer_than_ever(delays: LoginDelays, clock:
         delays.record_failure("alice")
     clock.advance(days=-1000)
     assert wait_of(delays, "alice") == 60
+    clock.advance(minutes=1)
+    assert wait_of(delays, "alice") == 0
 
 
 def test_failures_are_forgotten_after_a_quiet_hour(delays: LoginDelays, clock: ManualClock) -> None:

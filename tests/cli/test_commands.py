@@ -24,7 +24,7 @@ from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, dump_table, find_player, insert_player
 from tests.support.authme.game_server import GameServer
 from tests.support.command_line import Finished, companion
-from tests.support.daemon import READY, Daemon
+from tests.support.daemon import READY, START_TIMEOUT, Daemon
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.smtp import MailServer
 
@@ -344,7 +344,7 @@ def test_another_installation_key_is_refused(place: Daemon, run: Run) -> None:
     place.write_config(with_section(place, "auth", installation_key=OTHER_KEY))
     for command in ("migrate", "serve"):
         told = companion(command, config=place.config_file)
-        assert refused(told, "another installation key")
+        assert refused(told, "another installation key", "Restore the key of before")
         assert OTHER_KEY not in told.errors
 
 
@@ -387,7 +387,8 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
         assert told.status == 1
         assert told.errors.startswith(f"companion: the database (mysql:127.0.0.1:{mariadb.port}/")
         assert "cannot be used: Can't connect" in told.errors
-        place.start()
+        place.spawn()
+        assert place.wait_for_log("the database is tried again in", START_TIMEOUT)
         away = place.get("/api/user/status", {"username": "Alice"})
         assert (away.status, away.code) == (503, "database_away")
         assert int(away.headers["Retry-After"]) > 0
@@ -395,9 +396,11 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
         assert place.get("/health/alive").status == 200
         unready = place.get("/health/ready")
         assert (unready.status, unready.code) == (503, "database_away")
+        assert place.output == []
     finally:
         mariadb.start()
     assert place.wait_for_log("the database is back")
+    assert place.wait_for_output(READY)
     messages = [json.loads(line)["message"] for line in place.log]
     assert len([message for message in messages if message.startswith("the database is away")]) == 1
     assert "the database is tried again in 2 seconds" in messages

@@ -169,7 +169,7 @@ def test_changes_of_authmes_config_are_followed_while_we_run(make_place: MakePla
 def test_another_table_waits_for_a_restart_and_the_old_one_goes_on(make_place: MakePlace) -> None:
     place = make_place()
     place.game.change_authme({"DataSource.mySQLTablename": "elsewhere"})
-    assert place.daemon.wait_for_log("(systemctl restart companion): DataSource.mySQLTablename")
+    assert place.daemon.wait_for_log("its server in the panel): DataSource.mySQLTablename")
     assert scrape(place.daemon).of("companion_restart_needed") == 1
     assert place.register("Alice", ALICES).status == 201
     place.approve("Alice")

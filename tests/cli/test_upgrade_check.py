@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+import pytest
 from peewee import Database
 
 from regsvc.config.loader import load_config
@@ -70,3 +71,32 @@ def test_what_the_next_version_will_find(place: Daemon) -> None:
     done = check(place)
     assert done.status == 78, done
     assert "from before commit 5980771 (its newest migration: 9)" in done.errors
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_the_copies_of_the_last_two_upgrades_are_kept(place: Daemon) -> None:
+    assert companion("migrate", config=place.config_file).status == 0
+    ours = [f"companion.db.before-{number:04}" for number in (9, 15, NEWEST - 1, NEWEST)]
+    hosts_own = ["companion.db.before-9", "companion.db.before-0009.mine", "other.db.before-0009", "companion.db.bak"]
+    for name in [*ours, *hosts_own]:
+        (place.state_dir / name).write_bytes(b"x" * 1_200_000)
+    told = check(place).output
+    assert f"copy before the last upgrade, for going back: {place.state_dir / ours[3]}, 1.2 MB, 20" in told
+    assert f"copy before an earlier one: {place.state_dir / ours[0]}" in told
+    assert companion("users", "list", config=place.config_file).status == 0
+    assert (place.state_dir / ours[0]).exists(), "a command proves nothing"
+    place.start()
+    left = {file.name for file in place.state_dir.iterdir() if not file.name.startswith(("companion.db-", "home"))}
+    assert left >= {*ours[2:], *hosts_own}
+    assert not left & {*ours[:2]}
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_an_upgrade_that_was_interrupted(place: Daemon) -> None:
+    assert companion("migrate", config=place.config_file).status == 0
+    with opened(place) as database:
+        database.execute_sql(f"DELETE FROM regsvc_migration WHERE number = {NEWEST}")
+        database.execute_sql(f"PRAGMA user_version = {NEWEST - 1}")
+    told = check(place).output
+    assert f"interrupted. The file from before it is {place.state_dir}/companion.db.before-{NEWEST - 1:04}," in told
+    assert "is copied" not in told

@@ -1,7 +1,9 @@
 """Which config a command reads, which state directory it works on, and what their relative paths count from."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -10,6 +12,7 @@ from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces, find_config_file, find_credential_source
 from regsvc.config.sections import ConfigError
 from tests.support.config_text import problems, write
+from tests.support.other_user import USER_ID, can_be_another
 
 Environment = Mapping[str, str]
 
@@ -51,6 +54,23 @@ def test_the_nearest_config_is_read(machine: Path) -> None:
     many = config_at(machine / "etc/companion@lobby/companion.toml")
     assert find(instance="lobby", environ={"COMPANION_CONFIG": "other.toml"}) == many
     assert find(str(only), environ={"COMPANION_CONFIG": "other.toml"}) == only
+
+
+def test_a_folder_of_another_user_is_named_and_no_config_that_nobody_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder of a container is its state, a volume: of the wrong user, for example."""
+    user = os.geteuid()
+    with TemporaryDirectory() as state:
+        monkeypatch.setattr(places, "_ETC", Path("/nowhere"))
+        monkeypatch.chdir(state)
+        Path(state).chmod(0)
+        os.seteuid(USER_ID if can_be_another() else user)
+        try:
+            with pytest.raises(ConfigError, match=f"{state}: user .* may not enter .* belongs to user {user}; run"):
+                find_config_file(None, None, {})
+        finally:
+            os.seteuid(user)
+            Path(state).chmod(0o700)
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("text", ["", "# [server]\n#port = 8081\n", "[server]\n#port = 8081\n[mail]\n"])

@@ -28,7 +28,7 @@ def cases(mark: str) -> list[tuple[str, str]]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with files that configs name."""
-    (tmp_path / "mc").mkdir()
+    (tmp_path / "mc" / "plugins" / "AuthMe").mkdir(parents=True)
     (tmp_path / "words").mkdir()
     write(tmp_path / "words" / "nl.toml", "")
     write(tmp_path / "a-file", "x")
@@ -55,7 +55,7 @@ def test_a_mistake_is_one_sentence_that_is_enough(folder: Path, text: str, sente
 
 @pytest.mark.parametrize(("text", "sentence"), cases("? "))
 def test_what_does_not_prevent_a_start_is_a_warning(folder: Path, text: str, sentence: str) -> None:
-    assert [warning.replace(f"{folder}/", "FOLDER/") for warning in load(folder, text).warnings] == [sentence]
+    assert [warning.replace(str(folder), "FOLDER") for warning in load(folder, text).warnings] == [sentence]
 
 
 @pytest.mark.parametrize(

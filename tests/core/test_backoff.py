@@ -83,3 +83,14 @@ def test_requests_under_way_when_the_circuit_opened_prolong_its_pause() -> None:
     assert not breaker.allows()
     clock.now += 20
     assert breaker.allows()
+
+
+def test_many_who_wait_for_one_service_do_not_come_back_at_once() -> None:
+    clock = Seconds()
+    pauses = set()
+    for _daemon in range(20):
+        backoff = Backoff(timedelta(seconds=10), timedelta(minutes=1), clock, spread=0.2)
+        backoff.extend()
+        pauses.add(backoff.remaining())
+    assert len(pauses) > 1
+    assert all(8 <= pause <= 12 for pause in pauses)

@@ -66,6 +66,21 @@ def test_the_repetitions_are_bounded(
     assert User.get_by_id(alice.id).reason is None
 
 
+@pytest.mark.parametrize("code", [1021, 1114])
+def test_a_full_disk_of_the_server_is_told_though_it_can_be_asked(
+    our_database: Database, alice: User, code: int
+) -> None:
+    worker = Worker(our_database, 1)
+    worker.is_open = True
+    with pytest.raises(errors.DatabaseUnavailable) as refused:
+        asyncio.run(worker.run(Failing(our_database, code, times=2)))
+    assert refused.value.facts == {"fault": "unwritable"}
+    asyncio.run(worker.run(worker.look_for_write_problem))
+    worker.close()
+    assert worker.outage_log.write_problem == "for a test"
+    assert User.get_by_id(alice.id).reason is None
+
+
 @pytest.mark.parametrize(("point", "attempts"), [("in the transaction", 2), ("before commit", 1), ("after commit", 1)])
 def test_what_may_have_been_committed_is_not_done_twice(
     our_database: Database, alice: User, monkeypatch: pytest.MonkeyPatch, point: str, attempts: int

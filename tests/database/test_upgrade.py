@@ -4,6 +4,7 @@
 """
 
 import re
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -17,9 +18,9 @@ import pytest
 from peewee import Database, OperationalError, SqliteDatabase
 
 from regsvc.database import migrator
-from regsvc.database.engine import open_database
+from regsvc.database.engine import find_refused_write, open_database
 from regsvc.database.migrations import upgrade_from_preview
-from regsvc.database.migrator import UnusableSchema, list_migrations, migrate
+from regsvc.database.migrator import UnusableSchema, list_copies, list_migrations, migrate
 from regsvc.database.models import MODELS, UNVERIFIED, VERIFIED, Installation, User, bind_models
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.manual_clock import ManualClock
@@ -41,6 +42,7 @@ NEW_TABLES = {"regsvc_player": "regsvc_sync_record", "regsvc_digest": "regsvc_bu
 NEW_COLUMNS: dict[str, dict[str, Any]] = {
     "regsvc_session": {"has_second_factor": 0},
     "regsvc_link": {"issued_by": None},
+    "regsvc_installation": {"players_table": None},
 }
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (
@@ -57,12 +59,13 @@ from regsvc.database.engine import open_database
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
 
-execute, left = Database.execute_sql, int(sys.argv[2])
+execute, last = Database.execute_sql, sys.argv[2]
+left = int(last) if last.isdigit() else None
 
 def execute_some(self, *given, **named):
     global left
-    left -= 1
-    if left < 0:
+    left = None if left is None else left - 1
+    if left == -1 or left is None and last in given[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     return execute(self, *given, **named)
 
@@ -72,7 +75,7 @@ bind_models(ours)
 with ours.connection_context():
     migrate(ours, lambda: datetime.now(UTC))
 """
-"""Migrates the database at a URL, and kills itself before one of the statements."""
+"""Migrates the database at a URL, and kills itself before one of the statements: of a number, or with a text."""
 
 UNCHANGING = ("SELECT", "SHOW", "PRAGMA", "BEGIN", "SAVEPOINT", "RELEASE")
 
@@ -262,13 +265,43 @@ def test_a_row_is_marked_as_changed_as_before(preview: Database, clock: ManualCl
     assert fetch(preview, marked.format("regsvc_sync_record")) == [("ivan",)]
 
 
+def require_one_copy(preview: Database) -> None:
+    """Assert that the file as it was before the upgrade is there, and nothing that was copied during it."""
+    if isinstance(preview, SqliteDatabase):
+        [copy] = Path(preview.database).parent.glob("companion.db.before-*")
+        assert copy.name == "companion.db.before-0100"
+        with closing(sqlite3.connect(copy)) as connection:
+            assert connection.execute("SELECT COUNT(*) FROM regsvc_player WHERE wish IS NOT NULL").fetchone() == (3,)
+            assert connection.execute("SELECT MAX(number) FROM regsvc_migration").fetchone() == (15,)
+
+
 @pytest.mark.parametrize("database_kind", ["sqlite"])
-def test_the_file_is_copied_before(preview: Database, clock: ManualClock) -> None:
-    assert isinstance(preview, SqliteDatabase)
+def test_each_upgrade_copies_the_file_before(preview: Database, clock: ManualClock) -> None:
     migrate(preview, clock)
-    with closing(sqlite3.connect(f"{preview.database}.before-0100")) as copy:
-        assert copy.execute("SELECT COUNT(*) FROM regsvc_player WHERE wish IS NOT NULL").fetchone() == (3,)
-        assert copy.execute("SELECT MAX(number) FROM regsvc_migration").fetchone() == (15,)
+    require_one_copy(preview)
+    newest = list_migrations()[-1].number
+    preview.execute_sql(f"DELETE FROM regsvc_migration WHERE number = {newest}")  # as if it were tomorrow's
+    migrate(preview, clock)
+    assert isinstance(preview, SqliteDatabase)
+    copies = [copy.name for copy in list_copies(Path(preview.database))]
+    assert copies == [f"companion.db.before-{newest:04}", "companion.db.before-0100"]
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_a_disk_without_room_for_the_copy_keeps_what_there_is(preview: Database, clock: ManualClock) -> None:
+    assert isinstance(preview, SqliteDatabase)
+    file = Path(preview.database)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size // 2, limits[1]))
+    try:
+        with pytest.raises(OperationalError) as refused:
+            migrate(preview, clock)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert find_refused_write(refused.value), "a daemon waits for room"
+    assert list(file.parent.glob("*.before-*")) == []
+    assert migrate(preview, clock) == NEWEST
+    require_one_copy(preview)
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
@@ -320,6 +353,7 @@ def test_killed_after_every_statement_it_goes_on(
     before = rows_of(preview)
     kills = kill_after_each_new_statement(preview, monkeypatch, lambda: migrate(preview, clock))
     assert kills > 20
+    require_one_copy(preview)
     assert schema_of(preview) == fresh_schema
     assert rows_of(preview) == before
     assert migrate(preview, clock) == []
@@ -333,13 +367,16 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
     is_file = isinstance(preview, SqliteDatabase)
     url = f"sqlite:///{preview.database}" if is_file else request.getfixturevalue("database").url
     preview.close()
-    for statements in (8, 13, 20, 60):
-        done = subprocess.run([sys.executable, "-c", DRIVER, url, str(statements)], check=False, capture_output=True)
+    for last in ("8", "13", "20", "60", "has_second_factor"):  # in the first migration, and between two
+        done = subprocess.run([sys.executable, "-c", DRIVER, url, last], check=False, capture_output=True)
         assert done.returncode == -9, done
     preview.connect()
+    if is_file:
+        assert fetch(preview, "SELECT MAX(number) FROM regsvc_migration") == [(100,)]
     migrate(preview, clock)
     assert schema_of(preview) == fresh_schema
     assert rows_of(preview) == before
+    require_one_copy(preview)
 
 
 def test_whoever_comes_second_finds_everything_done(

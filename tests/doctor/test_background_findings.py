@@ -17,7 +17,10 @@ MESSAGE = (
     " next_attempt_at, outcome) VALUES (?, 'approved', 'a@example.org', 'a@example.org', 'en', 8, ?, ?, ?)"
 )
 
-
+MAIL = (
+    "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, attempts, created_at,"
+    " next_attempt_at, outcome, last_error) VALUES ('mail', 'approved', ?, ?, 'en', 1, ?, ?, ?, ?)"
+)
 HITS = (
     "INSERT INTO regsvc_rate_limit (scope, subject, period_seconds, started_at, ends_at, hits)"
     " VALUES (?, ?, 3600, ?, ?, ?)"
@@ -64,7 +67,7 @@ def test_players_differ(doctor_case: DoctorCase) -> None:
 
 
 def test_the_sync_stands_still(doctor_case: DoctorCase) -> None:
-    serve_status(doctor_case, braked=False, syncSeconds=899)
+    serve_status(doctor_case, braked=False, syncSeconds=599)
     assert doctor_case.findings() == []
     serve_status(doctor_case, braked=False, syncSeconds=7200)
     assert doctor_case.only_finding("sync.stale").title == "The sync has not run for 120 minutes."
@@ -82,7 +85,7 @@ def test_messages_failed(doctor_case: DoctorCase) -> None:
 
 def test_messages_wait(doctor_case: DoctorCase) -> None:
     recent, earlier = (
-        (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000") for minutes in (5, 20)
+        (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.000") for minutes in (4, 6)
     )
     doctor_case.our_database.execute(MESSAGE, ("mail", recent, recent, None))
     assert doctor_case.findings() == []
@@ -90,6 +93,36 @@ def test_messages_wait(doctor_case: DoctorCase) -> None:
     assert "no companion is running here" in doctor_case.only_finding("outbox.stuck").title
     serve_status(doctor_case, braked=False)
     assert "no companion" not in doctor_case.only_finding("outbox.stuck").title
+
+
+# R80
+def test_mails_are_refused(doctor_case: DoctorCase) -> None:
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.000")
+    rows = [
+        *((f"p{number}@example.org", "sent", None) for number in range(25)),
+        ("alice@example.org", None, "550 5.4.5 Daily limit exceeded for alice@example.org. x1-2 - gsmtp"),
+        ("alice@example.org", None, "550 5.4.5 Daily limit exceeded for alice@example.org. x1-3 - gsmtp"),
+        ("bob@example.org", "failed", "550 5.4.5 Daily limit exceeded for bob@example.org. x1-4 - gsmtp"),
+    ]
+    for address, outcome, error in rows:
+        doctor_case.our_database.execute(MAIL, (address, address, now, None if outcome else now, outcome, error))
+    assert "mail.refused" not in {finding.id for finding in doctor_case.findings()}
+    row = ("carol@example.org", "carol@example.org", now, now, None, "550 5.1.1 No such user carol")
+    doctor_case.our_database.execute(MAIL, row)
+    [refused] = [finding for finding in doctor_case.findings() if finding.id == "mail.refused"]
+    reply = "550 5.4.5 Daily limit exceeded for … x1-4 - gsmtp."
+    assert refused.title == f"Mails to 3 of the last 19 recipients were refused: {reply}"
+
+
+def test_registrations_in_total_are_used_up(doctor_case: DoctorCase) -> None:
+    ends_at = (datetime.now(UTC) + timedelta(minutes=30)).strftime("%Y-%m-%d %H:%M:%S.000")
+    doctor_case.our_database.execute(HITS, ("registration.total", "", ends_at, ends_at, 40))
+    assert doctor_case.findings() == []  # each proves an address
+    doctor_case.change("registration", methods=["captcha"])
+    doctor_case.change("mail", backend="off")
+    findings = {finding.id: finding for finding in doctor_case.findings()}
+    assert findings.keys() == {"mail.unproven", "mail.unproven_used_up"}
+    assert findings["mail.unproven_used_up"].title.startswith("60 per hour registrations are used up for another ")
 
 
 def test_mails_in_total_are_used_up(doctor_case: DoctorCase) -> None:

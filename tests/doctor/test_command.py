@@ -22,6 +22,7 @@ from tests.support.quick_start import REPOSITORY
 
 MAIL_PASSWORD = "mail-9d1b7c"
 TOKEN = "scrape-4f0e55"
+FOR_ALL = "for all of it run: companion doctor, or see /admin"
 AS_ROOT = {"machine.root"} if os.geteuid() == 0 else set()
 
 
@@ -146,13 +147,13 @@ def test_the_daemon_logs_at_its_start_what_is_broken(doctor_case: DoctorCase, tm
     doctor_case.game.change_authme({"DataSource.caching": True})
     daemon = Daemon(tmp_path / "daemon", {**doctor_case.sections, "updates": {"enabled": False}}).start()
     try:
-        assert daemon.wait_for_log("for all of it run: companion doctor")
+        assert daemon.wait_for_log(FOR_ALL)
     finally:
         daemon.stop()
     broken, summary = (json.loads(line) for line in daemon.log if "doctor: " in line)
     assert (broken["level"], summary["level"]) == ("error", "warning")
     assert broken["message"].startswith('doctor: mail.backend is "off". Configure a mail server')
-    assert summary["message"] == f"doctor: 1 broken, {1 + len(AS_ROOT)} risky; for all of it run: companion doctor"
+    assert summary["message"] == f"doctor: 1 broken, {1 + len(AS_ROOT)} risky; {FOR_ALL}"
     assert [line for line in daemon.output if not line.startswith("companion ready on ")] == []
 
 

@@ -61,7 +61,8 @@ def test_nobody_listens(doctor_case: DoctorCase) -> None:
     doctor_case.game.change_authme({"DataSource.mySQLPort": str(free_port())})
     checkup = doctor_case.examine()
     [finding] = checkup.findings
-    assert (finding.id, finding.where) == ("database.away", f"{doctor_case.game.authme_config}: DataSource")
+    keys = "DataSource.mySQLHost, DataSource.mySQLPort"
+    assert (finding.id, finding.where) == ("database.away", f"{doctor_case.game.authme_config}: {keys}")
     assert len(checkup.not_examined) == 2
 
 
@@ -82,12 +83,15 @@ def test_a_database_that_does_not_answer_is_not_waited_for(
 @pytest.mark.parametrize("database_kind", ["sqlite", "mariadb"])
 def test_a_database_that_is_being_migrated_is_not_away(doctor_case: DoctorCase) -> None:
     doctor_case.start_once()
-    doctor_case.our_database.execute("INSERT INTO regsvc_lease VALUES ('migration', 'another:1', '2999-01-01')")
+    soon = f"{datetime.now(UTC) + timedelta(minutes=4):%Y-%m-%d %H:%M:%S}.000"
+    doctor_case.our_database.execute("INSERT INTO regsvc_lease VALUES ('migration', 'another:1', ?)", (soon,))
     doctor_case.our_database.execute("ALTER TABLE regsvc_installation RENAME TO regsvc_half_way")
     checkup = doctor_case.examine()
     assert checkup.findings == ()
     [reason] = checkup.not_examined
     assert "migrating" in reason
+    doctor_case.our_database.execute("UPDATE regsvc_lease SET expires_at = '2999-01-01'")  # the clock was set back
+    doctor_case.only_finding("database.away")
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
@@ -195,6 +199,14 @@ def test_the_config_leads_elsewhere(doctor_case: DoctorCase, tmp_path: Path) -> 
     doctor_case.change("authme", enabled=False)
     doctor_case.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD, online_mode="true")
     assert "lives in mysql:" in doctor_case.only_finding("database.elsewhere").title
+
+
+def test_the_folder_of_the_game_is_not_mounted_yet(doctor_case: DoctorCase) -> None:
+    doctor_case.start_once()
+    doctor_case.game.directory.rename(doctor_case.game.directory.with_suffix(".unmounted"))
+    [title] = [str(finding.title) for finding in doctor_case.findings() if finding.id == "database.elsewhere"]
+    assert f"{doctor_case.game.directory} is missing (not mounted yet?)" in title
+    assert "migrate" not in title
 
 
 def test_our_tables_cannot_be_on_another_server_than_authmes(doctor_case: DoctorCase) -> None:

@@ -78,7 +78,18 @@ def test_we_are_root_or_the_disk_is_almost_full(doctor_case: DoctorCase) -> None
     doctor_case.change_host(user_id=lambda: 0)
     doctor_case.only_finding("machine.root")
     doctor_case.change_host(user_id=lambda: 1000, free_bytes=lambda folder: 10 * MEBIBYTE)
-    assert doctor_case.only_finding("machine.disk_low").title.endswith("has 10 MiB left.")
+    low = doctor_case.only_finding("machine.disk_low")
+    assert low.severity == "risky"
+    assert low.title.endswith("has 10 MiB left.")
+    doctor_case.change_host(free_bytes=lambda folder: 0)
+    assert doctor_case.only_finding("machine.disk_low").severity == "broken"
+
+
+def test_the_companion_cannot_write_its_database(doctor_case: DoctorCase) -> None:
+    told = {"success": False, "code": "database_away", "fault": "unwritable", "writable": False}
+    doctor_case.change_host(fetch=lambda url: json.dumps(told).encode())
+    finding = doctor_case.only_finding("machine.disk_low")
+    assert (finding.severity, "cannot write its database" in finding.title) == ("broken", True)
 
 
 def test_the_clock_has_stopped_long_ago_or_went_back(doctor_case: DoctorCase) -> None:
@@ -91,7 +102,9 @@ def test_the_clock_has_stopped_long_ago_or_went_back(doctor_case: DoctorCase) ->
         "INSERT INTO regsvc_audit (action, operator, created_at) VALUES ('user.approved', 'Olivia', ?)",
         (tomorrow.strftime("%Y-%m-%d %H:%M:%S.000"),),
     )
-    assert f"{tomorrow:%Y-%m-%d %H:%M}" in doctor_case.only_finding("machine.clock").title
+    finding = doctor_case.only_finding("machine.clock")
+    assert f"{tomorrow:%Y-%m-%d %H:%M}" in finding.title
+    assert "it was ahead before" in finding.do
 
 
 # --- secrets ---

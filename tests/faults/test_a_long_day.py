@@ -106,6 +106,7 @@ def open_every_connection(services: ServiceHarness) -> None:
     asyncio.run(everybody())
 
 
+@pytest.mark.one_database("mariadb")
 def test_a_day_leaves_no_more_behind_than_an_hour(services: ServiceHarness) -> None:
     open_every_connection(services)
     for hour in range(4):  # caches fill

@@ -1,25 +1,31 @@
 """R46: a bad disk, file or table causes a clear message, no loss and no crash loop."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import MakeDaemon
-from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_database import DatabaseKind, SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable
 from tests.support.authme.game_server import GameServer
 from tests.support.command_line import companion
 from tests.support.daemon import READY, Daemon, Reply
-from tests.support.mounts import seen_by, serve_with_state_on
+from tests.support.mounts import run_beside, seen_by, serve_with_state_on, serve_with_state_read_only
 from tests.support.peers.smtp import MailServer
+from tests.support.quick_start import PROGRAM
 from tests.support.stack import GENEROUS, find_code, has_code
-from tests.support.watching import ask_until
+from tests.support.watching import ask_until, scrape
 
 EX_CONFIG = 78
+EX_TEMPFAIL = 75
 OLIVIA = {"username": "Olivia", "password": "olivias-secret"}
 ANSWERS_THE_SAME = "/api/config"
+READINESS = "/health/ready"
 
 
 @pytest.fixture
@@ -75,23 +81,71 @@ def test_a_full_disk_is_answered_with_503_until_there_is_room(small: Daemon, smt
     code = ask_for_code(small, smtp, "alice@example.org")
     filler = seen_by(small.pid, small.state_dir) / "filler"
     fill(filler)
+    assert_unwritable(small)  # though nobody has written, and no sync runs
 
     refused = ask_until(
         lambda: small.post("/api/verify/send", {"email": "bob@example.org"}), lambda reply: reply.status != 200
     )
     assert (refused.status, refused.code) == (503, "database_away"), refused.text
+    assert refused.json["fault"] == "unwritable"
+    assert "full or read-only" in refused.json["message"]
     assert int(refused.headers["Retry-After"]) > 0
     # a checkpoint meanwhile makes room in the log for one more
     ask_until(lambda: refill_and_ask(small, filler), lambda reply: reply.status == 503)
     reply = small.post("/api/register", application("Alice", "alice@example.org", code))
     assert (reply.status, reply.code) == (503, "database_away"), reply.text
-    assert small.wait_for_log("disk is full")
+    assert small.wait_for_log("No space left on device")
+    assert not [line for line in small.log if "cannot rollback" in line]
+    banned = run_companion(small, "users", "ban", OLIVIA["username"], "--reason", "griefing")
+    assert banned.returncode == 1
+    assert "full or read-only" in banned.stderr
+    assert str(small.state_dir) in banned.stderr
+    assert "disk is full" in banned.stderr
+    assert "cannot rollback" not in banned.stderr
+    assert "machine.disk_low" in broken_findings(small)
     assert small.get(ANSWERS_THE_SAME).status == 200
     assert small.get("/api/user/status", {"username": "Alice"}).json["data"] == {"registered": False}
 
     filler.unlink()
+    ask_until(lambda: small.get(READINESS), lambda reply: reply.status == 200)
+    assert scrape(small).of("companion_database_writable") == 1
+    assert small.wait_for_log("the database can be written again")
     assert small.post("/api/register", application("Alice", "alice@example.org", code)).status == 201
     assert small.get("/api/user/status", {"username": "Alice"}).json["data"]["status"] == "pending"
+
+
+def assert_unwritable(daemon: Daemon) -> None:
+    """Wait until readiness, metrics and the log tell that the database accepts no changes."""
+    unready = ask_until(lambda: daemon.get(READINESS), lambda reply: reply.status == 503)
+    assert (unready.code, unready.json["fault"], unready.json["writable"]) == ("database_away", "unwritable", False)
+    assert str(daemon.state_dir) not in unready.text
+    assert scrape(daemon).of("companion_database_writable") == 0
+    assert daemon.wait_for_log("the database cannot be written: its disk is full or read-only")
+
+
+def run_companion(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command that sees the state directory as the daemon does."""
+    command = [sys.executable, str(PROGRAM), *arguments, "--config", str(daemon.config_file)]
+    return run_beside(daemon.pid, *command)
+
+
+def broken_findings(daemon: Daemon) -> list[str]:
+    """The ids of what the doctor calls broken."""
+    report = json.loads(run_companion(daemon, "doctor", "--json").stdout)
+    return [finding["id"] for finding in report["findings"] if finding["severity"] == "broken"]
+
+
+def test_a_read_only_disk_is_told_and_used_again_once_it_may_be_written(
+    daemon: MakeDaemon, authme: AuthMeLike, tmp_path: Path
+) -> None:
+    daemon(GENEROUS).start().stop()
+    place = daemon(GENEROUS, command=serve_with_state_read_only(tmp_path / "daemon" / "state")).start()
+    assert_unwritable(place)
+    assert place.wait_for_log("Read-only file system")
+    assert scrape(place).of("companion_database_up") == 0, "its tables may be of an earlier version"
+    assert run_beside(place.pid, "mount", "-o", "remount,bind,rw", str(place.state_dir)).returncode == 0
+    ask_until(lambda: place.get(READINESS), lambda reply: reply.status == 200)
+    assert place.wait_for_log("the database can be written again")
 
 
 def refill_and_ask(small: Daemon, filler: Path) -> Reply:
@@ -127,6 +181,40 @@ def test_a_file_of_ours_that_is_no_database_is_told_and_not_touched(daemon: Make
 # --- the game server's files ---
 
 
+@pytest.mark.parametrize("database_kind", ["mariadb", "sqlite"])
+def test_a_folder_of_the_game_that_is_mounted_late(
+    daemon: MakeDaemon, authme: AuthMeLike, game_server: GameServer, database_kind: DatabaseKind
+) -> None:
+    """AuthMe's config says where our database is: the companion neither takes another one nor gives up for good."""
+    authme.register(OLIVIA["username"], OLIVIA["password"])
+    place = daemon(GENEROUS).start()
+    place.stop()
+    backup = str(place.directory / "backup")
+    assert companion("backup", backup, config=place.config_file).status == 0
+    game = game_server.directory
+    kept = game.rename(game.with_suffix(".unmounted"))
+    for missing in (game, game / "plugins"):  # what it is mounted on may be there
+        if database_kind == "mariadb":
+            place.log.clear()
+            place.spawn()
+            assert place.wait_for_end() == EX_TEMPFAIL, "systemd tries again"
+            assert f"{missing} is missing (not mounted yet?)" in place.log[-1]
+            assert "migrate" not in words_of(place)
+            told = companion("restore", backup, config=place.config_file)
+            assert (told.status, f"{missing} is missing" in told.errors) == (1, True)
+        told = companion("migrate", "--to", "auto", config=place.config_file)
+        assert (told.status, f"{missing} is missing" in told.errors) == (1, True)
+        game.mkdir(exist_ok=True)
+    if database_kind == "sqlite":
+        place.start()  # our database is where it was, and the bridge waits
+        place.stop()
+    assert (place.state_dir / "companion.db").exists() == (database_kind == "sqlite")
+    game.rmdir()
+    kept.rename(game)
+    place.start()
+    assert place.post("/api/admin/login", OLIVIA).status == 200
+
+
 def test_a_list_of_operators_that_cannot_be_read_makes_nobody_one(
     daemon: MakeDaemon, authme: AuthMeLike, game_server: GameServer
 ) -> None:
@@ -137,7 +225,7 @@ def test_a_list_of_operators_that_cannot_be_read_makes_nobody_one(
     place = daemon(GENEROUS).start()
     assert place.get(ANSWERS_THE_SAME).status == 200
     assert place.post("/api/admin/login", OLIVIA).status in (401, 403)
-    assert "ops.json" in words_of(place)
+    assert place.wait_for_log("ops.json")
     ops.rmdir()
     kept.rename(ops)
     assert place.post("/api/admin/login", OLIVIA).status == 200

@@ -8,7 +8,7 @@ import pytest
 
 from regsvc.database.engine import MAX_RACE_RETRIES
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema
-from tests.support.daemon import READY
+from tests.support.daemon import READY, START_TIMEOUT
 from tests.support.our_tables import our_database
 from tests.support.peers.database_proxy import (
     CUT_OFF_AT_COMMIT,
@@ -126,9 +126,11 @@ def test_a_start_on_a_node_without_quorum_succeeds_once_it_has_one(stack: Proxie
     stack.daemon.stop()
     stack.daemon.log.clear()
     stack.proxy.rule = without_quorum
-    stack.daemon.start()
+    stack.daemon.spawn()
+    assert stack.daemon.wait_for_log("the database is tried again in", START_TIMEOUT)
     assert stack.get("/health/ready").code == "database_away"
     stack.proxy.rule = lambda statement: None
     assert stack.daemon.wait_for_log("the database is back")
+    assert stack.daemon.wait_for_output(READY)
     assert stack.pending("dora")
     assert len([line for line in stack.daemon.output if line.startswith(READY)]) == 1

@@ -10,14 +10,16 @@ from threading import Event
 
 import pytest
 
+from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.crash.brief_outage import file_busy
 from tests.support.daemon import Reply
 from tests.support.our_tables import our_database
-from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.stack import Person, Stack
 from tests.support.together import at_once
-from tests.support.watching import TIMEOUT, ask_until
+from tests.support.watching import TIMEOUT, ask_until, scrape
 
+DATABASE_PASSWORD = "DataSource.mySQLPassword"
 CLIENTS = 6
 APPLICANTS_EACH = 6
 
@@ -118,12 +120,55 @@ def test_a_server_that_may_only_be_read_is_answered_with_503_until_it_may_be_wri
         alice = stack.newcomer("alice")
         code = stack.code_for(alice.email)
         own_server.run_as_root("SET GLOBAL read_only = 1")
+        unready = ask_until(lambda: stack.get("/health/ready"), lambda reply: reply.status == 503)
+        assert (unready.json["fault"], unready.json["writable"]) == ("unwritable", False), "though nobody has written"
+        figures = scrape(stack.daemon)
+        assert (figures.of("companion_database_up"), figures.of("companion_database_writable")) == (1, 0)
         reply = stack.register(alice, code=code)
         assert (reply.status, reply.code) == (503, "database_away"), reply.text
-        assert stack.daemon.wait_for_log("cannot be written")
+        assert reply.json["fault"] == "unwritable"
+        assert stack.daemon.wait_for_log(
+            "cannot be written: its disk is full or read-only (The MariaDB server is running"
+        )
         assert stack.status(alice) is None
         own_server.run_as_root("SET GLOBAL read_only = 0")
+        ask_until(lambda: stack.get("/health/ready"), lambda reply: reply.status == 200)
         assert stack.register(alice, code=code).status == 201
+
+
+def test_a_new_password_of_the_database_is_taken_over_while_the_daemon_runs(
+    own_server: MariaDBServer, tmp_path: Path
+) -> None:
+    """The host changes the login's password, mistypes it in AuthMe's config, and then corrects that."""
+    with Stack("mariadb", tmp_path, own_server) as stack:
+        pid, alice = stack.daemon.pid, stack.newcomer("alice")
+        code = stack.code_for(alice.email)
+        user = our_schema(stack).user
+        stack.game.change_authme({DATABASE_PASSWORD: "tulips-and-noses"})
+        change = f"ALTER USER '{user}'@'%' IDENTIFIED BY 'tulips-and-roses'"
+        own_server.run_as_root(change, f"KILL USER '{user}'")  # open connections would work on
+
+        away = ask_until(lambda: stack.get("/health/ready"), lambda reply: reply.status == 503)
+        assert away.json["writable"] is None
+        assert stack.daemon.wait_for_log(f"now in effect: {DATABASE_PASSWORD} (as soon as the database refuses")
+        assert {stack.register(alice, code=code).status for _attempt in range(3)} == {503}
+        assert stack.get("/health/ready").json["restartNeeded"] == [], "a restart would not help"
+
+        stack.game.change_authme({DATABASE_PASSWORD: "tulips-and-roses"})
+        ask_until(lambda: stack.get("/health/ready"), lambda reply: reply.status == 200)
+        assert stack.register(alice, code=code).status == 201
+        stack.decides("approve", alice)
+        assert stack.sync()["errors"] == []
+        assert stack.get("/health/ready").json["restartNeeded"] == []
+        assert stack.daemon.pid == pid
+        assert len([line for line in stack.daemon.log if "the database is away" in line]) == 1
+        assert not [line for line in stack.daemon.log if "tulips" in line]
+
+
+def our_schema(stack: Stack) -> Database:
+    place = stack.table.database
+    assert isinstance(place, MariaDBSchema)
+    return place.database
 
 
 def test_a_busy_file_of_authmes_holds_up_nobody_but_those_who_need_it(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from tests.support.authme.authme_database import MariaDBSchema
+from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table
-from tests.support.authme.game_server import GameServer
-from tests.support.command_line import companion
+from tests.support.authme.game_server import GameServer, write_game_server
+from tests.support.command_line import companion, companion_here
 from tests.support.daemon import READY, START_TIMEOUT, Daemon
 from tests.support.peers.database_proxy import DatabaseProxy
 from tests.support.peers.mariadb import Database, MariaDBServer
+from tests.support.watching import ask_until
 
 EX_CONFIG = 78
 KEYS = {"installation_key": "the installation key that all share", "signing_key": "the signing key that all share too"}
@@ -111,6 +113,67 @@ def test_another_database_at_another_address_is_refused(
             if not stranger.state_dir.exists():
                 stranger.start()
                 stranger.stop()
+
+
+def test_another_game_servers_companion_does_not_take_the_database(
+    daemons: Daemons, schema: MariaDBSchema, mariadb: MariaDBServer, tmp_path: Path
+) -> None:
+    """Many hosts have one database; their AuthMes differ by `mySQLTablename` alone."""
+    AuthMeLike(AuthMeTable(schema)).register("Alice", "alices-secret")
+    first = daemons.make("first").start()
+    skyblock = write_game_server(tmp_path / "skyblock")
+    theirs = AuthMeTable(schema, "authme_skyblock")
+    create_table(theirs)
+    skyblock.install_authme(theirs)
+    AuthMeLike(theirs).register("Bob", "bobs-secret")
+    game = {"game": {"directory": str(skyblock.directory)}}
+    advice = f'database.url = "mysql://USER:PASSWORD@127.0.0.1:{schema.database.port}/NAME"'
+    own_key = {"auth": {"installation_key": "the installation key of the second server"}}
+    for second in (daemons.make("second", game | own_key), daemons.make("with a copied key", game)):
+        second.spawn()
+        assert second.wait_for_end() == EX_CONFIG
+        assert "Another game server's companion uses this database" in second.log[-1]
+        assert f"AuthMe table is {schema.database.name}.authme, ours is" in second.log[-1]
+        assert advice in second.log[-1]
+    known = companion_here("doctor", "--json", config=second.config_file).output
+    assert "its AuthMe table is" in next(
+        finding["title"] for finding in json.loads(known)["findings"] if finding["id"] == "database.elsewhere"
+    )
+    assert first.get("/health/ready").status == 200
+    with mariadb.fresh_database() as own:
+        second = daemons.make("second", game | own_key | {"database": {"url": own.url}}).start()
+        assert [names_of(MariaDBSchema(place)) for place in (own, schema.database)] == [["Bob"], ["Alice"]]
+        second.stop()
+
+
+def names_of(schema: MariaDBSchema) -> list[str]:
+    """Return the users, once the first sync run has adopted someone."""
+    rows = ask_until(lambda: schema.query("SELECT username FROM regsvc_user"), bool)
+    return [row["username"] for row in rows]
+
+
+def test_a_renamed_table_of_authme_is_that_of_the_same_server(
+    daemons: Daemons, schema: MariaDBSchema, game_server: GameServer
+) -> None:
+    AuthMeLike(AuthMeTable(schema)).register("Alice", "alices-secret")
+    daemon = daemons.make("first").start()
+    assert names_of(schema) == ["Alice"]
+    daemon.stop()
+    renamed = AuthMeTable(schema, "players")
+    create_table(renamed)  # by AuthMe, which did not find its table under the new name
+    game_server.install_authme(renamed)
+    daemon.spawn()
+    assert daemon.wait_for_end() == EX_CONFIG
+    assert "the old one must be gone: drop it, or give it another name" in daemon.log[-1]
+    schema.execute("DROP TABLE players")
+    schema.execute("RENAME TABLE authme TO players")
+    daemon.start()
+    assert daemon.wait_for_log(f"AuthMe's table was {schema.database.name}.authme until now, which is gone")
+    daemon.stop()
+    daemon.log.clear()
+    daemon.start()
+    assert not [line for line in daemon.log if "which is gone" in line], "it is recorded"
+    assert names_of(schema) == ["Alice"]
 
 
 def test_another_signing_key_is_told_at_the_start(daemons: Daemons) -> None:

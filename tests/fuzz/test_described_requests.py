@@ -33,7 +33,7 @@ from tests.support.each import assert_each
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
-REQUESTS = int(os.environ.get("COMPANION_FUZZ_REQUESTS", "500"))
+REQUESTS = int(os.environ.get("COMPANION_FUZZ_REQUESTS", "300"))
 SEED = int(os.environ.get("COMPANION_TEST_SEED", "1"))
 STREAMS = {"/events"}  # never end; tests/api/test_events.py is theirs
 

@@ -70,6 +70,18 @@ def test_nobody_waits_and_nobody_is_told(services: ServiceHarness) -> None:
     assert digests() == []
 
 
+def test_a_clock_that_was_set_back_keeps_nothing_from_the_admins(services: ServiceHarness, clock: ManualClock) -> None:
+    """Neither who registers afterwards, nor, a day later, that Alice still waits."""
+    tell_of_alice(services)
+    clock.advance(days=-730)
+    services.register("Bob")
+    assert tick(services.app) == 2
+    services.decide("approve", "Bob")
+    clock.advance(hours=24)
+    assert tick(services.app) == 2
+    assert tick(services.app) == 0
+
+
 def test_who_waits_for_a_day_is_told_of_again_each_day(services: ServiceHarness, clock: ManualClock) -> None:
     tell_of_alice(services)
     clock.advance(hours=20)

@@ -258,6 +258,23 @@ def test_what_every_mail_would_hear_costs_no_mail(serve: Serve, status: int, adv
     assert len(service.requests) == 1, "redirects are not followed"
 
 
+# R80
+@pytest.mark.parametrize(
+    ("provider", "message"),
+    [
+        ("mailgun", f"Domain {DOMAIN} is not allowed to send: Free accounts are for test purposes only."),
+        ("mailgun", "Sandbox subdomains are for test purposes only. Please add your own domain."),
+        ("brevo", f"Sending has been rejected because the sender you used noreply@{DOMAIN} is not valid."),
+        ("brevo", "You have exceeded your daily limit"),
+    ],
+)
+def test_a_bad_request_may_be_about_our_account(serve: Serve, provider: str, message: str) -> None:
+    service = serve(provider)
+    service.answer(Answered(400, {"message": message}))
+    with pytest.raises(TransportUnavailable, match=r"HTTP 400 Bad Request: it refuses the account or mail\.sender"):
+        send(backend_of(service.config))
+
+
 # --- a lost answer ---
 
 

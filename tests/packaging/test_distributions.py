@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,9 +18,15 @@ from pathlib import Path
 import pytest
 
 from regsvc import __version__
+from regsvc.cli.command_line import COMMANDS
 from regsvc.cli.data import MIGRATES
 from regsvc.cli.shipped_files import REPOSITORY, list_shipped
 from regsvc.database.migrations import MIGRATIONS
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
+from tests.support.authme.game_server import GameServer
+from tests.support.authme.row_audit import is_locked as is_locked_row
 from tests.support.daemon import READY
 from tests.support.machine import FILES, Machine, open_bare_machine
 from tests.support.ports import free_port
@@ -31,8 +38,15 @@ CONFIG = "/etc/companion/companion.toml"
 STATE = "/var/lib/companion"
 BACKUPS = "/var/backups/companion"
 UNITS = "/etc/systemd/system"
-GAME = "/srv/minecraft"
+GAME = f"{FILES}/game"
 USER = "games-owner"
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >> /var/lib/asked
+case "$*" in
+    list-units*) printf 'companion@s%s.service loaded active running\\n' 1 2 3 4 5 6 ;;
+    try-restart*s3.service* | is-active*s3.service) exit 1 ;;
+esac
+"""
 BUILD_WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 
 
@@ -101,6 +115,29 @@ def build_wheel(clone: Path, **environment: str) -> "subprocess.CompletedProcess
     )
 
 
+def test_the_manual_page_and_completion_know_every_command(dist: Path, tmp_path: Path) -> None:
+    shutil.unpack_archive(the_file(dist, "*.whl"), tmp_path, "zip")
+    share = the_file(tmp_path, "*.data/data/share")
+    page = share / "man/man1/companion.1"
+    text = page.read_text()
+    assert not [name for name in COMMANDS if f'\n.SS "{name}'.replace("-", r"\-") not in text]
+    if groff := shutil.which("groff"):
+        check = [groff, "-man", "-ww", "-z", "-Tutf8", str(page)]
+        assert subprocess.check_output(check, stderr=subprocess.STDOUT, text=True) == ""
+
+    def offered(*words: str) -> str:
+        typed = f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}"
+        script = f'source "$0"; {typed}; _companion || :; echo "${{COMPREPLY[@]}}"'
+        completion = str(share / "bash-completion/completions/companion")
+        return subprocess.check_output(["bash", "--norc", "-euc", script, completion], text=True).strip()
+
+    assert offered("companion", "us") == "users"
+    assert offered("companion", "-i", "survival", "users", "b") == "ban"
+    assert offered("companion", "users", "list", "--status", "p") == "pending"
+    assert offered("companion", "uninstall", "--pu") == "--purge"
+    assert offered("companion", "--config", "") == ""  # bash then offers files
+
+
 @contextmanager
 def daemon(host: Machine) -> Iterator[str]:
     """Run the installed companion as the game's user and yield its address; it must stop cleanly."""
@@ -162,7 +199,7 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         ]
         assert host.output("ls", STATE) == ""  # nothing was started
 
-        host.output("sh", "-c", f"useradd --system {USER} && install -d -o {USER} {GAME}/plugins/AuthMe")
+        table = table_of(host, tmp_path / "files/game")
         url = ("--base-url", "https://play.example.org", "--port", str(free_port()))
         done = host.run("companion", "install", "--game-dir", GAME, *url, "--no-start")
         assert "not started" in done.stdout, done
@@ -170,8 +207,10 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         with daemon(host) as address:
             assert is_ready(address)
             host.output("companion", "backup", BACKUPS)
+            host.output("companion", "users", "ban", "Bob")
+        assert is_locked(table)
 
-        install_package(host, following)
+        an_update_restarts_four_at_a_time(host, following)
         assert host.output("companion", "--version") == f"companion {NEXT_VERSION}"
         assert host.run("companion", "upgrade-check").returncode == MIGRATES
         assert rights(host, CONFIG, STATE) == [f"640 root {USER}", f"700 {USER} {USER}"]
@@ -193,12 +232,60 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         assert "companion.db" in host.output("ls", STATE)
         host.output("test", "-f", CONFIG)
 
-        host.output("dpkg", "--purge", "companion")
-        for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion"):
-            assert host.run("test", "-e", gone).returncode == 1, gone
-        assert not [*host.place(UNITS).glob("companion*")]
-        assert host.run("getent", "passwd", "companion").returncode == 2
-        assert host.output("ls", BACKUPS).startswith("companion-")
+        a_purge_keeps_what_unlocks_players(host, this, table)
+
+
+def an_update_restarts_four_at_a_time(host: Machine, package: str) -> None:
+    """Six servers run, by the word of a stand-in for systemctl; the third does not start again."""
+    units = [f"companion@s{number}.service" for number in range(1, 7)]
+    asked, stand_in = host.place("/var/lib/asked"), host.place("/usr/local/bin/systemctl")
+    host.place("/run/systemd/system").mkdir(parents=True)
+    stand_in.write_text(SYSTEMCTL)
+    stand_in.chmod(0o755)
+    told = [line for line in install_package(host, package).splitlines() if "did not start again" in line]
+    assert told == [f"companion: {units[2]} did not start again; see: systemctl status {units[2]}"]
+    restarts = [line for line in asked.read_text().splitlines() if line.startswith("try-restart")]
+    assert restarts == [f"try-restart {' '.join(units[:4])}", f"try-restart {' '.join(units[4:])}"]
+
+
+def a_purge_keeps_what_unlocks_players(host: Machine, this: str, table: AuthMeTable) -> None:
+    said = host.output("dpkg", "--purge", "companion")
+    for gone in ("/etc/companion", STATE, "/opt/companion", "/usr/share/doc/companion"):
+        assert host.run("test", "-e", gone).returncode == 1, gone
+    assert not [*host.place(UNITS).glob("companion*")]
+    assert host.output("ls", BACKUPS).startswith("companion-")
+    (kept,) = host.place("/var/backups").glob("companion-purged-*")
+    assert rights(host, f"/var/backups/{kept.name}") == ["700 root root"]
+
+    # Olivia comes back as the purge has said, and Bob gets his password back.
+    install_package(host, this)
+    commands = [line.split("   ")[1] for line in said.splitlines() if line.startswith("companion:   ")]
+    host.output("sh", "-euc", "\n".join(commands).replace("     (", " # "))
+    assert not is_locked(table)
+
+    # Without anything of hers a purge leaves nothing.
+    host.output("sh", "-c", f"rm -r {STATE} /etc/companion /var/backups/companion-purged-*")
+    host.output("dpkg", "--purge", "companion")
+    assert not [*host.place("/var/backups").glob("companion-purged-*")]
+    assert host.run("getent", "passwd", "companion").returncode == 2
+
+
+def table_of(host: Machine, game: Path) -> AuthMeTable:
+    """Set up the game server's folder, with Bob among its players; return AuthMe's table."""
+    server = GameServer(game)
+    server.authme_directory.mkdir(parents=True)
+    table = AuthMeTable(SqliteFile(server.authme_directory / "authme.db"))
+    create_table(table)
+    server.install_authme(table)
+    AuthMeLike(table).register("Bob", "bobs-secret")
+    host.output("sh", "-c", f"useradd --system {USER} && chown -R {USER}: {GAME}")
+    return table
+
+
+def is_locked(table: AuthMeTable) -> bool:
+    row = find_player(table, "bob")
+    assert row is not None
+    return is_locked_row(row)
 
 
 def rights(host: Machine, *paths: str) -> list[str]:

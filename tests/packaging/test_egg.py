@@ -1,22 +1,26 @@
 """The egg for Pterodactyl and Pelican: its variables are keys, and the daemon starts from them as in a panel."""
 
+import hashlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from regsvc.config.loader import load_config
+from regsvc.doctor.facts.facts import Facts, FixLocation, Source
+from regsvc.doctor.facts.host import Host
 from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table
-from tests.support.daemon import READY, Daemon
-from tests.support.peers.mariadb import Database
+from tests.support.daemon import READY, START_TIMEOUT, Daemon
+from tests.support.peers.mariadb import Database, MariaDBServer
 from tests.support.ports import free_port
 from tests.support.quick_start import REPOSITORY
 
@@ -58,35 +62,99 @@ def test_every_variable_is_a_key(egg: Any) -> None:
     assert (config.server.host, config.authme.backend, config.authme.port) == ("0.0.0.0", "MARIADB", 3306)
 
 
-def test_the_install_script_is_sound(egg: Any) -> None:
-    script = egg["scripts"]["installation"]["script"]
+def make_wheel(folder: Path, name: str, module: str) -> Path:
+    """Write a wheel of version 1.0 with one module."""
+    wheel, about = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{name}.py", module)
+        archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    return wheel
+
+
+def test_the_install_script_takes_what_was_released(egg: Any, tmp_path: Path) -> None:
+    script, home, released = egg["scripts"]["installation"]["script"], tmp_path / "server", tmp_path / "released"
     assert "\r" not in script
-    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    home.mkdir()
+    released.mkdir()
+    needed = make_wheel(released, "needed", "")
+    wheel = make_wheel(released, "companion", "import needed\n")
+    requirement = f"needed @ {needed.as_uri()} --hash=sha256:{hashlib.sha256(needed.read_bytes()).hexdigest()}\n"
+    (released / "companion-1.0-requirements.txt").write_text(requirement)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1", "PACKAGE": wheel.as_uri()}
+    command = ["bash", "-c", script.replace("/mnt/server", str(home))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "--require-hashes" in script
+    assert {"companion.py", "needed.py"} <= {file.name for file in (home / "app").iterdir()}
+    assert (home / "state").is_dir()
 
 
-def test_a_server_of_the_panel_starts_and_stops(egg: Any, tmp_path: Path, database: Database) -> None:
-    table = AuthMeTable(MariaDBSchema(database))
-    create_table(table)
-    AuthMeLike(table).register("Olivia", "olivias-secret")
+def test_the_doctor_names_the_variables_of_the_panel(egg: Any) -> None:
+    facts = Facts(load_config(None, panel_environment(egg, COMPANION_AUTHME_PASSWORD="secret")), Host())
+    for location, told in (
+        (FixLocation(Source.OURS, '[mail] backend = "smtp", host'), "COMPANION_MAIL_BACKEND=smtp, COMPANION_MAIL_HOST"),
+        (FixLocation(Source.OURS, '[game] operators = ["NAME"]'), "COMPANION_GAME_OPERATORS=NAME"),
+        (FixLocation(Source.AUTHME, "DataSource.mySQLPassword"), "COMPANION_AUTHME_PASSWORD"),
+        (FixLocation(Source.AUTHME, "DataSource.caching: false"), "AuthMe's config.yml: DataSource.caching: false"),
+        (FixLocation(Source.MACHINE, "systemctl restart companion"), "this machine"),
+    ):
+        assert facts.describe(location) == told
+
+
+def make_server(egg: Any, tmp_path: Path, database: Database, **filled_in: str) -> Daemon:
+    """Return a server of a panel, with these values of its variables beside those of the database."""
     home, port = tmp_path / "container", free_port()
     home.mkdir()
     (home / "app").symlink_to(REPOSITORY)  # what the install script makes with pip
     environment = panel_environment(
         egg,
         SERVER_PORT=str(port),
-        COMPANION_AUTHME_HOST=database.host,
-        COMPANION_AUTHME_PORT=str(database.port),
-        COMPANION_AUTHME_DATABASE=database.name,
-        COMPANION_AUTHME_USER=database.user,
-        COMPANION_AUTHME_PASSWORD=database.password,
-        COMPANION_GAME_OPERATORS="Olivia",
+        **{
+            "COMPANION_AUTHME_HOST": database.host,
+            "COMPANION_AUTHME_PORT": str(database.port),
+            "COMPANION_AUTHME_DATABASE": database.name,
+            "COMPANION_AUTHME_USER": database.user,
+            "COMPANION_AUTHME_PASSWORD": database.password,
+            **filled_in,
+        },
     )
     # As the images for Python do: {{NAME}} in the start command becomes ${NAME}.
     startup = re.sub(r"\{\{(\w+)\}\}", r"${\1}", egg["startup"])
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     shell = ["env", "-i", "-C", str(home), f"PATH={path}", *(f"{name}={value}" for name, value in environment.items())]
-    daemon = Daemon(tmp_path / "unused", {"server": {"port": port}}, command=[*shell, "bash", "-c", startup])
+    return Daemon(tmp_path / "unused", {"server": {"port": port}}, command=[*shell, "bash", "-c", startup])
 
+
+def test_a_server_with_a_wrong_password_is_not_shown_as_running(
+    egg: Any, tmp_path: Path, database: Database, mariadb: MariaDBServer
+) -> None:
+    create_table(AuthMeTable(MariaDBSchema(database)))
+    mariadb.run_as_root("CREATE USER 'panel'@'%' IDENTIFIED BY 'right'")
+    mariadb.run_as_root(f"GRANT ALL ON `{database.name}`.* TO 'panel'@'%'")
+    login = {"COMPANION_AUTHME_USER": "panel", "COMPANION_AUTHME_PASSWORD": "misspelt"}
+    daemon = make_server(egg, tmp_path, database, **login)
+    daemon.spawn()
+    try:
+        assert daemon.wait_for_log("check COMPANION_AUTHME_USER, COMPANION_AUTHME_PASSWORD", START_TIMEOUT)
+        assert daemon.wait_for_log("the database is tried again in")
+        assert daemon.get("/health/ready").code == "database_away"
+        assert daemon.output == []
+        mariadb.run_as_root("ALTER USER 'panel'@'%' IDENTIFIED BY 'misspelt'")
+        assert daemon.wait_for_output(READY)
+    finally:
+        daemon.kill()
+        mariadb.run_as_root("DROP USER 'panel'@'%'")
+    assert "misspelt" not in "".join(daemon.log)
+
+
+def test_a_server_of_the_panel_starts_and_stops(egg: Any, tmp_path: Path, database: Database) -> None:
+    table = AuthMeTable(MariaDBSchema(database))
+    create_table(table)
+    AuthMeLike(table).register("Olivia", "olivias-secret")
+    daemon = make_server(egg, tmp_path, database, COMPANION_GAME_OPERATORS="Olivia")
     daemon.start()
     try:
         login = {"username": "Olivia", "password": "olivias-secret"}
@@ -97,4 +165,4 @@ def test_a_server_of_the_panel_starts_and_stops(egg: Any, tmp_path: Path, databa
         assert egg["config"]["stop"] == "^C"
         daemon.send(signal.SIGINT)
         assert daemon.wait_for_end() == 0
-    assert (home / "state" / "installation.key").exists()
+    assert (tmp_path / "container" / "state" / "installation.key").exists()

@@ -5,6 +5,8 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
@@ -117,6 +119,25 @@ def test_scripts_arrive_compressed_and_cached(play: Stack, proxy: Proxy) -> None
     reply = proxy.request("GET", f"/{script[1]}", headers={"Accept-Encoding": "gzip"})
     assert (reply.status, reply.headers["Content-Encoding"]) == (200, "gzip")
     assert "immutable" in reply.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("kind", PROXIES.values(), ids=PROXIES)
+def test_the_companion_may_be_below_a_path(play: Stack, kind: type[Proxy], tmp_path: Path) -> None:
+    """As `server.base_url = "https://play.example.org/mc"` says: the proxy takes the path off."""
+    alice = play.approved("alice")
+    with kind(tmp_path / "run", play.daemon.port, make_certificate(tmp_path), "/mc") as proxy:
+        away = proxy.request("GET", "/mc")
+        assert (away.status, urljoin(f"https://{HOST}/mc", away.headers["Location"])[-4:]) == (302, "/mc/")
+        for page in ("/mc/", "/mc/register", "/mc/account", "/mc/admin", "/mc/docs", "/mc/a/lost/page"):
+            text = proxy.request("GET", page, headers={"Accept": "text/html"}).text
+            linked = {urljoin(page, address) for address in re.findall(r'(?:href|src)="([^":#]+)"', text)}
+            assert linked
+            assert {path for path in linked if not path.startswith("/mc/")} == set()
+            files = [path for path in linked if "." in path]
+            assert {path: proxy.request("GET", path).status for path in files} == dict.fromkeys(files, 200)
+        login = {"username": alice.name, "password": alice.password}
+        assert proxy.request("POST", "/mc/api/login", login).status == 200
+        assert proxy.request("GET", "/mc/metrics").status == 404
 
 
 @pytest.mark.parametrize("sample", ["nginx.conf", "Caddyfile"])

@@ -1,12 +1,15 @@
 """Changes of the game server's files at run time: applied if possible, otherwise logged."""
 
 import asyncio
+import errno
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from unittest.mock import Mock
 
 import pytest
+import yaml
 
 from plugin_bridge.authme.config import LEGACY_HASHES_KEY as LEGACY_HASHES
 from plugin_bridge.authme.config import PASSWORD_HASH_KEY as PASSWORD_HASH
@@ -16,7 +19,7 @@ from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.config.live import LiveConfig
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
-from regsvc.database.location import read_authme
+from regsvc.database.location import read_authme, read_password, resolve_location
 from regsvc.runtime.game_files import GameFileWatcher
 from regsvc.runtime.reload import PendingRestart
 from tests.support.authme.game_server import GameServer, write_game_server
@@ -34,7 +37,7 @@ settings:
 
 WAITING = (
     "AuthMe's config.yml has changed; these keys take effect after a restart of the companion"
-    " (systemctl restart companion): "
+    " (systemctl restart companion; its container, or its server in the panel): "
 )
 
 
@@ -129,9 +132,9 @@ def test_another_table_waits_for_a_restart_and_is_told_once(
     watching.write(other)
     watching.look()
     watching.write(other.replace("Length: 5", "Length: 9"))
-    assert [taken.table for taken in watching.taken] == ["authme"]
+    assert {taken.table for taken in watching.taken} == {"authme"}
     assert not watching.taken[0].hashing.has_salt_column
-    keys = ["DataSource.mySQLPassword", "DataSource.mySQLTablename", "DataSource.mySQLColumnSalt"]
+    keys = ["DataSource.mySQLTablename", "DataSource.mySQLColumnSalt"]
     assert [message for message in caplog.messages if "restart" in message] == [WAITING + ", ".join(keys)]
     assert watching.waiting() == keys
     assert "another-secret" not in caplog.text
@@ -186,6 +189,23 @@ async def test_a_file_that_is_being_written_is_not_read(watching: Watching) -> N
         watching.file.write_text(SETTINGS[:length], encoding="utf-8")
         await watching.watch.poll()
     assert watching.taken == []
+
+
+def test_a_file_that_cannot_be_opened_has_not_changed_and_is_read_later(
+    watching: Watching, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = SETTINGS.replace("Length: 5", "Length: 9")
+    with pytest.MonkeyPatch.context() as patch:
+        full = OSError(errno.EMFILE, "Too many open files")
+        patch.setattr("plugin_bridge.authme.config.require_regular_file", Mock(side_effect=full))
+        watching.write(text)
+        watching.look()
+    [told] = caplog.messages
+    assert told.startswith("AuthMe's config.yml cannot be read; the old values stay: ")
+    assert "Too many open files" in told
+    watching.look()
+    [taken] = watching.taken
+    assert taken.password_rule.min_length == 9
 
 
 @pytest.mark.parametrize("text", ["", "DataSource: [", "just words", "DataSource:\n  mySQLTablename: 'a b'"])
@@ -271,3 +291,36 @@ def test_the_servers_own_file_is_followed_by_name(
     watching.look()
     assert len(caplog.messages) == 2
     assert "a-secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "password"),
+    [
+        ({"mySQLPassword": "new-secret"}, "new-secret"),
+        ({"mySQLPassword": "new-secret", "mySQLUsername": "other"}, None),
+        ({"mySQLPassword": "new-secret", "mySQLDatabase": "other"}, None),
+        ({"mySQLPassword": "new-secret", "backend": "SQLITE"}, None),
+        ({"mySQLPassword": "new-secret", "mySQLTablename": "a b"}, None),
+    ],
+)
+def test_only_a_password_of_our_login_to_our_database_is_taken_over(
+    game_server: GameServer, changes: dict[str, object], password: str | None
+) -> None:
+    game_server.authme_directory.mkdir(parents=True)
+    login = {"backend": "MYSQL", "mySQLPassword": "a-secret", "mySQLUsername": "authme", "mySQLDatabase": "game"}
+    config = load_config(None, {}, {"game.directory": str(game_server.directory)})
+    game_server.authme_config.write_text(yaml.dump({"DataSource": login}), encoding="utf-8")
+    running = resolve_location(config, read_authme(config))
+    game_server.authme_config.write_text(yaml.dump({"DataSource": login | changes}), encoding="utf-8")
+    assert read_password(config, running) == password
+
+
+def test_a_password_in_a_file_of_ours_is_read_anew(game_server: GameServer, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    keys = {"game.directory": str(game_server.directory), "authme.backend": "MYSQL", "authme.password_file": str(file)}
+    file.touch(0o600)
+    file.write_text("a-secret")
+    config = load_config(None, {}, keys)
+    running = resolve_location(config, read_authme(config))
+    file.write_text("new-secret")
+    assert read_password(load_config(None, {}, keys), running) == "new-secret"

@@ -18,6 +18,7 @@ from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.health import BridgeState, Health, WaitingCounts
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
+from regsvc.sync.report import SyncReport
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import ManualClock
 
@@ -42,10 +43,11 @@ class CountedOutbox(Outbox):
 
 
 class NoSync:
-    """A sync that has not run yet."""
+    """A sync that has not run yet, or no more."""
 
-    last_report = None
+    last_report: SyncReport | None = None
     seconds_since_run = 0.0
+    stands_still = False
 
 
 @pytest.fixture
@@ -93,6 +95,15 @@ def test_a_clock_that_was_set_back_makes_no_negative_age(
     outbox.put("approved", ALICE, "en")
     clock.advance(minutes=-7)
     assert asyncio.run(health.status()).oldest_mail_age == timedelta(0)
+
+
+async def test_a_sync_that_stands_still_tells_nothing_of_the_bridge(
+    health: Health, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NoSync, "last_report", SyncReport(clock(), is_enabled=True))
+    assert (await health.status()).bridge is BridgeState.UP
+    monkeypatch.setattr(NoSync, "stands_still", True)
+    assert (await health.status()).bridge is BridgeState.UNKNOWN
 
 
 async def test_a_database_that_does_not_answer_counts_as_away(

@@ -1,6 +1,7 @@
 """Health probes of the real process, on both databases."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,6 +61,7 @@ def test_it_is_ready(stack: Stack) -> None:
     assert reply.json | {"syncSeconds": 0} == {
         "success": True,
         "status": "ready",
+        "writable": True,
         "bridge": "up",
         "braked": False,
         "oldestMailSeconds": None,
@@ -136,7 +138,9 @@ def test_without_authme_there_is_no_bridge(tmp_path: Path) -> None:
 def test_the_database_goes_away_and_comes_back(own_server: MariaDBServer, tmp_path: Path) -> None:
     with Stack("mariadb", tmp_path, own_server) as stack:
         pid = stack.daemon.pid
+        stack.sync()
         assert is_ready(stack.get(READY))
+        assert scrape(stack.daemon).of("companion_bridge_up") == 1
         own_server.stop()
 
         away = ask_until(lambda: stack.get(READY), is_not_ready)
@@ -146,7 +150,10 @@ def test_the_database_goes_away_and_comes_back(own_server: MariaDBServer, tmp_pa
         assert int(away.headers["Retry-After"]) > 0
         assert stack.daemon.request("HEAD", READY).status == 503
         assert is_ready(stack.get(ALIVE))
-        assert scrape(stack.daemon).of("companion_database_up") == 0
+        figures = scrape(stack.daemon)
+        assert figures.of("companion_database_up") == 0
+        assert math.isnan(figures.of("companion_database_writable"))
+        assert math.isnan(figures.of("companion_bridge_up")), "no sync can run"
         assert not [secret for secret in secrets_of(stack) if secret in away.text]
 
         own_server.start()

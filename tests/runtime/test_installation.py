@@ -1,11 +1,15 @@
 """The daemon tells which installation it serves, and notices when the files of it are removed."""
 
+import errno
+import fcntl
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from regsvc.runtime.state_lock import state_lock
 from tests.conftest import MakeDaemon
 from tests.support.authme.authme_database import DatabaseKind
 from tests.support.authme.authme_tables import AuthMeTable
@@ -73,3 +77,28 @@ def test_two_servers_on_one_port(place: Daemon, daemon: MakeDaemon) -> None:
     assert "server.other_installation" not in findings(place.config_file)
     again = companion("serve", config=place.config_file)
     assert (again.status, f"({place.state_dir}) is running already" in again.errors) == (75, True)
+
+
+def test_two_daemons_never_share_a_state_directory(place: Daemon, daemon: MakeDaemon) -> None:
+    """Olivia starts one from a shell, at another port, "just to look": it would deliver, sync and decide, too."""
+    other = daemon({"server": {"state_dir": str(place.state_dir)}}, directory=place.directory / "other")
+    told = companion("serve", config=other.config_file)
+    assert (told.status, f"A daemon is running for {place.state_dir}" in told.errors) == (75, True)
+    assert "server.state_dir of its own" in told.errors
+    assert companion("users", "list", config=other.config_file).status == 0, "commands work beside it"
+    place.kill()
+    other.start()  # nothing stale is left
+    assert other.get("/health/ready").status == 200
+
+
+def test_where_directories_cannot_be_locked_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """NFS locks only what is open for writing."""
+
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with state_lock(tmp_path):
+        assert "a running daemon would go unnoticed" in caplog.text

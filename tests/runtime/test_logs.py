@@ -1,22 +1,36 @@
 """The log: lines with priorities in systemd's journal, JSON and plain lines, and what jobs and outages write to it."""
 
+import asyncio
+import http.client
 import json
 import logging
+import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
 
 import pytest
 
+from regsvc.api import tornado_application
+from regsvc.api.tornado_application import MAX_LINES, ApiApplication
 from regsvc.config.host_sections import LogSection
+from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import OutageLog
 from regsvc.runtime.jobs import Job, JobRunner
-from regsvc.runtime.logs import JournalLines, PlainLines, is_journal, set_up_logging
+from regsvc.runtime.logs import BackgroundHandler, JournalLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words
-from tests.support.daemon import clean_environment
+from tests.support.daemon import HOST, Daemon, clean_environment
+from tests.support.live_api import make_services
 from tests.support.quick_start import PROGRAM
+from tests.support.watching import ask_until, scrape
 
 
 def record(level: int, message: str) -> logging.LogRecord:
@@ -118,6 +132,119 @@ def test_counts_are_words() -> None:
     assert counts_in_words({"scanned": 1, "provisioned": 1}) == "1 player looked at, 1 added to the game"
 
 
+# --- nobody reads ---
+
+
+class UnreadDaemon(Daemon):
+    """A daemon with a log that nobody reads until `may_read` is set; or whose reader `is_gone` from the beginning."""
+
+    is_gone = False
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, {"updates": {"enabled": False}})
+        self.may_read = threading.Event()
+
+    def ask_often(self, number: int) -> None:
+        """Send requests of many clients, each with a long line in the log."""
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=10)
+        for client in range(number):
+            address = f"203.0.{client // 250}.{client % 250}"
+            connection.request("GET", "/" + "x" * 190, headers={"X-Forwarded-For": address})
+            assert connection.getresponse().read()
+        connection.close()
+
+    def _read(self, stream: IO[str], lines: list[str]) -> None:
+        if self.is_gone:
+            stream.close()
+            return
+        if lines is self.log:
+            self.may_read.wait()
+        super()._read(stream, lines)
+
+
+@pytest.fixture
+def unread(tmp_path: Path) -> Iterator[UnreadDaemon]:
+    daemon = UnreadDaemon(tmp_path / "daemon")
+    yield daemon
+    daemon.may_read.set()
+    daemon.kill()
+
+
+def test_a_log_that_is_not_read_stops_nothing_and_what_is_missing_is_told(unread: UnreadDaemon) -> None:
+    unread.start()
+    unread.ask_often(1500)
+    assert unread.get("/health/alive").status == 200
+    dropped = scrape(unread).of("companion_log_lines_dropped_total")
+    assert dropped > 0
+    unread.may_read.set()
+    assert unread.wait_for_log(f'"{dropped:.0f} log lines were dropped while nobody read the log"')
+    unread.ask_often(1)
+    unread.stop()
+    assert sum("xxx 404" in line for line in unread.log) == 1501 - dropped
+    assert not any("/health/alive" in line for line in unread.log), "such lines are for debugging"
+
+
+def test_a_log_that_is_not_read_holds_up_no_end(unread: UnreadDaemon) -> None:
+    unread.start()
+    unread.ask_often(500)
+    unread.send(signal.SIGTERM)
+    assert unread._process is not None
+    assert unread._process.wait(10) == 0
+
+
+def test_a_reader_that_is_gone_takes_nothing_with_it(unread: UnreadDaemon) -> None:
+    """As in `companion serve 2>&1 | tee log`, when tee ends."""
+    unread.is_gone = True
+    unread.spawn()
+
+    def is_alive() -> bool:
+        try:
+            return unread.get("/health/alive").status == 200
+        except OSError:
+            return False
+
+    ask_until(is_alive, bool)
+    unread.ask_often(3)
+    assert scrape(unread).of("companion_log_lines_dropped_total") >= 3
+    unread.send(signal.SIGTERM)
+    assert unread.wait_for_end() == 0
+
+
+def test_warnings_are_kept_longer_than_other_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    outer, inner = os.pipe()
+    with os.fdopen(inner, "w") as stream, os.fdopen(outer) as reader:
+        monkeypatch.setattr(sys, "stderr", stream)
+        handler = BackgroundHandler()
+        handler.setFormatter(PlainLines(""))
+        number = 0
+        while not handler.dropped:
+            handler.handle(record(logging.INFO, f"{number} {'x' * 2000}"))
+            number += 1
+        handler.handle(record(logging.WARNING, "olivia is needed"))
+        handler.handle(record(logging.INFO, "nobody is needed"))
+        lines = [reader.readline() for _line in range(number + 1)]
+    assert [line.split(" ")[0] for line in lines[: number - 1]] == [str(line) for line in range(number - 1)]
+    assert lines[number - 1 :] == ["olivia is needed\n", "2 log lines were dropped while nobody read the log\n"]
+
+
+def test_one_client_cannot_grow_the_log_without_bound(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    application = ApiApplication(make_services(Config()))
+    for minute, requests in enumerate((MAX_LINES + 1234, 1)):
+        time = SimpleNamespace(monotonic=partial(float, 6000 + 60 * minute))
+        monkeypatch.setattr(tornado_application, "time", time)
+        for number in range(requests):
+            request = SimpleNamespace(
+                remote_ip=f"2001:db8::{number:x}", method="GET", path="/api/user/status", request_time=lambda: 0.001
+            )
+            handler: Any = SimpleNamespace(request=request, get_status=lambda: 200, SUPPORTED_METHODS=("GET",))
+            application.log_request(handler)
+    assert len(caplog.messages) == MAX_LINES + 2
+    assert caplog.messages[MAX_LINES] == "and 1,234 more requests by 2001:db8::/48 within a minute"
+
+
 # --- jobs ---
 
 
@@ -158,6 +285,28 @@ async def test_a_job_waits_for_the_database_without_a_word(caplog: pytest.LogCap
     assert caplog.records == []
 
 
+async def test_only_a_job_with_a_spread_starts_later() -> None:
+    runs: list[str] = []
+    has_run = asyncio.Event()
+
+    async def sync() -> None:
+        runs.append("sync")
+
+    async def updates() -> None:
+        runs.append("updates")
+        has_run.set()
+
+    every = timedelta(hours=1)
+    for spread in (every, timedelta(milliseconds=1)):
+        later = Job("updates", every, updates, runs_at_start=True, spread=spread)
+        runner = JobRunner([later, Job("sync", every, sync, runs_at_start=True)])
+        runner.start()
+        if spread != every:
+            await asyncio.wait_for(has_run.wait(), 10)
+        await runner.stop()
+    assert runs == ["sync", "sync", "updates"]
+
+
 # --- outages ---
 
 
@@ -182,3 +331,20 @@ def test_a_database_that_accepts_no_changes_is_named_once_a_minute(caplog: pytes
         outages.refuse_write("attempt to write a readonly database")
         outages.end()
     assert len(caplog.records) == 2
+
+
+def test_a_refused_write_counts_until_a_look_that_saw_it_finds_nothing_or_for_a_minute() -> None:
+    moment = 0.0
+    outages = OutageLog(lambda: moment)
+    found = [outages.write_problem]
+    for look in ("No space left on device", None):
+        outages.note_look(look)
+        found.append(outages.write_problem)
+    assert found == [None, "No space left on device", None]
+
+    outages.refuse_write("The table 'regsvc_user' is full")
+    found = []
+    for moment in (1.0, 60.0, 70.0):  # noqa: B007 - read by the clock
+        outages.note_look(None)  # which asks for no space in that table
+        found.append(outages.write_problem)
+    assert found == [*["The table 'regsvc_user' is full"] * 2, None]

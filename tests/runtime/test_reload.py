@@ -23,7 +23,7 @@ RELOADED = "the config was reloaded: "
 NOT_RELOADED = "the config was not reloaded: "
 WAITING = (
     "the companion's config has changed; these keys take effect after a restart of the companion"
-    " (systemctl restart companion): "
+    " (systemctl restart companion; its container, or its server in the panel): "
 )
 SECRET = "a-token-that-nobody-may-read"
 APPLICATION = {"username": "Alice", "email": "alice@example.org", "code": "123456"}

@@ -13,7 +13,7 @@ from tests.support.watching import TIMEOUT, scrape
 SALT_COLUMN = "DataSource.mySQLColumnSalt"
 PASSWORD_HASH = "settings.security.passwordHash"
 LEGACY_HASHES = "settings.security.legacyHashes"
-WAITING = "(systemctl restart companion): "
+WAITING = "(systemctl restart companion; its container, or its server in the panel): "
 LENGTH_OF_SHA512 = 128
 FINDING = "config.restart_needed"
 

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from regsvc.cli.serve import notify, watchdog_interval
+from tests.support.daemon import Daemon
 
 
 @pytest.fixture
@@ -30,6 +32,23 @@ def test_an_abstract_socket_is_found(systemd: socket.socket) -> None:
     systemd.bind(f"\0{name}")
     assert notify("WATCHDOG=1", {"NOTIFY_SOCKET": f"@{name}"})
     assert systemd.recv(100) == b"WATCHDOG=1"
+
+
+def test_systemctl_status_shows_how_the_daemon_is(systemd: socket.socket, tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    systemd.bind(address)
+    systemd.settimeout(30)
+    daemon = Daemon(tmp_path / "daemon", {"updates": {"enabled": False}}, {"NOTIFY_SOCKET": address})
+    daemon.start()
+    try:
+        told = [systemd.recv(1000).decode() for _state in range(3)]
+        assert told == ["READY=1", "STATUS=ready", "STATUS=ready, 0 waiting for review"]
+        daemon.send(signal.SIGHUP)
+        assert [systemd.recv(1000) for _state in range(2)] == [b"RELOADING=1", b"READY=1"]
+        daemon.stop()
+    finally:
+        daemon.kill()
+    assert systemd.recv(1000) == b"STOPPING=1\nSTATUS=stopping"
 
 
 def test_without_systemd_nothing_happens(tmp_path: Path) -> None:

@@ -151,6 +151,9 @@ def test_answers_are_good_for_hours(clock: ManualClock) -> None:
         clock.advance(minutes=1)
         asyncio.run(updates.check_if_due())
         assert len(feed.requests) == 2
+        clock.advance(days=-730)
+        asyncio.run(updates.check_if_due())
+        assert len(feed.requests) == 3, "the clock was set back"
 
 
 def test_a_failure_is_quiet_and_tried_again_ever_later(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:

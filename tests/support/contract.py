@@ -4,7 +4,7 @@ import functools
 import json
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from regsvc.api.legacy.routes import legacy_routes
 from regsvc.api.openapi import OpenApiBuilder

@@ -133,7 +133,12 @@ class UnderWay:
 
 
 @asynccontextmanager
-async def delivering(mail_harness: MailHarness, database: Database, backend: MailBackend) -> AsyncIterator[UnderWay]:
+async def delivering(
+    mail_harness: MailHarness,
+    database: Database,
+    backend: MailBackend,
+    first_pause: timedelta = timedelta(milliseconds=20),
+) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished the attempts under way when it returns."""
     worker = WatchedWorker(database)
     transport = MailTransport(database, worker, mail_harness.renderer, backend)
@@ -141,7 +146,7 @@ async def delivering(mail_harness: MailHarness, database: Database, backend: Mai
         worker,
         mail_harness.outbox,
         transport,
-        first_pause=timedelta(milliseconds=20),
+        first_pause=first_pause,
         shutdown_timeout=timedelta(seconds=1),
     )
     running = asyncio.create_task(delivery.run())

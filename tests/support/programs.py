@@ -16,3 +16,11 @@ def find_program(name: str) -> str:
     if program is None:
         pytest.skip(f"NO {name} HERE (run tests/install_system_packages.sh)")
     return program
+
+
+def find_library(name: str) -> str:
+    """Return the path of a library, below that of its platform; skips the test if it is missing."""
+    found = sorted(Path("/usr/lib").glob(f"*/{name}"))
+    if not found:
+        pytest.skip(f"NO {name} HERE (run tests/install_system_packages.sh)")
+    return str(found[0])

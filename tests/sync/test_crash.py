@@ -13,6 +13,8 @@ import pytest
 from tests.support.authme.authme_tables import dump_table, find_player
 from tests.support.services import PASSWORD, ServiceHarness
 
+pytestmark = pytest.mark.every_database
+
 
 class Killed(BaseException):
     """Ends the process: no code of ours catches it."""

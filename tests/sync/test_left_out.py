@@ -27,6 +27,8 @@ from regsvc.sync.sync_context import SyncContext
 from tests.support.authme.authme_tables import insert_player
 from tests.support.services import MakeServices, ServiceHarness
 
+pytestmark = pytest.mark.every_database
+
 NAMES: Final = [f"name{number:02}" for number in range(24)]
 LONG_AGO: Final = 1_500_000_000_000
 LATER: Final = 1_950_000_000_000

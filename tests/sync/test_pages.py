@@ -27,6 +27,8 @@ from tests.support.meanwhile import assert_locked, meanwhile
 from tests.support.services import MakeServices, ServiceHarness
 from tests.support.statements import recorded_statements
 
+pytestmark = pytest.mark.every_database
+
 OLD: Final = 1_500_000_000_000
 NEW: Final = 1_950_000_000_000
 PREMIUM: Final = "11111111-2222-4333-8444-555555555555"

@@ -103,15 +103,16 @@ def test_a_wrong_password_of_the_console_holds_nobody_up_either(
     assert "the-consoles-password" not in caplog.text + str(last_order().last_error)
 
 
-def test_a_kick_that_is_long_over_is_repeated(services: ServiceHarness) -> None:
-    """Between kick and row the database was away, and the player came back."""
+@pytest.mark.parametrize("minutes", [2, -120])
+def test_a_kick_that_is_long_over_is_repeated(services: ServiceHarness, minutes: int) -> None:
+    """Between kick and row the database was away, and the player came back; or the clock was set back."""
     delivery = ManualDelivery(services)
     services.approved("Alice")
     order = last_order()
     OutboxEntry.update(done_at=services.clock(), next_attempt_at=None, outcome="sent").where(
         OutboxEntry.id == order.id
     ).execute()
-    services.clock.advance(minutes=2)
+    services.clock.advance(minutes=minutes)
     assert services.sync().provisioned == 0
     assert [outcome for _order, _name, outcome in orders()] == ["sent", None]
     delivery.deliver_due()

@@ -13,6 +13,8 @@ from tests.support.authme.player_rows import insert_player_rows, make_player_row
 from tests.support.manual_clock import ManualClock
 from tests.support.services import PASSWORD, Away, MakeServices, ServiceHarness
 
+pytestmark = pytest.mark.every_database
+
 MANY = 240
 """More than a page."""
 

@@ -16,6 +16,8 @@ from tests.support.manual_clock import ManualClock
 from tests.support.meanwhile import meanwhile
 from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 
+pytestmark = pytest.mark.every_database
+
 REGISTERED_LONG_AGO = 1_500_000_000_000
 
 

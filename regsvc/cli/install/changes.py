@@ -22,13 +22,14 @@ import msgspec
 from regsvc.cli.install.settings import InstallProblem
 from regsvc.cli.install.targets import Target
 from regsvc.config.places import LOCATION_FILE, SystemPlaces
-from regsvc.core.safe_paths import located, open_file, open_folder
+from regsvc.core.safe_paths import located, open_file, open_folder, replace_file
 
 _NAME: Final = "installed.json"
 NEW: Final = "new"
 CHANGED: Final = "changed"
 RIGHTS: Final = "owner or mode changed"
 EDITED: Final = "edited, left as it is"
+ADAPTED: Final = "edited, changed in these lines alone"
 SAME: Final = "as it should be"
 
 
@@ -85,7 +86,7 @@ class Change:
 
     @property
     def is_needed(self) -> bool:
-        return self.kind in (NEW, CHANGED, RIGHTS)
+        return self.kind in (NEW, CHANGED, ADAPTED, RIGHTS)
 
 
 class Tree:
@@ -117,7 +118,7 @@ class Tree:
     def read(self, path: Path) -> str | None:
         """Return the text of a file, None if there is none."""
         try:
-            with open(open_file(path, self.root), encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            with open(open_file(path, self.root), encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
                 return file.read()
         except FileNotFoundError:
             return None
@@ -132,9 +133,11 @@ class Tree:
         present = None
         if target.content is not None:
             present = self.read(target.path) or ""
+            if target.is_adapted and present != target.content:
+                return Change(target, ADAPTED, present)
             if present != target.content:
                 is_ours = target.is_secret or (record is not None and record.is_ours(target.path, present))
-                return Change(target, CHANGED if is_ours or _is_blank(target.path, present) else EDITED, present)
+                return Change(target, CHANGED if is_ours or is_blank(target.path, present) else EDITED, present)
         has_rights = (found.st_uid, found.st_gid) == _ids(target) and stat.S_IMODE(found.st_mode) == target.mode
         return Change(target, SAME if has_rights else RIGHTS, present)
 
@@ -150,18 +153,9 @@ class Tree:
                 return _give(opened, target)
             finally:
                 os.close(opened)
-        folder, new = open_folder(target.path.parent, self.root, mode=0o755), f".{target.path.name}.new"
+        folder = open_folder(target.path.parent, self.root, mode=0o755)
         try:
-            with suppress(FileNotFoundError):
-                os.unlink(new, dir_fd=folder)
-            opened = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
-            with open(opened, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor, not a path
-                os.fchown(opened, *_ids(target))
-                os.fchmod(opened, target.mode)
-                file.write(target.content)
-                file.flush()
-                os.fsync(opened)
-            os.rename(new, target.path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            replace_file(folder, target.path.name, target.content, mode=target.mode, owner=_ids(target))
         finally:
             os.close(folder)
         return []
@@ -206,13 +200,13 @@ def describe(change: Change) -> Iterator[str]:
     target = change.target
     kind = f"{change.kind} folder" if target.content is None and change.kind == NEW else change.kind
     yield f"{target.path}: {kind}, {target.mode:04o} {target.owner}:{target.group}"
-    if target.content is None or change.kind not in (NEW, CHANGED):
+    if target.content is None or change.kind not in (NEW, CHANGED, ADAPTED):
         return
     if target.is_secret:
         yield "    (not shown)"
         return
     before, hidden = change.present, ["---", "+++", "@@"]
-    if before is None or _is_blank(target.path, before):  # what is added to the sample says enough
+    if before is None or is_blank(target.path, before):  # what is added to the sample says enough
         before = target.sample or ""
         hidden.append("-")
     if target.content == target.sample:
@@ -234,7 +228,7 @@ def _readable_lines(path: Path, text: str) -> list[str]:
     return lines
 
 
-def _is_blank(path: Path, text: str) -> bool:
+def is_blank(path: Path, text: str) -> bool:
     """Return whether this is a config without any key, as a package or a copied sample leaves it."""
     lines = (line.strip() for line in text.splitlines())
     return path.suffix == ".toml" and all(not line or line.startswith(("#", "[")) for line in lines)

@@ -4,37 +4,48 @@ import argparse
 import asyncio
 import getpass
 import pwd
+import re
 import sys
 from collections.abc import Callable, Mapping
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from pathlib import Path
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 from regsvc.cli.install.settings import (
     BASE_URL,
     GAME_DIRECTORY,
+    MAIL_BACKEND,
     MAIL_HOST,
     MAIL_PORT,
+    MAIL_PROVIDER,
     MAIL_SECURITY,
     MAIL_SENDER,
     MAIL_USERNAME,
     OPTIONS,
     PORT,
+    REGISTRATION_METHODS,
+    REGISTRATION_OPEN,
     InstallProblem,
     Settings,
     declaration_of,
     find_free_port,
     find_game_directory,
+    find_mail_account,
     find_other_server,
     find_owner,
     help_of,
+    is_free,
     parse_option,
     parse_setting,
     read_values,
 )
+from regsvc.cli.install.targets import BACKUPS
 from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
+from regsvc.config.sections import ConfigError
+from regsvc.config.value_checks import find_game_server
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import InvalidEmail
 from regsvc.core.safe_paths import open_file
@@ -43,17 +54,21 @@ from regsvc.notifications.mail.backends import make_mail_backend
 
 T = TypeVar("T")
 _TLS_PORT: Final = 465
+_IP_ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
+_PLAYERS: Final = 50
+"""Players in an hour whom the default limits of registrations let in, some with a second try."""
 
 
 def send_test_mail(values: Mapping[str, object], password: str | None, address: str) -> str | None:
-    """Send a mail through the mail server in `values`, by "section.key"; return why it failed, or None.
+    """Send a mail through the mail server or service in `values`, by "section.key"; return why it failed, or None.
 
     Raises `ConfigError` if the values do not fit together.
     """
-    mail = {key: value for key, value in values.items() if key.startswith("mail.")} | {"mail.backend": "smtp"}
+    mail = {MAIL_BACKEND: "smtp"} | {key: value for key, value in values.items() if key.startswith("mail.")}
     if password is not None:
-        mail.pop("mail.password_file", None)
-        mail["mail.password"] = password
+        secret = "mail.http_key" if mail[MAIL_BACKEND] == "http" else "mail.password"
+        mail.pop(f"{secret}_file", None)
+        mail[secret] = password
     config = load_config(None, {}, mail)
     backend = make_mail_backend(config.mail, None)
     try:
@@ -74,27 +89,36 @@ def send_test_mail(values: Mapping[str, object], password: str | None, address: 
     return None
 
 
+class Instead(Exception):
+    """The host has typed a word in place of an answer: "back" to begin again, "later" to leave mail for later."""
+
+
 class Terminal:
     """The host's terminal: questions and answers."""
 
     def ask(self, question: str, default: object, parse: Callable[[str], T], *, is_optional: bool = False) -> T | None:
         """Ask until `parse` accepts the answer; an empty answer is the default.
 
-        Returns None for an empty answer to an optional question. `parse` raises ValueError with a sentence.
+        Returns None for an empty answer to an optional question. `parse` raises ValueError with a sentence. Raises
+        `Instead`.
         """
         hint = f" [{default}]" if default else ""
         while True:
-            answer = input(f"{question}{hint}: ").strip()
-            if not answer and is_optional and not default:
+            answer = input(f"{question}{hint}: ").strip() or str(default or "")
+            if answer.lower() in ("back", "later"):
+                raise Instead(answer.lower())
+            if not answer and is_optional:
                 return None
             try:
-                return parse(answer or str(default or ""))
+                return parse(answer)
             except ValueError as error:
                 print(f"  {error}")
 
     def ask_secret(self, question: str) -> str:
         """Ask for a secret, which is not shown."""
-        return getpass.getpass(f"{question} (not shown): ")
+        while not (secret := getpass.getpass(f"{question} (not shown): ")):
+            print("  this is needed")
+        return secret
 
     def confirm(self, question: str, *, default: bool) -> bool:
         """Ask a question that is answered with yes or no."""
@@ -113,6 +137,7 @@ class Collector:
         self._places = SystemPlaces.of_instance(args.instance)
         self._given = _parse_options(args)
         self._values: dict[str, object] = {}
+        self._answers: dict[str, object] = {}
         self._password = _read_password(args.mail_password_file)
 
     def collect(self, known_user: str | None) -> Settings:
@@ -122,25 +147,62 @@ class Collector:
         """
         config_file = self._inside(self._places.config_file)
         present = read_values(config_file) if config_file.exists() else {}
-        is_first = not present
-        self._values = present | self._given
-        if self._terminal is None:
+        while True:
+            self._values = present | self._given
+            try:
+                return self._collect(known_user, config_file, is_first=not present)
+            except Instead:
+                print("From the beginning; what you have typed is in brackets.")
+
+    def _collect(self, known_user: str | None, config_file: Path, *, is_first: bool) -> Settings:
+        terminal = self._terminal
+        if terminal is None:
             self._require_values(GAME_DIRECTORY, BASE_URL)
-        self._complete(GAME_DIRECTORY, "Folder of the game server", find_game_directory(self._args.instance), _a_folder)
+        elif is_first:
+            print('Answer "back" to begin again with what you have typed.')
+        self._complete(
+            GAME_DIRECTORY, "Folder of the game server", find_game_directory(self._args.instance), self._a_server
+        )
         user = self._args.user or known_user or self._find_user()
         _require_user(user)
-        self._complete(BASE_URL, "Address at which players reach the companion, such as https://play.example.org", "")
+        self._complete(
+            BASE_URL, "Address at which players reach the companion, such as https://play.example.org", "", _an_address
+        )
         if PORT not in self._values and is_first:
             self._values[PORT] = find_free_port(self._inside(Path("/etc")))
-            if self._terminal is not None:
-                self._ask(PORT, "Port to listen on, for your web server in front of it", self._values[PORT])
+            if terminal is not None:
+                question = "Port to listen on, for your web server in front of it"
+                self._ask(PORT, question, self._values[PORT], self._a_port)
+        elif is_first and self._root == Path("/") and not is_free(int(str(self._values[PORT]))):
+            print(f"warning: something listens on port {self._values[PORT]} already")
         for key in (GAME_DIRECTORY, PORT):
             self._require_own(config_file, key)
-        if self._terminal is not None and is_first and MAIL_HOST not in self._given:
-            self._ask_for_mail()
-        elif MAIL_HOST in self._given and self._args.mail_test:
-            self._require_mail(self._args.mail_test)
-        return Settings(self._places, user, dict(self._values), self._password)
+        if terminal is not None and is_first and self._given.keys().isdisjoint((MAIL_HOST, REGISTRATION_METHODS)):
+            self._ask_for_mail(terminal)
+        elif MAIL_HOST in self._given:
+            self._values[MAIL_BACKEND] = "smtp"
+            if self._values.get(REGISTRATION_OPEN) is False:
+                self._tell_closed("Registration is closed; to open it")
+            if self._args.mail_test:
+                self._require_mail(self._args.mail_test)
+        players = self._args.players_first_hour
+        if terminal is not None and is_first and players is None:
+            question = "About how many players will register in the first hour?"
+            players = terminal.ask(question, self._answers.get(question, _PLAYERS), _a_number)
+            self._answers[question] = players
+        self._allow_players(players or 0)
+        has_backups = self._args.backup if self._args.backup is not None else is_first or None
+        if terminal is not None and has_backups and self._args.backup is None:
+            folder = BACKUPS / self._places.name
+            has_backups = terminal.confirm(f"Make a backup every night, in {folder}?", default=True)
+        return Settings(self._places, user, dict(self._values), self._password, has_backups)
+
+    def _allow_players(self, players: int) -> None:
+        """Raise the limits of registrations and codes in total where these would keep players out."""
+        if players > _PLAYERS:
+            for key in ("registration.limits_total", "verification.limits_total"):
+                self._values[key] = [f"{2 * players} per hour", f"{10 * players} per day"]
+            print(f"  {2 * players} registrations and mailed codes an hour: does your mail provider allow as many?")
 
     def _inside(self, path: Path) -> Path:
         return self._root / path.relative_to("/")
@@ -148,11 +210,14 @@ class Collector:
     def _complete(self, key: str, question: str, default: object, check: Callable[[str], str] | None = None) -> None:
         """Ask for a setting that is not known yet."""
         is_real = self._root == Path("/")  # another system's folders may not be there yet
-        if key in self._values:
-            if check is not None and is_real:
-                _checked(OPTIONS[key], str(self._places.config_file.parent / str(self._values[key])), check)
-        else:
-            self._ask(key, question, default, check if is_real else None)
+        if key not in self._values:
+            self._ask(key, question, default, check if is_real or key == BASE_URL else None)
+        elif key == GAME_DIRECTORY and is_real:
+            written = str(self._places.config_file.parent / str(self._values[key]))
+            if key in self._given:
+                self._values[key] = _checked(OPTIONS[key], written, self._a_server)
+            else:
+                _checked(OPTIONS[key], written, _a_folder)
 
     def _require_own(self, config_file: Path, key: str) -> None:
         """Raise `InstallProblem` if another server of this machine has the same folder or port."""
@@ -176,43 +241,111 @@ class Collector:
                 raise ValueError("this is needed")
             return parse_setting(key, check(written) if check is not None else written)
 
-        self._values[key] = self._terminal.ask(question, default, parse)
+        self._values[key] = self._answers[key] = self._terminal.ask(question, self._answers.get(key, default), parse)
+
+    def _a_server(self, written: str) -> str:
+        """Return the folder of the game server that a folder is, or is in; any other one if the host means it."""
+        folder = _a_folder(written)
+        found = find_game_server(Path(folder))
+        if found is not None:
+            if str(found) != folder:
+                print(f"  {folder} is in the game server's folder, which is taken: {found}")
+            return str(found)
+        sentence = f"{folder} is no game server's folder: it has neither server.properties nor plugins/AuthMe"
+        if self._terminal is None:
+            print(f"warning: {sentence}")
+        elif not self._terminal.confirm(f"  {sentence}. Use it anyway?", default=False):
+            raise ValueError("name the folder with server.properties")
+        return folder
+
+    def _a_port(self, written: str) -> str:
+        is_taken = re.fullmatch("[0-9]{1,5}", written) and int(written) < 65536 and not is_free(int(written))
+        question = f"  Something listens on port {written} already. Use it anyway?"
+        if is_taken and self._terminal is not None and not self._terminal.confirm(question, default=False):
+            raise ValueError("name another port")
+        return written
 
     def _find_user(self) -> str:
         owner = find_owner(self._places.config_file.parent / str(self._values[GAME_DIRECTORY]))
         if self._terminal is not None:
             question = "User who runs it: the owner of AuthMe's folder, as both write one file on SQLite"
-            return self._terminal.ask(question, owner, _a_user) or ""
+            answer = self._terminal.ask(question, self._answers.get(question, owner), _a_user)
+            self._answers[question] = answer
+            return answer or ""
         if owner is None:
             raise InstallProblem("--user is missing: AuthMe's folder has no owner that could be used instead", status=2)
         return owner
 
-    def _ask_for_mail(self) -> None:
-        """Ask for the mail server, and send a test mail, until the host is content."""
-        terminal = self._terminal
-        assert terminal is not None
-        while True:
-            question = "Mail server (empty: AuthMe's mail account if it has one, otherwise none for now)"
-            host = terminal.ask(question, self._values.get(MAIL_HOST), str, is_optional=True)
-            if not host:
-                return
-            self._values[MAIL_HOST] = host
-            self._ask(MAIL_PORT, "  Port", self._values.get(MAIL_PORT, declaration_of(MAIL_PORT).default))
-            usual = "tls" if self._values[MAIL_PORT] == _TLS_PORT else declaration_of(MAIL_SECURITY).default
-            self._ask(MAIL_SECURITY, "  Encryption: starttls, tls or none", self._values.get(MAIL_SECURITY, usual))
-            account = terminal.ask(
-                "  Account (empty: no login)", self._values.get(MAIL_USERNAME), str, is_optional=True
-            )
-            self._values[MAIL_USERNAME] = account or ""
-            self._password = terminal.ask_secret("  Password") if account else None
-            self._ask(MAIL_SENDER, "  Sender of all mails", self._values.get(MAIL_SENDER) or account)
-            address = terminal.ask("  Send a test mail to (empty: none)", "", str, is_optional=True)
-            if not address:
-                return
+    def _ask_for_mail(self, terminal: Terminal) -> None:
+        """Ask how mails are sent, and send a test mail, until the host is content."""
+        account = find_mail_account(self._places.config_file.parent / str(self._values[GAME_DIRECTORY]))
+        own = f'"authme" (its account {account}), ' if account else ""
+        print(
+            'Codes and decisions are mailed. Type the name of a mail server, or "http" (a service: Resend, Mailgun or '
+            f'Brevo, where SMTP is blocked), {own}"captcha" (no mail at all: players solve a captcha instead), or here '
+            'or below "later" (registration stays closed until then).'
+        )
+        before = dict(self._values)
+        try:
+            while True:
+                self._ask(MAIL_HOST, "Mail server", "authme" if account else "later")
+                way = self._values.pop(MAIL_HOST)
+                self._values, self._password = dict(before), None
+                if way == "authme" and account:
+                    return
+                if way == "captcha":
+                    self._values |= {REGISTRATION_METHODS: ["captcha"], MAIL_BACKEND: "off"}
+                    return
+                if way == "http":
+                    self._ask_for_service(terminal)
+                else:
+                    self._ask_for_server(terminal, way)
+                if self._is_content(terminal):
+                    return
+        except Instead as instead:
+            if str(instead) == "back":
+                raise
+            self._values, self._password = before | {REGISTRATION_OPEN: False}, None
+            self._tell_closed("Once mails can be sent")
+
+    def _tell_closed(self, when: str) -> None:
+        instance = f"-i {self._args.instance} " if self._args.instance else ""
+        print(f"  {when}: companion {instance}config set {REGISTRATION_OPEN} true")
+
+    def _ask_for_server(self, terminal: Terminal, host: object) -> None:
+        self._values |= {MAIL_BACKEND: "smtp", MAIL_HOST: host}
+        self._ask(MAIL_PORT, "  Port", declaration_of(MAIL_PORT).default)
+        usual = "tls" if self._values[MAIL_PORT] == _TLS_PORT else declaration_of(MAIL_SECURITY).default
+        self._ask(MAIL_SECURITY, "  Encryption: starttls, tls or none", usual)
+        account = terminal.ask("  Account (empty: no login)", self._answers.get(MAIL_USERNAME), str, is_optional=True)
+        self._values[MAIL_USERNAME] = self._answers[MAIL_USERNAME] = account or ""
+        self._password = terminal.ask_secret("  Password") if account else None
+        self._ask_sender(account or "")
+
+    def _ask_for_service(self, terminal: Terminal) -> None:
+        self._values[MAIL_BACKEND] = "http"
+        self._ask(MAIL_PROVIDER, "  Service: resend, mailgun or brevo", "", _a_service)
+        self._password = terminal.ask_secret("  Key")
+        self._ask_sender("")
+
+    def _ask_sender(self, account: str) -> None:
+        host = urlsplit(str(self._values[BASE_URL])).hostname or ""
+        usual = (
+            account if "@" in account else f"noreply@{host}" if "." in host and not _IP_ADDRESS.fullmatch(host) else ""
+        )
+        self._ask(MAIL_SENDER, "  Sender of all mails", usual)
+
+    def _is_content(self, terminal: Terminal) -> bool:
+        """Offer a test mail; return whether the host goes on with these settings."""
+        address = terminal.ask("  Send a test mail to (empty: none)", "", str, is_optional=True)
+        if not address:
+            return True
+        try:
             failure = send_test_mail(self._values, self._password, address)
-            print(f"  not sent: {failure}" if failure else f"  sent to {address}")
-            if failure is None or not terminal.confirm("  Enter the mail server again?", default=True):
-                return
+        except ConfigError as error:
+            failure = str(error)
+        print(f"  not sent: {failure}" if failure else f"  sent to {address}")
+        return failure is None or not terminal.confirm("  Enter the mail server again?", default=True)
 
     def _require_mail(self, address: str) -> None:
         failure = send_test_mail(self._values, self._password, address)
@@ -223,6 +356,8 @@ class Collector:
 
 def _parse_options(args: argparse.Namespace) -> dict[str, object]:
     given = {key: getattr(args, option[2:].replace("-", "_")) for key, option in OPTIONS.items()}
+    if given[BASE_URL]:
+        given[BASE_URL] = _checked(OPTIONS[BASE_URL], given[BASE_URL], _an_address)
     values = {key: parse_option(key, written) for key, written in given.items() if written is not None}
     if GAME_DIRECTORY in values:
         values[GAME_DIRECTORY] = str(Path(str(values[GAME_DIRECTORY])).absolute())
@@ -255,9 +390,9 @@ def _require_user(user: str) -> None:
     _checked("--user", user, _a_user)
 
 
-def _checked(option: str, written: str, check: Callable[[str], str]) -> None:
+def _checked(option: str, written: str, check: Callable[[str], str]) -> str:
     try:
-        check(written)
+        return check(written)
     except ValueError as error:
         raise InstallProblem(f"{option} {written}: {error}.", status=2) from None
 
@@ -267,6 +402,28 @@ def _a_folder(written: str) -> str:
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}")
     return str(folder)
+
+
+def _an_address(written: str) -> str:
+    """Return a web address with its scheme; that of an IP address and of this machine is rarely https."""
+    if "://" in written or not re.match(r"[\w\[]\S*$", written):
+        return written
+    host = urlsplit(f"//{written}").hostname or ""
+    address = f"{'http' if host == 'localhost' or _IP_ADDRESS.fullmatch(host) else 'https'}://{written}"
+    print(f"  taken as {address}")
+    return address
+
+
+def _a_service(written: str) -> str:
+    if written.lower() == "generic":
+        raise ValueError('what another service needs is in docs/install.md, "Where SMTP is blocked"')
+    return written
+
+
+def _a_number(written: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", written):
+        raise ValueError("this must be a whole number")
+    return int(written)
 
 
 def _a_user(written: str) -> str:

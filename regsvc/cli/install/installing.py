@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from regsvc.cli.config_command import load_changed
 from regsvc.cli.install.changes import (
     EDITED,
     SAME,
@@ -18,6 +19,7 @@ from regsvc.cli.install.changes import (
     Tree,
     describe,
     digest_of,
+    is_blank,
     read_home,
     read_record,
     record_file,
@@ -43,7 +45,6 @@ from regsvc.cli.install.targets import (
     list_targets,
     shared_units,
 )
-from regsvc.config.key_types import to_toml
 from regsvc.config.places import LOCATION_FILE, SystemPlaces, is_installation
 from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import find_foreign_folder, open_folder
@@ -53,6 +54,7 @@ _DOCTOR_BROKEN: Final = 2
 INSTALLED_BUT_BROKEN: Final = 3
 """Exit status if everything was written, and the doctor finds something broken."""
 _LOCAL: Final = "sqlite:"
+_PACKAGED: Final = Path("/opt/companion/.venv/bin/companion")
 
 
 def program_command() -> list[str]:
@@ -89,6 +91,15 @@ def require_program_for(user: str, program: Sequence[str]) -> None:
     )
 
 
+def _program_in(root: Path, program: list[str]) -> list[str]:
+    """Return the command of the program in another system, and say so if it is not there yet."""
+    if all(os.path.lexists(root / Path(word).relative_to("/")) for word in program):
+        return program
+    if not os.path.lexists(root / _PACKAGED.relative_to("/")):
+        print(f"the units start {_PACKAGED}, which is not in {root} yet: install the program there")
+    return [str(_PACKAGED)]
+
+
 def run_companion(program: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run another command of the companion; its standard output is also printed."""
     done = subprocess.run([*program, *arguments], stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
@@ -112,15 +123,19 @@ def install(args: argparse.Namespace) -> int:
     _require_roots_alone(tree, places)
     old = read_record(tree.inside(record_file(places)))
     settings = Collector(args, root, terminal).collect(old.user if old is not None else None)
-    program = program_command()
+    program = program_command() if root == Path("/") else _program_in(root, program_command())
     if root == Path("/"):
         require_program_for(settings.user, program)
     with tree.opened(settings.state_dir) as state:
         if state is not None:
             require_own_state(state, settings, old)
-    changes = [tree.compare(target, old) for target in list_targets(settings, program, root)]
+    present = tree.read(places.config_file)
+    is_ours = present is None or is_blank(places.config_file, present)
+    edited = None if is_ours or (old is not None and old.is_ours(places.config_file, present or "")) else present
+    changes = [tree.compare(target, old) for target in list_targets(settings, program, root, edited)]
+    if root == Path("/"):
+        _require_sound(changes, places.config_file)
     _show(changes)
-    _tell_kept_values(changes, args, tree, settings)
     if args.dry_run:
         print("nothing was written (--dry-run)")
         return 0
@@ -172,19 +187,16 @@ def _show(changes: list[Change]) -> None:
         if change.kind != SAME:
             print("\n".join(describe(change)))
     if not any(change.is_needed for change in changes):
-        print("everything is as it should be")
+        print("no file has to be changed")
 
 
-def _tell_kept_values(changes: list[Change], args: argparse.Namespace, tree: Tree, settings: Settings) -> None:
-    """Print what options ask for that an edited config does not say."""
-    config = settings.places.config_file
-    if not any(change.target.path == config and change.kind == EDITED for change in changes):
-        return
-    present = read_values(tree.inside(config))
-    for key, option in OPTIONS.items():
-        is_given = getattr(args, option[2:].replace("-", "_")) is not None
-        if is_given and present.get(key) != settings.values[key]:
-            print(f"{option}: set {key} = {to_toml(settings.values[key])} yourself in {config}")
+def _require_sound(changes: list[Change], config: Path) -> None:
+    """Raise `ConfigError` if the options make mistakes in the config; print what they make risky."""
+    for change in changes:
+        content = change.target.content
+        if change.target.path == config and change.is_needed and content is not None:
+            for warning in load_changed(config, change.present or "", content):
+                print(f"warning: {warning}")
 
 
 def _write(tree: Tree, settings: Settings, changes: list[Change], old: InstallRecord | None) -> None:
@@ -202,7 +214,7 @@ def _write(tree: Tree, settings: Settings, changes: list[Change], old: InstallRe
     record.installation = _find_own_id(tree, settings) or (old.installation if old is not None else None)
     for change in changes:
         content = change.target.content
-        if content is not None and change.kind != EDITED:
+        if content is not None and change.kind != EDITED and not change.target.is_adapted:
             record.files[str(change.target.path)] = "" if change.target.is_secret else digest_of(content)
     target = Target(record_file(settings.places), 0o644, content=record_text(record))
     if record != old:
@@ -231,14 +243,20 @@ def _check_and_start(
     if is_systemd:
         systemctl("daemon-reload")
     if not may_start:
-        print(f"not started; start it with: systemctl enable --now {unit}")
+        timer = f" {backup_timer(settings.places)}" if settings.has_backups else ""
+        print(f"not started; start it with: systemctl enable --now {unit}{timer}")
         return status
     verb = "restart" if is_changed else "start"
     if not (systemctl("enable", unit) and systemctl(verb, unit)):
         print(f"{unit} did not start; read why with: journalctl -u {unit} -n 50", file=sys.stderr)
         return 1
     print(f"{unit} is running; watch it with: journalctl -u {unit} -f")
-    print(f"nightly backups: systemctl enable --now {backup_timer(settings.places)}")
+    timer = backup_timer(settings.places)
+    if settings.has_backups is not None:
+        is_done = systemctl(*(("enable", "--now") if settings.has_backups else ("disable", "--now")), timer)
+        if settings.has_backups and is_done:
+            print(f"backups every night: {timer}, into {BACKUPS / settings.places.name}")
+        status = status if is_done or not settings.has_backups else 1
     print(f"samples for your web server: {config.parent / 'proxy'}")
     return status
 
@@ -271,6 +289,17 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         help="file with the password of the mail account, or - for standard input; it becomes a credential of the unit",
     )
     parser.add_argument("--mail-test", metavar="ADDRESS", help="send a test mail first, and stop if that fails")
+    parser.add_argument(
+        "--players-first-hour",
+        metavar="N",
+        type=int,
+        help="about how many players register in the first hour; more than 50 raise the limits in total",
+    )
+    parser.add_argument(
+        "--backup",
+        action=argparse.BooleanOptionalAction,
+        help="make a backup every night (companion-backup.timer); default: when it is installed for the first time",
+    )
     parser.add_argument("--no-start", action="store_true", help="do not start it")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be written")
 
@@ -310,7 +339,7 @@ def uninstall(args: argparse.Namespace) -> int:
     state = tree.inside(state_dir)
     program = program_command()
     if args.purge:
-        _require_known(state)
+        _require_backup(state, is_here=is_here)
     if is_here and _SYSTEMD_RUNS.is_dir():
         systemctl("disable", "--now", places.unit, backup_timer(places))
     if is_here and is_installation(state):
@@ -341,8 +370,10 @@ def _state_dir(tree: Tree, places: SystemPlaces) -> Path:
         return places.state_dir
 
 
-def _require_known(state: Path) -> None:
-    """Raise `InstallProblem` if there is a database that no backup could be made of."""
+def _require_backup(state: Path, *, is_here: bool) -> None:
+    """Raise `InstallProblem` if there is data that no backup could be made of."""
+    if is_installation(state) and not is_here:
+        raise InstallProblem(f"{state} has data, of which no backup can be made from here: move it away first")
     if not is_installation(state) and (state / "companion.db").exists():
         raise InstallProblem(
             f"{state} has a database, but no {LOCATION_FILE}, so that no backup can be made: move it away first"

@@ -19,6 +19,10 @@ from regsvc.core.safe_paths import status_of
 GAME_DIRECTORY: Final = "game.directory"
 BASE_URL: Final = "server.base_url"
 PORT: Final = "server.port"
+REGISTRATION_OPEN: Final = "registration.open"
+REGISTRATION_METHODS: Final = "registration.methods"
+MAIL_BACKEND: Final = "mail.backend"
+MAIL_PROVIDER: Final = "mail.http_provider"
 MAIL_HOST: Final = "mail.host"
 MAIL_PORT: Final = "mail.port"
 MAIL_SECURITY: Final = "mail.security"
@@ -33,6 +37,7 @@ OPTIONS: Final = {
     MAIL_SECURITY: "--mail-security",
     MAIL_USERNAME: "--mail-username",
     MAIL_SENDER: "--mail-sender",
+    REGISTRATION_METHODS: "--registration-methods",
 }
 """Config keys that have an option of `companion install`."""
 FIRST_PORT: Final = 8080
@@ -53,12 +58,17 @@ class InstallProblem(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """`values` are TOML values by "section.key"; `user` is the system user that runs the companion."""
+    """`values` are TOML values by "section.key"; `user` is the system user that runs the companion.
+
+    `mail_password` is the key of the service where that sends the mails. `has_backups`: whether the timer makes
+    backups; None leaves it as it is.
+    """
 
     places: SystemPlaces
     user: str
     values: Mapping[str, object]
     mail_password: str | None = field(default=None, repr=False)
+    has_backups: bool | None = None
 
     @property
     def game_directory(self) -> Path:
@@ -85,9 +95,9 @@ def parse_option(key: str, written: str) -> object:
         raise InstallProblem(f"{OPTIONS[key]} {written}: {error}.", status=2) from None
 
 
-def read_values(config_file: Path) -> dict[str, object]:
-    """Return what a config sets, by "section.key". Raises `ConfigError` for a broken config."""
-    tables = file_layer(config_file).tables
+def read_values(config_file: Path, text: str | None = None) -> dict[str, object]:
+    """Return what a config, or this text, sets, by "section.key". Raises `ConfigError` for a broken config."""
+    tables = file_layer(config_file, text).tables
     return {f"{section}.{name}": value for section, table in tables.items() for name, value in table.items()}
 
 
@@ -139,6 +149,14 @@ def writes_authme_file(game_directory: Path) -> bool:
         return True
 
 
+def find_mail_account(game_directory: Path) -> str | None:
+    """Return the address of AuthMe's own mail account, None if it has none."""
+    with suppress(OSError, AuthMeConfigError):
+        mail = read_authme_config(game_directory / AUTHME / "config.yml").mail
+        return mail.address if mail.is_set_up else None
+    return None
+
+
 def find_other_server(etc: Path, own_config: Path, key: str, value: object) -> Path | None:
     """Return the config of another server below `etc` that has this value, too; "" and 0 are no such value."""
     for config, values in _list_configs(etc).items():
@@ -150,7 +168,7 @@ def find_other_server(etc: Path, own_config: Path, key: str, value: object) -> P
 def find_free_port(etc: Path) -> int:
     """Return the first port from 8080 that nothing listens on and no config of the companion below `etc` names."""
     taken = {values.get(PORT, FIRST_PORT) for values in _list_configs(etc).values()}
-    return next(port for port in range(FIRST_PORT, 65536) if port not in taken and _is_free(port))
+    return next(port for port in range(FIRST_PORT, 65536) if port not in taken and is_free(port))
 
 
 def _list_configs(etc: Path) -> dict[Path, dict[str, object]]:
@@ -162,7 +180,8 @@ def _list_configs(etc: Path) -> dict[Path, dict[str, object]]:
     return found
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Return whether nothing listens on this port of this machine."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -9,43 +9,36 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from regsvc.cli.install.settings import AUTHME, BASE_URL, MAIL_HOST, PORT, Settings, writes_authme_file
+from regsvc.cli.config_command import with_value
+from regsvc.cli.install.settings import AUTHME, BASE_URL, MAIL_BACKEND, PORT, Settings, read_values, writes_authme_file
 from regsvc.cli.shipped_files import read_shipped
-from regsvc.config.key_types import to_toml
 from regsvc.config.places import LOCATION_FILE, SystemPlaces
 
 BACKUPS: Final = Path("/var/backups")
 UNITS: Final = Path("/etc/systemd/system")
 PACKAGED_UNITS: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
-MAIL_PASSWORD: Final = "mail_password"  # noqa: S105 - the name of a file
 _DROP_IN_HEADER: Final = "# Written by `companion install`. Put lines of your own into another file: systemctl edit."
+_PROGRAM: Final = r"/opt/companion/\S+"
 _SAMPLE_ADDRESS: Final = "127.0.0.1:8080"
 _SAMPLE_HOST: Final = "play.example.org"
+_SAMPLE_PATH: Final = "/reg"
 
 
-def fill_sample(sample: str, values: Mapping[str, object]) -> str:
-    """Return the sample config with these values by "section.key"; a secret's `key_file` takes the place of the key.
-
-    Keys that the sample does not list are left out.
-    """
-    section = ""
-    lines = []
-    for line in sample.splitlines():
-        if header := re.fullmatch(r"\[(\w+)\]", line):
-            section = header[1]
-        default = re.match(r"#(\w+) = ", line)
-        for name in (default[1], f"{default[1]}_file") if default else ():
-            if f"{section}.{name}" in values:
-                line = f"{name} = {to_toml(values[f'{section}.{name}'])}"
-        lines.append(line)
-    return "\n".join(lines) + "\n"
+def fill_config(text: str, values: Mapping[str, object]) -> str:
+    """Return the sample config, or a host's, with these values by "section.key". Raises `ConfigError`."""
+    present = read_values(Path(), text)
+    for key, value in values.items():
+        if present.get(key) != value:
+            text = with_value(text, key, value)
+    return text
 
 
 @dataclass(frozen=True)
 class Target:
     """A file or, without `content`, a folder. `path` is that of the installed system.
 
-    `sample` is the shipped text that the content was made from: only what differs is shown.
+    `sample` is the shipped text that the content was made from: only what differs is shown. `is_adapted`: it was made
+    from what is there, edited by the host.
     """
 
     path: Path
@@ -55,23 +48,25 @@ class Target:
     content: str | None = None
     sample: str | None = None
     is_secret: bool = False
+    is_adapted: bool = False
 
 
-def list_targets(settings: Settings, program: list[str], root: Path) -> Iterator[Target]:
+def list_targets(settings: Settings, program: list[str], root: Path, edited: str | None) -> Iterator[Target]:
     """Yield everything that an installation consists of, folders before what is in them.
 
-    `program` is the command that runs the companion. The unit is left out where a package has installed it.
+    `program` is the command that runs the companion; `edited` the text of a config that the host has edited. The unit
+    is left out where a package has installed it. Raises `ConfigError` if such a config cannot be changed.
     """
     places = settings.places
     group = grp.getgrgid(pwd.getpwnam(settings.user).pw_gid).gr_name
     folder = places.config_file.parent
     yield Target(folder, 0o755)
     sample = read_shipped("conf/companion.toml")
-    text = fill_sample(sample, _config_values(settings))
-    yield Target(places.config_file, 0o640, group=group, content=text, sample=sample)
+    text = fill_config(sample if edited is None else edited, _config_values(settings))
+    yield Target(places.config_file, 0o640, group=group, content=text, sample=sample, is_adapted=edited is not None)
     yield Target(places.secrets_dir, 0o700)
     if settings.mail_password is not None:
-        file = places.secrets_dir / MAIL_PASSWORD
+        file = places.secrets_dir / _mail_secret(settings)
         yield Target(file, 0o600, content=f"{settings.mail_password}\n", is_secret=True)
     yield Target(settings.state_dir, 0o700, owner=settings.user, group=group)
     yield Target(BACKUPS / places.name, 0o700, owner=settings.user, group=group)
@@ -86,11 +81,15 @@ def list_targets(settings: Settings, program: list[str], root: Path) -> Iterator
             yield Target(unit, 0o644, content=shipped, sample=shipped)
     own_lines = {
         places.unit: [
+            *(
+                "[Unit]",
+                f"RequiresMountsFor={_quoted(str(settings.game_directory))} {_quoted(str(settings.state_dir))}",
+            ),
             *("[Service]", f"User={settings.user}"),
-            *_exec_start(places.unit, program),
+            *_exec_lines(places.unit, program),
             *_writable_folders(settings),
         ],
-        backup_unit(places): [*_backup_source(settings), *_exec_start(backup_unit(places), program)],
+        backup_unit(places): [*_backup_source(settings), *_exec_lines(backup_unit(places), program)],
     }
     for name, lines in own_lines.items():
         drop_in = drop_in_file(name)
@@ -131,17 +130,23 @@ def _unit_name(unit: str) -> str:
 
 def _config_values(settings: Settings) -> dict[str, object]:
     values = {key: value for key, value in settings.values.items() if value != ""}
-    if settings.values.get(MAIL_HOST):
-        values["mail.backend"] = "smtp"
     if settings.mail_password is not None:
-        credential = f"/run/credentials/{settings.places.unit}/secrets_{MAIL_PASSWORD}"
-        values["mail.password_file"] = credential
+        name = _mail_secret(settings)
+        key = "mail.http_key_file" if name == "mail_key" else "mail.password_file"
+        values[key] = f"/run/credentials/{settings.places.unit}/secrets_{name}"
     return values
 
 
+def _mail_secret(settings: Settings) -> str:
+    """Return the name of the file with the mail account's password, or the service's key."""
+    return "mail_key" if settings.values.get(MAIL_BACKEND) == "http" else "mail_password"
+
+
 def _fill_proxy_sample(text: str, settings: Settings) -> str:
-    """Return a proxy sample with this installation's host name and port."""
-    host = urlsplit(str(settings.values[BASE_URL])).hostname or _SAMPLE_HOST
+    """Return a proxy sample with this installation's host name, port and path."""
+    address = urlsplit(str(settings.values[BASE_URL]))
+    host = address.hostname or _SAMPLE_HOST
+    text = below_path(text, address.path) if address.path else text
     port = settings.values.get(PORT, _SAMPLE_ADDRESS.rpartition(":")[2])
     own_lines = [
         line if line.startswith("#") else line.replace(_SAMPLE_ADDRESS, f"127.0.0.1:{port}").replace(_SAMPLE_HOST, host)
@@ -150,11 +155,18 @@ def _fill_proxy_sample(text: str, settings: Settings) -> str:
     return "\n".join(own_lines) + "\n"
 
 
-def _exec_start(unit: str, program: list[str]) -> list[str]:
-    """Return the unit's command with the program where it is."""
-    found = re.search(r"^ExecStart=\S+ (.*)$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
-    assert found is not None
-    return ["ExecStart=", f"ExecStart={' '.join(_quoted(word) for word in program)} {found[1]}"]
+def below_path(text: str, path: str) -> str:
+    """Return a proxy sample that takes the path of `server.base_url` off."""
+    lines = re.sub(r"^(\s*)#(?=(?:rewrite|redir|uri) )", r"\1", text, flags=re.MULTILINE)
+    return lines.replace(_SAMPLE_PATH, path)
+
+
+def _exec_lines(unit: str, program: list[str]) -> list[str]:
+    """Return the unit's commands with the program where it is; an empty line before them discards the unit's own."""
+    here = " ".join(_quoted(word) for word in program)
+    lines = re.findall(r"^Exec(?:Start|Reload)=.*$", read_shipped(f"systemd/{_unit_name(unit)}"), re.MULTILINE)
+    keys = dict.fromkeys(line.partition("=")[0] for line in lines)
+    return [*(f"{key}=" for key in keys), *(re.sub(_PROGRAM, lambda found: here, line) for line in lines)]
 
 
 def _backup_source(settings: Settings) -> list[str]:

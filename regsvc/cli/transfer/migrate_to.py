@@ -6,6 +6,7 @@ is marked as moved.
 """
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from peewee import Database, PeeweeException, SqliteDatabase
 
+from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.cli.transfer.copying import CopyTarget, write_location
 from regsvc.cli.transfer.tables import Checksums, DatabaseRows, TransferProblem, list_tables, print_tables
 from regsvc.config.sections import Config, ConfigError
@@ -26,6 +28,7 @@ from regsvc.database.location import (
     MOVED,
     OWN_FILE,
     DatabaseLocation,
+    find_missing_authme,
     location_name,
     read_authme,
     read_recorded_location,
@@ -34,7 +37,7 @@ from regsvc.database.location import (
 )
 from regsvc.database.migrator import list_migrations, migrate
 from regsvc.database.models import MODELS
-from regsvc.runtime.state_lock import exclusive_state_lock
+from regsvc.runtime.state_lock import state_lock
 
 AUTO: Final = "auto"
 
@@ -66,7 +69,7 @@ class DatabaseMigration:
                 "Set database.url and start."
             )
         target, advice = self._resolve(to)
-        with exclusive_state_lock(self._state_dir):
+        with state_lock(self._state_dir):
             if recorded["home"] == target.name:
                 self._finish(target)
                 print(f"everything is in {target.name} already; {advice}")
@@ -82,8 +85,10 @@ class DatabaseMigration:
 
     def _migrate_to(self, source: Database, target: DatabaseLocation, recorded: dict[str, str]) -> Checksums:
         identity = recorded["installation_id"]
+        print(f"checking {recorded['home']}", file=sys.stderr, flush=True)
         self._check_source(source, identity)
         copy_target = CopyTarget(target.database, target.name, identity, self._now)
+        print(f"creating our tables in {target.name}", file=sys.stderr, flush=True)
         copy_target.prepare()
         rows = DatabaseRows(source)
         with rows.snapshot(blocks_writers=True):
@@ -109,6 +114,7 @@ class DatabaseMigration:
         """Return the target and how to set the config so that it leads there."""
         auto = self._location_at(AUTO)
         if to == AUTO:
+            require_authme(self._config, self._authme)
             return auto, self._advise_auto()
         _location_name("--to", to)
         parts = urlsplit(to)
@@ -179,8 +185,14 @@ class DatabaseMigration:
         ).fetchall()
         silence, ours = self._silence.total_seconds(), instance_id(self._state_dir, self._config.server.instance)
         holders = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]
-        ages = [max(0, age) for holder, age in holders if holder != ours and age < silence]
+        ages = [max(0, age) for holder, age in holders if holder != ours and abs(age) < silence]
         return min(ages, default=None)
+
+
+def require_authme(config: Config, authme: AuthMeConfig | None) -> None:
+    """Raise `TransferProblem` if AuthMe's config, which says what "auto" means, is not where it should be."""
+    if (problem := find_missing_authme(config, authme)) is not None:
+        raise TransferProblem(f"{problem} Without AuthMe set authme.enabled = false.")
 
 
 def newest_schema() -> int:

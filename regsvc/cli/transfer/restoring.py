@@ -19,7 +19,7 @@ from regsvc.cli.transfer.backup import (
     verify_files,
 )
 from regsvc.cli.transfer.copying import CopyTarget, require_equal
-from regsvc.cli.transfer.migrate_to import newest_schema, open_connection
+from regsvc.cli.transfer.migrate_to import newest_schema, open_connection, require_authme
 from regsvc.cli.transfer.tables import Checksums, FileRows, Rows, TransferProblem, print_tables
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
@@ -31,7 +31,7 @@ from regsvc.database.location import (
     record_location,
     resolve_location,
 )
-from regsvc.runtime.state_lock import exclusive_state_lock
+from regsvc.runtime.state_lock import state_lock
 
 _KEY_FILES: Final = (INSTALLATION_KEY_FILE, SIGNING_KEY_FILE)
 
@@ -52,8 +52,10 @@ def restore_backup(folder: Path, config: Config, now: Clock) -> None:
         )
     authme = read_authme(config)
     location = resolve_location(config, authme)
+    if config.database.url == "auto" and location.file is not None and manifest.home.startswith("mysql:"):
+        require_authme(config, authme)
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with exclusive_state_lock(state_dir):
+    with state_lock(state_dir):
         _check_state_dir(state_dir, manifest, location)
         _install_keys(folder, manifest, config)
         with open_connection(location.database, location.name), _open_rows(folder, manifest) as rows:

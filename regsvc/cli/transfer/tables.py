@@ -38,7 +38,8 @@ Row = tuple[Value, ...]
 CHUNK_ROWS: Final = 500
 """Rows read and written at once."""
 
-_GENERATED_COLUMNS: Final = {"is_edited", "changed_at"}
+# AuthMe's table may be another one where a copy is used; the next start records it
+_EXCLUDED_COLUMNS: Final = {"is_edited", "changed_at", "players_table"}
 # a lease is held in one database; the target has its own migrations; the sync rebuilds its digests
 _EXCLUDED_MODELS: Final = (Lease, Migration, StoredBucket, SyncState)
 _UNKNOWN: Final = UtcDateTimeField().db_value(UNKNOWN)
@@ -81,7 +82,7 @@ def _referred_to(model: Any) -> set[Any]:
 
 def _table(model: Any) -> TableSpec:
     key = model._meta.primary_key
-    fields = [key, *(f for f in model._meta.sorted_fields if f is not key and f.column_name not in _GENERATED_COLUMNS)]
+    fields = [key, *(f for f in model._meta.sorted_fields if f is not key and f.column_name not in _EXCLUDED_COLUMNS)]
     return TableSpec(
         name=model._meta.table_name,
         columns=tuple(f.column_name for f in fields),

@@ -3,20 +3,25 @@
 import math
 from collections.abc import Iterator
 from datetime import timedelta
+from statistics import mode
 from typing import Final
 
+from regsvc.auth.rate_limits import REGISTRATIONS, in_total
 from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.core.units import RateLimit
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
 from regsvc.doctor.facts.own_tables import PlayerSample
 from regsvc.doctor.finding import Severity, Symptom, check
 from regsvc.notifications.mail.queue import Budget, total_of
+from regsvc.notifications.mail.smtp_replies import wording_of
 from regsvc.sync.report import HeldBack
 from regsvc.sync.reporting.words import advise_on_held_back, describe_held_back
+from regsvc.sync.service import stands_still
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
-_STALE_AFTER: Final = timedelta(minutes=15)
-_STUCK_AFTER: Final = timedelta(minutes=15)
+_STUCK_AFTER: Final = timedelta(minutes=5)
+_SEVERAL: Final = 3
+"""Recipients whose mails were refused that are no coincidence."""
 _FIX_CAUSE: Final = Sentence("Fix the cause (see last_error). These are not sent again, but later ones are.")
 
 
@@ -82,6 +87,28 @@ def server_is_unusable(facts: Facts) -> Iterator[Sentence]:
 
 
 @check(
+    "mail.refused",
+    Severity.RISKY,
+    means="The mail server refuses mails to several recipients.",
+    why="Players wait for codes, links and decisions. What is refused because of the account, such as its daily limit, "
+    "is kept and tried again.",
+    do="Follow what the server says. For a limit of the account, ask the provider for a higher one, or use another.",
+    where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state <> 'sent'"),
+)
+def mails_are_refused(facts: Facts) -> Iterator[Sentence]:
+    tables = facts.own_tables
+    if len(tables.refusals) >= _SEVERAL:
+        wordings = [wording_of(reply) for reply in tables.refusals]
+        reply = tables.refusals[wordings.index(mode(wordings))]
+        yield Sentence(
+            "Mails to {count} of the last {tried} recipients were refused: {reply}",
+            count=len(tables.refusals),
+            tried=tables.recipients_tried,
+            reply=reply,
+        )
+
+
+@check(
     "mail.used_up",
     Severity.RISKY,
     means="So many codes or links were requested that the limit in total is used up, but for a reserve.",
@@ -106,6 +133,23 @@ def totals_are_used_up(facts: Facts) -> Iterator[Sentence]:
                 limit=limit,
                 minutes=math.ceil(wait / 60),
             )
+
+
+@check(
+    "mail.unproven_used_up",
+    Severity.RISKY,
+    means="So many players registered without a code by e-mail that the limit in total is used up, but for a reserve.",
+    why="The reserve is for networks where nobody has registered. Everybody else is told to wait.",
+    do="Look at the waiting registrations in /admin. If these players are wanted, raise the limit, with both parts: "
+    'companion config set registration.limits_total "500 per hour, 2000 per day"',
+    where=FixLocation(Source.OURS, "[registration] limits_total"),
+)
+def registrations_are_used_up(facts: Facts) -> Iterator[Sentence]:
+    config = facts.config.registration
+    shared = in_total(REGISTRATIONS, () if config.requires_code else config.limits_total)
+    for limit, wait in shared.find_used_up(facts.own_tables.mail_totals, facts.host.now()):
+        minutes = math.ceil(wait / 60)
+        yield Sentence("{limit} registrations are used up for another {minutes} minutes.", limit=limit, minutes=minutes)
 
 
 @check(
@@ -143,7 +187,7 @@ def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
 def sync_stands_still(facts: Facts) -> Iterator[Sentence]:
     daemon = facts.running_daemon
     seconds = None if daemon is None or daemon.is_other else daemon.seconds_since_sync
-    if seconds is not None and seconds > max(_STALE_AFTER, 10 * facts.config.sync.every).total_seconds():
+    if seconds is not None and stands_still(seconds, facts.config.sync.every):
         yield Sentence("The sync has not run for {minutes} minutes.", minutes=round(seconds / 60))
 
 
@@ -201,7 +245,7 @@ def messages_failed(facts: Facts) -> Iterator[Symptom]:
 @check(
     "outbox.stuck",
     Severity.RISKY,
-    means="A message has been waiting to be sent for more than 15 minutes.",
+    means="A message has been waiting to be sent for more than 5 minutes.",
     why="Codes expire meanwhile, and players who register wait for a mail that does not come.",
     do="Make sure the companion is running, then try: companion mail-test ADDRESS",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_v_outbox WHERE state = 'waiting'"),

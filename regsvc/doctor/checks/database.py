@@ -14,6 +14,8 @@ from regsvc.database.location import (
     MOVED,
     WrongDatabase,
     check_recorded_location,
+    describe_login,
+    describe_other_server,
     is_other_address,
     read_recorded_location,
     tables_are_gone,
@@ -49,8 +51,9 @@ def database_is_away(facts: Facts) -> Iterator[Symptom]:
         return
     is_authmes = facts.is_shared and facts.config.database.url == "auto"
     keys = FixLocation(Source.AUTHME, "DataSource") if is_authmes else FixLocation(Source.OURS, "[database] url")
+    login = describe_login(facts.config, problem.code)
     title = Sentence(_UNUSABLE, database=facts.location.name, problem=str(problem))
-    yield Symptom(title, where=keys)
+    yield Symptom(title, where=login or keys)
 
 
 @check(
@@ -127,7 +130,7 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
         return
     state_dir = facts.state_dir
     try:
-        check_recorded_location(state_dir, facts.location)
+        check_recorded_location(facts.config, facts.authme if facts.has_authme else None, facts.location)
         recorded = read_recorded_location(state_dir)
     except WrongDatabase as error:
         yield str(error)
@@ -154,6 +157,8 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
             database=facts.location.name,
             home=recorded["home"],
         )
+    elif other_server := describe_other_server(tables.players_table, facts.location):
+        yield other_server
     elif recorded is not None and tables.installation_id not in (None, recorded["installation_id"]):
         yield Sentence(
             "The database belongs to another installation than the state directory: use the one that belongs to it."
@@ -167,7 +172,8 @@ def location_is_wrong(facts: Facts) -> Iterator[str]:
     "or, only risky, the daemon that started last on it signs access tokens with another key.",
     why="With another installation key, the companion does not start (exit status 78): codes and links mailed by one "
     "would be invalid for the other. With another signing key, daemons refuse each other's sessions.",
-    do="Use the keys of the first companion for all companions that share a database.",
+    do="Give another game server's companion a database of its own (database.url). All companions of one game server "
+    "have the keys of the first.",
     where=FixLocation(Source.OURS, "[auth] installation_key_file, signing_key_file"),
 )
 def key_is_another(facts: Facts) -> Iterator[Sentence | Symptom]:

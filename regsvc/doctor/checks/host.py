@@ -188,8 +188,9 @@ def state_is_lost(facts: Facts) -> Iterator[Sentence]:
 
 @check(
     "machine.disk_low",
-    Severity.RISKY,
-    means="A disk that we write to has less than 256 MiB left.",
+    Severity.BROKEN,
+    means="A disk that we write to is full, or our database accepts no changes; or, only risky, such a disk has less "
+    "than 256 MiB left.",
     why="On a full disk neither our tables nor AuthMe's table can be written.",
     do="Free some space.",
     where=FixLocation(Source.MACHINE),
@@ -203,7 +204,14 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
         free = facts.host.free_bytes(folder)
         if free < _MIN_FREE:
             title = Sentence("The disk of {folder} has {free} MiB left.", folder=folder, free=free // _MEBIBYTE)
-            yield Symptom(title, where=str(folder))
+            severity = Severity.BROKEN if free < _MEBIBYTE else Severity.RISKY
+            yield Symptom(title, where=str(folder), severity=severity)
+    running_daemon = facts.running_daemon
+    if running_daemon is not None and running_daemon.is_unwritable:
+        yield Symptom(
+            Sentence("The companion at {address} cannot write its database.", address=running_daemon.address),
+            do=Sentence("Free some space where the database is, or let it be written. The companion's log says why."),
+        )
 
 
 @check(
@@ -211,8 +219,9 @@ def disk_is_almost_full(facts: Facts) -> Iterator[Symptom]:
     Severity.BROKEN,
     means="The machine's clock is wrong: earlier than the release of this program, or than entries in our audit log; "
     "or, only risky, it differs from the database's by more than 10 seconds.",
-    why="Codes, sessions, bans and the dates of players depend on it, and TLS connections fail. Which companion may "
-    "run the sync is decided by the database's clock.",
+    why="Bans end, codes and sessions expire, and old data is deleted by it; codes of authenticator apps and TLS "
+    "connections fail. The sync and messages are not late; which companion runs the sync is decided by the database's "
+    "clock.",
     do="Synchronise the clock with NTP: timedatectl set-ntp true",
     where=FixLocation(Source.MACHINE, "timedatectl"),
 )
@@ -230,10 +239,17 @@ def clock_is_wrong(facts: Facts) -> Iterator[Sentence | Symptom]:
         yield Symptom(title, Sentence("Synchronise the clocks of both machines with NTP."), severity=Severity.RISKY)
     newest = facts.own_tables.newest_entry_at
     if newest is not None and newest > now + _TOLERANCE:
-        yield Sentence(
+        title = Sentence(
             "The clock says {now:%Y-%m-%d %H:%M} UTC, but our audit log has an entry of {newest:%Y-%m-%d %H:%M}.",
             now=now,
             newest=newest,
+        )
+        yield Symptom(
+            title,
+            Sentence(
+                "If the clock is behind: timedatectl set-ntp true. If it is right, it was ahead before: look at bans "
+                "made then, which end by that date. Nothing else waits for it."
+            ),
         )
 
 

@@ -5,12 +5,13 @@ reads the corresponding `…_problem`.
 """
 
 import os
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from peewee import Database, MySQLDatabase
 
@@ -24,10 +25,17 @@ from plugin_bridge.server.files import (
 )
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.host_sections import GameServer
+from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.sections import AuthSection, Config, ConfigError
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.text import name_key
-from regsvc.database.location import DatabaseLocation, read_authme, read_other_authmes, resolve_location
+from regsvc.database.location import (
+    DatabaseLocation,
+    find_replacements,
+    read_authme,
+    read_other_authmes,
+    resolve_location,
+)
 from regsvc.doctor.facts.databases import AuthMeDatabase, OurDatabase, inspect_authme, inspect_ours
 from regsvc.doctor.facts.host import Host, RunningDaemon, find_running_daemon
 from regsvc.doctor.facts.own_tables import OwnTables
@@ -36,6 +44,8 @@ from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadabl
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.rcon import find_rcon_address
 
+_OUR_KEY: Final = re.compile(r"\[(\w+)\] (\w+)")
+_NAME: Final = re.compile(r"(^|, )([a-z_]+)")
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 
@@ -110,9 +120,30 @@ class Facts:
 
     def describe(self, location: FixLocation) -> str:
         """Describe the location for this installation, with the file's actual path if it is known."""
+        if not self.config_problems and (replaced := self._find_replacement(location)):
+            return replaced
         file = None if self.config_problems else self._file_of(location.source)
         place = Sentence(location.source.value) if file is None else str(file)
-        return Sentence("{place}: {key}", place=place, key=location.key) if location.key else place
+        # where variables are all there is, as on a panel, there is no shell for commands either
+        is_told = location.key and not (location.source is Source.MACHINE and self._is_from_variables)
+        return Sentence("{place}: {key}", place=place, key=location.key) if is_told else place
+
+    @property
+    def _is_from_variables(self) -> bool:
+        return isinstance(self._config, Config) and self._config.is_from_variables
+
+    def _find_replacement(self, location: FixLocation) -> str:
+        """Return the variables, or keys of ours, that are in force instead of the location; "" if there are none."""
+        if location.source is Source.AUTHME:
+            return find_replacements(self.config, location.key)
+        section, key = _OUR_KEY.match(location.key), location.key
+        if location.source is not Source.OURS or section is None:
+            return ""
+        is_set = f"{section[1]}.{section[2]}" in self.config.variables
+        if not is_set and not self.config.is_from_variables:
+            return ""
+        keys = re.sub('["\\[\\]]', "", key[section.start(2) :].replace(" = ", "="))  # as variables are written
+        return _NAME.sub(lambda name: f"{name[1]}{ENVIRONMENT_PREFIX}{section[1].upper()}_{name[2].upper()}", keys)
 
     def _file_of(self, source: Source) -> Path | None:
         config = self.config

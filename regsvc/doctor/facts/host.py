@@ -157,8 +157,8 @@ class RunningDaemon:
 
     `is_other`: a companion of another installation than the one in our state directory, where there may be none.
     `has_held_back_changes`: reported by its sync. `restart_needed`: keys that have changed since its start and are not
-    in effect. `seconds_since_sync`: since its last sync run ended; None: it does not say. `health`: what
-    `/health/ready` replied; empty if it did not in time.
+    in effect. `is_unwritable`: our database accepts no changes. `seconds_since_sync`: since its last sync run ended;
+    None: it does not say. `health`: what `/health/ready` replied; empty if it did not in time.
     """
 
     address: str
@@ -167,6 +167,7 @@ class RunningDaemon:
     has_held_back_changes: bool = False
     restart_needed: tuple[str, ...] = ()
     is_state_lost: bool = False
+    is_unwritable: bool = False
     seconds_since_sync: float | None = None
     health: Mapping[str, Any] = field(default_factory=dict)
 
@@ -195,6 +196,7 @@ def find_running_daemon(config: Config, host: Host) -> RunningDaemon | None:
         has_held_back_changes=status.get("braked") is True,
         restart_needed=restart_needed,
         is_state_lost=is_state_lost,
+        is_unwritable=status.get("writable") is False,
         seconds_since_sync=seconds if isinstance(seconds, int) else None,
         health=status,
     )

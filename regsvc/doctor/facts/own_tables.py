@@ -2,28 +2,37 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
-from regsvc.auth.rate_limits import WindowKey, Windows
+from regsvc.auth.rate_limits import REGISTRATIONS, WindowKey, Windows
 from regsvc.database.migrations.upgrade_from_preview import BASELINE
 from regsvc.database.migrator import MIGRATION, list_migrations
-from regsvc.database.models import RateLimitWindow, UtcDateTimeField
+from regsvc.database.models import OutboxEntry, RateLimitWindow, UtcDateTimeField
 from regsvc.doctor.facts.readonly_db import (
     DatabaseMigrating,
     DatabaseUnreadable,
     ReadOnlyDatabase,
 )
 from regsvc.notifications.mail.queue import Budget, total_of
+from regsvc.notifications.outbox import describe_for_log
 
 _NO_SUCH_TABLE: Final = 1146
+_NEWEST_MAILS: Final = (
+    "SELECT id, recipient, recipient_key, outcome, last_error FROM regsvc_outbox WHERE kind = 'mail'"
+    " AND (outcome IN ('sent', 'failed') OR (outcome IS NULL AND last_error IS NOT NULL)) ORDER BY id DESC LIMIT 20"
+)
 MAX_NAMES: Final = 3
 _MIGRATING_SQLITE: Final = (
-    "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now')"
+    "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now') "
+    "AND expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '+10 minutes')"  # else from before the clock was set back
 )
-_MIGRATING_MYSQL: Final = "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > UTC_TIMESTAMP(3)"
+_MIGRATING_MYSQL: Final = (
+    "SELECT holder FROM regsvc_lease WHERE name = ? "
+    "AND expires_at BETWEEN UTC_TIMESTAMP(3) AND UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE"
+)
 
 
 @dataclass(frozen=True)
@@ -50,12 +59,18 @@ class OwnTables:
     key_fingerprint: str | None
     signing_key_fingerprint: str | None
     """That of the daemon that started last."""
+    players_table: str | None
+    """AuthMe's table that the daemons use, as database.table; None if it is not there, or not on this server."""
     newest_entry_at: datetime | None
     conflicts: PlayerSample
     """Players that need a decision by an operator."""
     disputed: PlayerSample
     """Players whose e-mail, or the case of whose name, differs between both sides."""
     failed: Mapping[str, int]
+    recipients_tried: int
+    """Recipients of the newest mails that were sent or refused."""
+    refusals: tuple[str, ...]
+    """What the mail server said to each of them whose mails were refused, newest first, without addresses."""
     oldest_message_at: datetime | None
     last_run_held_back_changes: bool
     held_back: Mapping[str, Any]
@@ -64,8 +79,6 @@ class OwnTables:
     users: Mapping[str, int]
     """Their number by status."""
     waiting_mails: int
-    last_mail_error: str | None
-    """Of the newest mail that waits after an attempt or has failed, without addresses."""
 
 
 def require_no_migration(database: ReadOnlyDatabase) -> None:
@@ -95,14 +108,11 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         "SELECT action FROM regsvc_audit WHERE action IN ('sync.run', 'sync.braked') ORDER BY id DESC LIMIT 1"
     )
     failed = database.rows("SELECT kind, COUNT(*) AS n FROM regsvc_outbox WHERE outcome = 'failed' GROUP BY kind")
+    mails = database.rows(_NEWEST_MAILS)
     oldest = database.value("SELECT MIN(created_at) AS at FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL")
     users = database.rows("SELECT status, COUNT(*) AS n FROM regsvc_user GROUP BY status ORDER BY status")
     waiting = database.value(
         "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE kind = 'mail' AND next_attempt_at IS NOT NULL"
-    )
-    last_error = database.value(
-        "SELECT last_error FROM regsvc_outbox WHERE kind = 'mail' AND last_error IS NOT NULL "
-        "AND (outcome IS NULL OR outcome = 'failed') ORDER BY id DESC LIMIT 1"
     )
     return OwnTables(
         newest_migration=int(newest),
@@ -110,18 +120,28 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         installation_id=installation.get("installation_id"),
         key_fingerprint=installation.get("key_fingerprint"),
         signing_key_fingerprint=installation.get("signing_key_fingerprint"),
+        players_table=_find_players_table(database, installation.get("players_table")),
         newest_entry_at=_moment(database.value("SELECT MAX(created_at) AS at FROM regsvc_audit")),
         conflicts=_players(database, records, "plugin_state IN ('conflict', 'returned') AND conflict IS NULL"),
         disputed=_disputed(database, records),
         failed={str(row["kind"]): int(row["n"]) for row in failed},
+        recipients_tried=len({row["recipient_key"] for row in mails}),
+        refusals=_refusals(mails),
         oldest_message_at=_moment(oldest),
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
         held_back=_held_back(database),
         mail_totals=_mail_totals(database),
         users={str(row["status"]): int(row["n"]) for row in users},
         waiting_mails=int(waiting),
-        last_mail_error=last_error and _without_addresses(str(last_error)),
     )
+
+
+def _find_players_table(database: ReadOnlyDatabase, recorded: str | None) -> str | None:
+    if recorded is None or database.is_sqlite:
+        return None
+    query = "SELECT 1 FROM information_schema.tables WHERE table_schema = ? AND table_name = ?"
+    schema, _dot, table = recorded.partition(".")
+    return recorded if database.rows(query, schema, table) else None
 
 
 def clock_difference(database: ReadOnlyDatabase, now: datetime) -> timedelta:
@@ -144,11 +164,6 @@ def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
     return sorted(made - {str(row["name"]) for row in rows})
 
 
-def _without_addresses(text: str) -> str:
-    """Return a mail server's words for a terminal, without e-mail addresses: what we print is shown to others."""
-    return re.sub(r"[^\s<>]+@[^\s<>]+", "…", "".join(filter(str.isprintable, text)))
-
-
 def _players(database: ReadOnlyDatabase, records: str, condition: str) -> PlayerSample:
     where = f"FROM {records} WHERE {condition}"
     count = int(database.value(f"SELECT COUNT(*) AS n {where}"))
@@ -162,8 +177,14 @@ def _held_back(database: ReadOnlyDatabase) -> Mapping[str, Any]:
     return json.loads(detail) if detail else {}
 
 
+def _refusals(mails: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    refused = {row["recipient_key"]: row for row in reversed(mails) if row["outcome"] != "sent"}
+    newest_first = sorted(refused.values(), key=lambda row: -int(row["id"]))
+    return tuple(describe_for_log(OutboxEntry(**row), str(row["last_error"])) for row in newest_first)
+
+
 def _mail_totals(database: ReadOnlyDatabase) -> Windows:
-    scopes = [total_of(budget, ()).scope for budget in get_args(Budget)]
+    scopes = [REGISTRATIONS, *(total_of(budget, ()).scope for budget in get_args(Budget))]
     rows = database.rows(
         "SELECT scope, subject, period_seconds, ends_at, hits FROM regsvc_rate_limit "  # noqa: S608
         f"WHERE scope IN ({', '.join('?' * len(scopes))})",

@@ -24,6 +24,7 @@ from regsvc.config.host_sections import MailSection
 from regsvc.core.email_address import EmailAddress
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.http_backend import HttpBackend, make_mail_service
+from regsvc.notifications.mail.smtp_replies import Stage, judge_reply
 from regsvc.notifications.mail.transport import MailBackend
 
 Security = Literal["starttls", "tls", "none"]
@@ -164,11 +165,13 @@ class SmtpBackend(MailBackend):
                 try:  # a failure here counts against this mail: it may be the cause
                     await client.send_message(message, recipients=[recipient.envelope])
                 except aiosmtplib.SMTPRecipientsRefused as error:
-                    raise _failure_by_code(error.recipients[0]) from error
+                    raise self._failure(error.recipients[0], "recipient") from error
                 except aiosmtplib.SMTPDataError as error:
-                    raise _failure_by_code(error) from error
-                except aiosmtplib.SMTPSenderRefused as error:  # our own address is refused, with every mail
-                    raise TransportUnavailable(explain_failure(error, self.account)) from error
+                    raise self._failure(error, "recipient") from error
+                except aiosmtplib.SMTPSenderRefused as error:
+                    raise self._failure(error, "mail") from error
+                except aiosmtplib.SMTPHeloError as error:  # without TLS and login this is the first command
+                    raise self._failure(error, "session") from error
                 except (aiosmtplib.SMTPNotSupported, ValueError) as error:
                     # the server does not support non-ASCII local parts, or our client considers the address unsafe
                     raise PermanentFailure(describe_failure(error)) from error
@@ -176,6 +179,15 @@ class SmtpBackend(MailBackend):
                     raise TemporaryFailure(describe_failure(error)) from error
         except TimeoutError as error:
             raise TemporaryFailure("the mail server took too long") from error
+
+    def _failure(self, error: aiosmtplib.SMTPResponseException, stage: Stage) -> Exception:
+        match judge_reply(error.code, error.message, stage):
+            case "account":
+                return TransportUnavailable(explain_failure(error, self.account), is_alleged=stage == "recipient")
+            case "never":
+                return PermanentFailure(describe_failure(error))
+            case "later":
+                return TemporaryFailure(describe_failure(error))
 
     async def find_problem(self, limit: timedelta) -> str | None:
         try:
@@ -215,11 +227,6 @@ class SmtpBackend(MailBackend):
                 await client.quit(timeout=_QUIT_TIMEOUT.total_seconds())
         finally:
             client.close()
-
-
-def _failure_by_code(error: aiosmtplib.SMTPResponseException) -> Exception:
-    """Return the failure for a reply code (RFC 5321): 5xx is permanent, 4xx temporary."""
-    return (PermanentFailure if error.code >= 500 else TemporaryFailure)(describe_failure(error))
 
 
 class FolderBackend(MailBackend):

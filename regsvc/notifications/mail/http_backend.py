@@ -28,6 +28,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.http_client import HttpClient, LostAnswer, NoResponse, PrivateAddress, Response
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
+from regsvc.notifications.mail.smtp_replies import judge_reply
 from regsvc.notifications.mail.transport import MailBackend
 
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -298,6 +299,11 @@ def _code(response: Response, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _complaint(response: Response) -> str:
+    """Return what a JSON answer says is wrong, without what it quotes, such as the mail."""
+    return _code(response, "message").partition(":")[0]
+
+
 _TIMEOUT: Final = timedelta(seconds=30)  # of a whole request
 _KEPT: Final = 4096  # bytes of an answer: enough for its error code
 _KEY_NAMESPACE: Final = uuid.UUID("6c1f2a0e-6f0b-4d0e-9a55-0d6d4b0a7f21")
@@ -341,6 +347,8 @@ class HttpBackend(MailBackend):
             raise TransportUnavailable(f"{reply}: a limit of the account is reached", self._wait(response))
         if response.is_temporary or response.status == _CONFLICT:
             raise TemporaryFailure(reply, self._wait(response))
+        if judge_reply(response.status, _complaint(response), "recipient") == "account":
+            raise TransportUnavailable(f"{reply}: it refuses the account or mail.sender", is_alleged=True)
         raise PermanentFailure(f"{reply}: it refuses the mail, its recipient or mail.sender")
 
     async def find_problem(self, limit: timedelta) -> str | None:

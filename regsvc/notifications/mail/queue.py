@@ -13,7 +13,7 @@ from peewee import Database, fn
 
 from regsvc.auth.rate_limits import DurableLimits, LimitCheck, LockedWindows, SharedLimits, in_total
 from regsvc.core.caller import Caller
-from regsvc.core.clock import Clock
+from regsvc.core.clock import SKEW, Clock, is_over
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import MailUnavailable, RateLimited
 from regsvc.core.units import RateLimit
@@ -215,15 +215,16 @@ class AdminDigest:
         return len(self._admins)
 
     def _is_due(self, last_at: datetime | None) -> bool:
-        return last_at is None or self._now() - last_at >= self._every
+        return last_at is None or is_over(last_at, self._every, self._now())
 
     def _is_reminder_due(self, installation: Installation) -> bool:
         """Return whether an applicant has waited too long, and the last digest is as old, and due at all."""
         if not self._remind_after or installation.digested_at is None or not self._is_due(installation.digested_at):
             return False
-        latest = self._now() - self._remind_after
-        waits_long = User.select().where(User.status == PENDING, User.created_at <= latest).exists()
-        return bool(installation.digested_at <= latest and waits_long)
+        now = self._now()
+        is_long_ago = (User.created_at <= now - self._remind_after) | (User.created_at > now + SKEW)
+        waits_long = User.select().where(User.status == PENDING, is_long_ago).exists()
+        return waits_long and is_over(installation.digested_at, self._remind_after, now)
 
     def _record(self, installation: Installation, newest: int) -> bool:
         """Record the notification; returns False when another process was faster."""

@@ -1,10 +1,12 @@
 """Delivery of mails: rendered at the last moment, sent, and kept out of every error text with their secrets."""
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from datetime import timedelta
 from email.message import EmailMessage
-from typing import ClassVar, Final
+from time import monotonic
+from typing import ClassVar, Final, get_args
 
 from peewee import Database
 
@@ -12,21 +14,31 @@ from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.engine import Worker, catch_up
 from regsvc.database.models import OutboxEntry
-from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
+from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
+from regsvc.notifications.mail.queue import AddressMail
 from regsvc.notifications.mail.renderer import MailRenderer, RenderedMail, recipient_of
+from regsvc.notifications.mail.smtp_replies import wording_of
 from regsvc.notifications.mail.templates import MAILS
-from regsvc.notifications.outbox import RetryPolicy
+from regsvc.notifications.outbox import RetryPolicy, describe_for_log
+
+log = logging.getLogger(__name__)
 
 _TEST_LIMIT: Final = timedelta(seconds=10)
 """How long the mail server may take for a login, and for a mail, of a test."""
+_SEVERAL: Final = 3
+"""Recipients refused alike, in a row, that mean trouble with our account or the server."""
+_MAX_WORDINGS: Final = 20
+_LOGGED_EVERY: Final = timedelta(hours=1)
 
 
 def mail_retry_policy(max_attempts: int) -> RetryPolicy:
     """Return a policy from half a minute to four hours: longer than greylisting servers make senders wait.
 
-    Eight attempts take about three hours. An unreachable mail server costs no attempt.
+    Eight attempts take about three hours. An unreachable mail server costs no attempt. What players asked for on a page
+    is urgent.
     """
-    return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts)
+    urgent = get_args(AddressMail)
+    return RetryPolicy(timedelta(seconds=30), timedelta(hours=4), max_attempts=max_attempts, urgent=urgent)
 
 
 def start_code(message: OutboxEntry, codes: VerificationCodes) -> None:
@@ -69,6 +81,9 @@ class MailTransport(Transport):
         self._worker = worker
         self._renderer = renderer
         self._backend = backend
+        self._refused: dict[str, set[str]] = {}  # the wording of refusals since the last mail was sent; recipients
+        self._outage = ""  # the wording of the outage under way
+        self._logged: dict[str, float] = {}
 
     async def send(self, message: OutboxEntry) -> None:
         if not self._backend.is_available:
@@ -76,10 +91,39 @@ class MailTransport(Transport):
         rendered = await self._worker.run(self._render, message)
         try:
             await self._backend.send(rendered.message, recipient_of(message))
-        except TemporaryFailure as error:  # or `TransportUnavailable`
-            raise type(error)(rendered.censor(str(error)), error.retry_after) from error
         except PermanentFailure as error:
             raise PermanentFailure(rendered.censor(str(error))) from error
+        except TemporaryFailure as error:  # or `TransportUnavailable`
+            raise self._weigh(message, error, rendered.censor(str(error))) from error
+        self._refused.clear()
+        self._outage = ""
+
+    def _weigh(self, message: OutboxEntry, error: TemporaryFailure, reason: str) -> TemporaryFailure:
+        """Return what a failure means. Several recipients who are refused alike, in a row, mean our account."""
+        wording = wording_of(reason)
+        if isinstance(error, TransportUnavailable) and not error.is_alleged:
+            if self._outage not in ("", wording):  # the first reason is logged by the delivery worker
+                self._log_refusal(wording, reason)
+            self._outage = wording
+            return TransportUnavailable(reason, error.retry_after)
+        self._outage = ""
+        self._log_refusal(wording, describe_for_log(message, reason))
+        if len(self._refused) >= _MAX_WORDINGS:
+            self._refused.clear()
+        recipients = self._refused.setdefault(wording, set())
+        if len(recipients) < _SEVERAL:
+            recipients.add(message.recipient_key)
+        if isinstance(error, TransportUnavailable) or len(recipients) >= _SEVERAL:
+            return TransportUnavailable(reason, error.retry_after, is_alleged=True)
+        return TemporaryFailure(reason, error.retry_after)
+
+    def _log_refusal(self, wording: str, reason: str) -> None:
+        """Log a reply once in a while, and not too many: the recipients' servers may have written them."""
+        now = monotonic()
+        self._logged = {known: at for known, at in self._logged.items() if now - at < _LOGGED_EVERY.total_seconds()}
+        if wording not in self._logged and len(self._logged) < _MAX_WORDINGS:
+            self._logged[wording] = now
+            log.warning("a mail was not accepted, and is tried again later: %s", reason)
 
     def _render(self, mail: OutboxEntry) -> RenderedMail:
         """Return the mail as it will be sent. Raises `Drop` if there is no point in it any more.

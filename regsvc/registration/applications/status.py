@@ -10,7 +10,7 @@ from peewee import fn
 
 from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.config.live import LiveConfig
-from regsvc.core.clock import Clock
+from regsvc.core.clock import Clock, is_over
 from regsvc.core.errors import ApplicationNotFound
 from regsvc.core.game_address import public_game_address
 from regsvc.core.shared_lookup import SharedLookup
@@ -46,15 +46,14 @@ class UsualWait:
 
     def __init__(self, now: Clock) -> None:
         self._now = now
-        self._expires_at: datetime | None = None
+        self._found_at: datetime | None = None
         self._seconds: int | None = None
 
     def find_seconds(self) -> int | None:
         """Return the median of the last decisions in seconds, or None if there were too few."""
         moment = self._now()
-        if self._expires_at is None or moment >= self._expires_at:
-            self._seconds = _find_median()
-            self._expires_at = moment + _KEPT_FOR
+        if self._found_at is None or is_over(self._found_at, _KEPT_FOR, moment):
+            self._seconds, self._found_at = _find_median(), moment
         return self._seconds
 
 

@@ -16,6 +16,7 @@ from peewee import IntegrityError
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret
 from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidState, Unauthorized
+from regsvc.database.bulk import redate
 from regsvc.database.models import BANNED, ChatRequest, Session, User
 
 REQUEST_TIMEOUT: Final = timedelta(minutes=10)
@@ -102,6 +103,7 @@ class AuthorizationRequests:
 
     def purge_expired(self) -> int:
         """Delete expired requests and return their number."""
+        redate(self._now(), ChatRequest.created_at)
         is_expired = ChatRequest.created_at <= self._now() - REQUEST_TIMEOUT
         return int(ChatRequest.delete().where(is_expired).execute())
 

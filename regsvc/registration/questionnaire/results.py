@@ -13,6 +13,7 @@ import msgspec
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.core.clock import Clock
 from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
+from regsvc.database.bulk import redate
 from regsvc.database.models import StoredQuestionnaire, User
 from regsvc.registration.questionnaire.questions import ChoiceQuestion, Evaluation, ScoredAnswer
 from regsvc.users.user_details import AnsweredQuestion, QuestionnaireResult
@@ -97,6 +98,7 @@ class QuestionnaireResults:
 
     def purge_expired(self) -> int:
         """Delete expired results and those of users deleted with SQL; return their number."""
+        redate(self._now(), StoredQuestionnaire.submitted_at, StoredQuestionnaire.expires_at)
         expired = StoredQuestionnaire.delete().where(StoredQuestionnaire.expires_at < self._now()).execute()
         return int(expired) + self._purge_orphans()
 

@@ -5,6 +5,7 @@ import os
 import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
+from difflib import unified_diff
 from pathlib import Path
 from pwd import getpwuid
 from unittest import mock
@@ -15,7 +16,7 @@ from companion import main
 from regsvc.cli.command_line import INSTALL_COMMANDS
 from regsvc.cli.install.installing import require_program_for
 from regsvc.cli.install.settings import InstallProblem
-from regsvc.cli.install.targets import fill_sample
+from regsvc.cli.install.targets import fill_config
 from regsvc.cli.shipped_files import read_shipped
 from tests.support.command_line import Finished
 from tests.support.other_user import USER_ID
@@ -63,7 +64,7 @@ def contents(root: Path) -> dict[str, tuple[str, int]]:
 def test_a_second_run_changes_nothing(root: Path) -> None:
     install(root)
     before = contents(root)
-    assert "everything is as it should be" in install(root).output
+    assert "no file has to be changed" in install(root).output
     assert contents(root) == before
 
 
@@ -85,6 +86,7 @@ def test_what_is_written(root: Path) -> None:
     assert oct((root / UNIT).parent.stat().st_mode & 0o777) == "0o755"
     drop_in = (root / DROP_IN).read_text().splitlines()
     assert "User=games" in drop_in
+    assert drop_in[1:3] == ["[Unit]", "RequiresMountsFor=/srv/minecraft /var/lib/companion"]
     assert "ReadWritePaths=-/srv/minecraft/plugins/AuthMe" in drop_in
     backup = (root / "etc/systemd/system/companion-backup.service.d/install.conf").read_text()
     assert backup.endswith(" backup --config /etc/companion/companion.toml /var/backups/companion\n")
@@ -103,15 +105,56 @@ def test_a_dry_run_writes_nothing(root: Path) -> None:
 
 def test_an_edited_config_is_kept(root: Path) -> None:
     install(root)
-    edited = (root / CONFIG).read_text() + '\n[downloads.client]\nname = "Client"\n'
+    closed = (root / CONFIG).read_text().replace("#open = true", "open = false")
+    edited = closed + '\n[downloads.client]\nname = "Client"  # all of it\nurl = "/client.zip"\n'
     (root / CONFIG).write_text(edited)
-    done = install(root, "--port", "8091")
-    assert (root / CONFIG).read_text() == edited
-    assert "/etc/companion/companion.toml: edited, left as it is" in done.output
-    assert "--port: set server.port = 8091 yourself in /etc/companion/companion.toml" in done.output
+    assert "no file has to be changed" in companion(root, "install").output
+    done = install(root, "--port", "8091", *MAIL, typed="s3cret\n")
+    assert "/etc/companion/companion.toml: edited, changed in these lines alone" in done.output
+    assert "Registration is closed; to open it: companion config set registration.open true" in done.output
+    assert "    -server.port = 8090\n    +server.port = 8091\n" in done.output
+    changed = (root / CONFIG).read_text()
+    assert [line for line in unified_diff(edited.splitlines(), changed.splitlines(), n=0) if line[0] in "+-"][2:] == [
+        *("-port = 8090", "+port = 8091"),
+        *('-#backend = "auto"', '+backend = "smtp"'),
+        *('-#host = ""', '+host = "smtp.example.net"'),
+        *('-#password = ""', '+password_file = "/run/credentials/companion.service/secrets_mail_password"'),
+        *('-#sender = ""', '+sender = "a@example.net"'),
+    ]
+    assert changed.endswith('name = "Client"  # all of it\nurl = "/client.zip"\n')
+    assert "no file has to be changed" in companion(root, "install").output
+    assert (root / CONFIG).read_text() == changed
+    (root / CONFIG).write_text(changed.replace("port = 8091", "'port' = 8091"))
+    done = companion(root, "install", "--port", "8092")
+    assert (done.status, "server.port is written in a way" in done.errors) == (78, True), done
+    (root / CONFIG).write_text(changed)
     (root / UNIT).write_text("# by hand\n")
     assert f"/{UNIT}: edited, left as it is" in install(root).output
     assert (root / UNIT).read_text() == "# by hand\n"
+
+
+def test_the_program_is_that_of_the_prepared_system(root: Path) -> None:
+    packaged = "/opt/companion/.venv/bin/companion"
+    assert f"the units start {packaged}, which is not in {root} yet" in install(root).output
+    assert f"\nExecStart={packaged} serve " in (root / DROP_IN).read_text()
+    (root / packaged[1:]).parent.mkdir(parents=True)
+    (root / packaged[1:]).touch()
+    assert "the units start" not in install(root).output
+
+
+def test_the_proxy_takes_the_path_off(root: Path) -> None:
+    install(root, "--base-url", "play.example.net/mc")
+    nginx, caddy = ((root / "etc/companion/proxy" / name).read_text() for name in ("nginx.conf", "Caddyfile"))
+    assert "\n    rewrite ^/mc$ /mc/ redirect;\n    rewrite ^/mc(/.*)$ $1;\n" in nginx
+    assert "\n\tredir /mc /mc/\n\turi strip_prefix /mc\n" in caddy
+
+
+def test_more_players_than_the_limits_let_in(root: Path) -> None:
+    install(root, "--players-first-hour", "50")
+    assert not tomllib.loads((root / CONFIG).read_text())["registration"]
+    install(root, "--players-first-hour", "400", "--registration-methods", "captcha")
+    config = tomllib.loads((root / CONFIG).read_text())
+    assert config["registration"] == {"methods": ["captcha"], "limits_total": ["800 per hour", "4000 per day"]}
 
 
 def test_a_config_without_a_key_is_nobodys(root: Path) -> None:
@@ -248,6 +291,10 @@ def test_an_instance_has_places_of_its_own(root: Path) -> None:
 
     assert companion(root, "uninstall", "--yes", "-i", "alpha").status == 0
     assert template.exists()
+    (root / "var/lib/companion@beta/home.json").write_text("{}")
+    kept = companion(root, "uninstall", "--yes", "--purge", "-i", "beta")
+    assert (kept.status, "no backup can be made" in kept.errors) == (1, True)
+    (root / "var/lib/companion@beta/home.json").unlink()
     assert companion(root, "uninstall", "--yes", "--purge", "-i", "beta").status == 0
     assert not template.exists()
     assert (root / "etc/companion@alpha/companion.toml").exists()
@@ -272,7 +319,7 @@ def test_uninstall_keeps_what_is_needed_to_come_back(root: Path) -> None:
         (["install"], "missing: --game-dir (the game server's folder, with ops.json"),
         (["install", "--game-dir", "/srv/x", "--user", "games"], "missing: --base-url (public address"),
         (["install", *WANTED, "--port", "high"], "--port high: this must be a whole number"),
-        (["install", *WANTED, "--base-url", "x"], "--base-url x: this must be a web address"),
+        (["install", *WANTED, "--base-url", "a b"], "--base-url a b: this must be a web address"),
         (["install", *WANTED, "--user", "nobody-here"], 'there is no user "nobody-here"'),
         (["install", *WANTED, "--mail-port", "25"], "--mail-port needs --mail-host"),
         (["install", *WANTED, "--mail-host", "x"], "--mail-host needs --mail-sender"),
@@ -324,7 +371,7 @@ def test_a_program_that_its_user_cannot_run(tmp_path: Path) -> None:
 
 def test_a_filled_sample_sets_what_was_asked_for() -> None:
     values = {"server.port": 1, "mail.port": 2, "mail.password_file": "/x", "authme.columns": {"email": "mail"}}
-    filled = tomllib.loads(fill_sample(read_shipped("conf/companion.toml"), values))
+    filled = tomllib.loads(fill_config(read_shipped("conf/companion.toml"), values))
     assert {section: keys for section, keys in filled.items() if keys} == {
         "server": {"port": 1},
         "mail": {"port": 2, "password_file": "/x"},

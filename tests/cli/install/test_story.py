@@ -1,14 +1,16 @@
 """A host installs the companion on a machine, uses it, and removes it, through the real commands as root."""
 
 import re
+import shlex
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from regsvc.core.exceptions import EX_CONFIG
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
@@ -66,8 +68,11 @@ def machine(tmp_path: Path, game_server: GameServer, table: AuthMeTable, certifi
 
 
 @contextmanager
-def served(machine: Machine) -> Iterator[None]:
-    """Run the unit's ExecStart by hand: as its user, with the environment and the credential of systemd."""
+def served(machine: Machine) -> Iterator[Callable[[], int]]:
+    """Run the unit's ExecStart by hand: as its user, with the environment and the credential of systemd.
+
+    Yield what does the same with its ExecReload, and returns the exit status.
+    """
     unit = UnitFile.read(
         machine.place(f"{UNITS}/companion.service"), machine.place(f"{UNITS}/companion.service.d/install.conf")
     )
@@ -82,11 +87,21 @@ def served(machine: Machine) -> Iterator[None]:
         stdout=subprocess.PIPE,
         text=True,
     )
+
+    def reload() -> int:
+        for line in unit.keys["ExecReload"]:
+            command = shlex.split(line.removeprefix("+").replace("$$", "$"))
+            enter = machine.command(*command, user="root" if line.startswith("+") else "mc")
+            status = subprocess.call(enter, env=machine.environment({"MAINPID": str(daemon.pid)}))
+            if status != 0:
+                return status
+        return 0
+
     with daemon:
         try:
             assert daemon.stdout is not None
             assert READY in daemon.stdout.readline()
-            yield
+            yield reload
         finally:
             daemon.terminate()
             assert daemon.wait(30) == 0
@@ -107,12 +122,19 @@ def install_by_answers(machine: Machine, smtp: MailServer, port: int) -> str:
     """Answer all questions; return what the terminal showed."""
     with Terminal(machine.command(PROGRAM, "install"), machine.environment()) as terminal:
         terminal.answer("Folder of the game server [/srv/minecraft]: ", "/srv/nowhere")
+        terminal.answer("Folder of the game server [/srv/minecraft]: ", "/etc")
+        terminal.answer("no game server's folder: it has neither server.properties nor plugins/AuthMe", "")
+        terminal.answer("Folder of the game server [/srv/minecraft]: ", f"{GAME}/plugins/AuthMe")
+        terminal.answer("[mc]: ", "")
+        terminal.answer("https://play.example.org: ", "my server")
+        terminal.answer("https://play.example.org: ", "back")
         terminal.answer("Folder of the game server [/srv/minecraft]: ", "")
         terminal.answer("[mc]: ", "")
         terminal.answer("https://play.example.org: ", "play.example.net")
-        terminal.answer("https://play.example.org: ", "https://play.example.net")
+        terminal.answer("Port to listen on", str(smtp.port))
+        terminal.answer(f"Something listens on port {smtp.port} already. Use it anyway? [y/N]: ", "")
         terminal.answer("Port to listen on", str(port))
-        terminal.answer("Mail server", "127.0.0.1")
+        terminal.answer("Mail server [later]: ", "127.0.0.1")
         terminal.answer("  Port [587]: ", str(smtp.port))
         terminal.answer("  Encryption", "")
         terminal.answer("  Account", ACCOUNT)
@@ -127,6 +149,9 @@ def install_by_answers(machine: Machine, smtp: MailServer, port: int) -> str:
         terminal.answer("  Password", PASSWORD)
         terminal.answer("  Sender", "")
         terminal.answer("  Send a test mail to", "host@example.net")
+        terminal.answer("register in the first hour? [50]: ", "many")
+        terminal.answer("register in the first hour? [50]: ", "300")
+        terminal.answer("Make a backup every night, in /var/backups/companion? [Y/n]: ", "")
         terminal.answer("Write this? [Y/n]: ", "")
         assert terminal.wait() == 0, terminal.shown
         return terminal.shown
@@ -137,11 +162,14 @@ def installed(machine: Machine, smtp: MailServer) -> Machine:
     """The machine after a host has answered all questions."""
     port = free_port()
     shown = install_by_answers(machine, smtp, port)
-    for text in ("there is no folder /srv/nowhere", "this must be a web address", "sent to host@example.net"):
+    told = ("there is no folder /srv/nowhere", "this must be a web address", "sent to host@example.net")
+    for text in (*told, f"game server's folder, which is taken: {GAME}", "taken as https://play.example.net"):
         assert text in shown
     assert f'    +game.directory = "{GAME}"' in shown
     assert PASSWORD not in shown
-    started = ["daemon-reload", "enable companion.service", "restart companion.service"]
+    assert '    +registration.limits_total = ["600 per hour", "3000 per day"]' in shown
+    backups = "enable --now companion-backup.timer"
+    started = ["daemon-reload", "enable companion.service", "restart companion.service", backups]
     assert machine.place(ASKED).read_text().splitlines() == started
     assert len(smtp.letters_to("host@example.net")) == 1
     return machine
@@ -151,12 +179,30 @@ def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTa
     assert rights(installed, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
     assert rights(installed, "/etc/companion/secrets") == ("0o700", 0, 0)
     assert rights(installed, "/var/lib/companion") == ("0o700", USER_ID, USER_ID)
+    an_edited_config_is_changed_where_it_was_asked_for(installed)
     the_commands_see_what_is_served(installed, table)
     it_leaves_no_trace_but_a_backup(installed, table)
 
 
+def an_edited_config_is_changed_where_it_was_asked_for(machine: Machine) -> None:
+    named = machine.run_quickly("config", "set", "server.name", "Alice & Bob")
+    assert "it takes effect with: systemctl restart companion" in named.output, named
+    moved = ("--game-dir", f"{GAME}/plugins")
+    done = machine.companion("install", "--yes", "--base-url", "other.example.net", "--no-start", *moved)
+    assert (done.returncode, f"which is taken: {GAME}\n" in done.stdout) == (0, True), done
+    config = machine.place("/etc/companion/companion.toml").read_text().splitlines()
+    assert {'name = "Alice & Bob"', 'base_url = "https://other.example.net"', f'sender = "{ACCOUNT}"'} <= {*config}
+    assert rights(machine, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
+
+
 def the_commands_see_what_is_served(machine: Machine, table: AuthMeTable) -> None:
-    with served(machine):
+    with served(machine) as reload:
+        config = machine.place("/etc/companion/companion.toml")
+        text = config.read_text()
+        config.write_text(f"{text}foo = 1\n")
+        assert reload() == EX_CONFIG
+        config.write_text(text)
+        assert reload() == 0
         listed = machine.companion("users", "list")
         assert "Bob" in listed.stdout, listed
         banned = machine.companion("users", "ban", "Bob")

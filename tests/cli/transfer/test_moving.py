@@ -66,6 +66,7 @@ def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: 
     there = run("migrate", "--to", database.url)
     assert there.status == 0, there
     assert "row counts and digests match" in there.output
+    assert "\ncreating our tables in mysql:" in there.errors, "before the first row"
     assert 'set database.url = "mysql://authme:PASSWORD@' in there.output
     assert (contents_of(database.url), next_user_id(database.url)) == (before, number)
     left = run("users", "list")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from regsvc.cli.install.targets import below_path
 from tests.support.certificate import Certificate
 from tests.support.daemon import Reply, to_json
 from tests.support.ports import free_port
@@ -33,11 +34,12 @@ def accepts_connections(port: int) -> bool:
 
 
 class Proxy(ABC):
-    """A context manager: a proxy in front of the daemon on `daemon_port`."""
+    """A context manager: a proxy in front of the daemon on `daemon_port`, below a path ("": at the root)."""
 
-    def __init__(self, directory: Path, daemon_port: int, certificate: Certificate) -> None:
+    def __init__(self, directory: Path, daemon_port: int, certificate: Certificate, path: str = "") -> None:
         self._directory = directory
         self._certificate = certificate
+        self._path = path
         self.certificate_file = certificate.certificate_file
         self.port = free_port()
         self.plain_port = free_port()
@@ -91,6 +93,7 @@ class Proxy(ABC):
     def _sample(self, name: str, replacements: Mapping[str, str]) -> str:
         """Return a sample config with texts replaced, each of which must be in it."""
         text = (SAMPLES / name).read_text(encoding="utf-8")
+        text = below_path(text, self._path) if self._path else text
         for old, new in {**replacements, **self._replacements}.items():
             assert old in text, f"{name} has no {old!r}"
             text = text.replace(old, new)

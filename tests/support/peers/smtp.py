@@ -6,10 +6,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from email import message_from_bytes
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import default as modern_policy
 from functools import cached_property
+from typing import Literal
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
@@ -22,27 +24,41 @@ ACCEPTED = "250 OK"
 REFUSED = "550 5.1.1 No such mailbox"
 POSTPONED = "451 4.3.0 Try again later"
 
+Stage = Literal["EHLO", "MAIL", "RCPT", "DATA"]
+HANG_UP = ""
+"""Instead of a reply: the connection ends."""
+
 
 @dataclass(frozen=True)
 class Letter:
-    """One accepted mail: the envelope and the parsed message."""
+    """One accepted mail: the envelope and the message.
+
+    Each is looked at by few tests, and again and again by one that waits: parsed and decoded when needed, and once.
+    """
 
     sender: str
     recipients: tuple[str, ...]
-    message: EmailMessage
+    content: bytes
     login: str | None  # the account that sent it, None without AUTH
     is_encrypted: bool
+
+    @cached_property
+    def message(self) -> EmailMessage:
+        return BytesParser(policy=modern_policy).parsebytes(self.content)
 
     @property
     def subject(self) -> str:
         return str(self.message["Subject"])
 
-    @cached_property  # decoded once: a test that waits for its mail looks at all of them again and again
+    @cached_property
     def text(self) -> str:
         """The plain-text part; AssertionError if the mail has none."""
-        part = self.message.get_body(("plain",))
+        parts = message_from_bytes(self.content).walk()  # without parsing the headers, which takes most of the time
+        part = next((part for part in parts if part.get_content_type() == "text/plain"), None)
         assert part is not None, "a mail without a plain-text part"
-        return str(part.get_content())
+        payload = part.get_payload(decode=True)
+        assert isinstance(payload, bytes)
+        return payload.decode(part.get_content_charset("ascii")).replace("\r\n", "\n")
 
     @property
     def html(self) -> str | None:
@@ -73,6 +89,7 @@ class MailServer:
         self._tls = tls
         self._account = account
         self._replies: dict[str, tuple[str, float]] = {}  # recipient → reply, how many times yet
+        self._replies_to_all: dict[Stage, str] = {}
         self._arrived = threading.Condition()
         self._is_open = threading.Event()
         self._is_open.set()
@@ -105,8 +122,18 @@ class MailServer:
         self._replies[recipient] = (POSTPONED, times)
 
     def accept(self, recipient: str) -> None:
-        """Undoes `refuse` and `postpone`."""
+        """Undoes `refuse`, `postpone` and `answer`."""
         self._replies.pop(recipient, None)
+
+    def answer(self, recipient: str, reply: str) -> None:
+        """Gives this reply to mails to this address from now on."""
+        self._replies[recipient] = (reply, float("inf"))
+
+    def answer_all(self, stage: Stage, reply: str | None) -> None:
+        """Gives every client this reply at this stage from now on; None: no longer."""
+        self._replies_to_all.pop(stage, None)
+        if reply is not None:
+            self._replies_to_all[stage] = reply
 
     def hold(self) -> None:
         """Makes senders wait for the reply to their mail until `release`."""
@@ -195,17 +222,34 @@ class MailServer:
         )
         return AuthResult(success=is_known, handled=False, auth_data=data)
 
+    async def handle_EHLO(
+        self, server: SMTP, session: Session, envelope: Envelope, hostname: str, responses: list[str]
+    ) -> list[str]:
+        """aiosmtpd's hook: the greeting."""
+        session.host_name = hostname
+        return [self._replies_to_all["EHLO"]] if "EHLO" in self._replies_to_all else responses
+
+    async def handle_MAIL(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        """aiosmtpd's hook: the sender."""
+        if reply := self._replies_to_all.get("MAIL"):
+            return reply
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return ACCEPTED
+
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
         """aiosmtpd's hook: one recipient."""
-        reply, times = self._replies.get(address, (ACCEPTED, 0.0))
+        reply, times = self._replies.get(address, (self._replies_to_all.get("RCPT", ACCEPTED), float("inf")))
         if reply == ACCEPTED:
             envelope.rcpt_tos.append(address)
             return ACCEPTED
         if times <= 1:
             del self._replies[address]
-        else:
+        elif address in self._replies:
             self._replies[address] = (reply, times - 1)
         with self._arrived:
             self.refused[address] += 1
@@ -216,13 +260,17 @@ class MailServer:
         """aiosmtpd's hook: one mail."""
         if not self._is_open.is_set():
             await asyncio.to_thread(self._is_open.wait)
+        reply = self._replies_to_all.get("DATA")
+        if reply == HANG_UP and isinstance(server.transport, asyncio.Transport):
+            server.transport.abort()
+        if reply is not None:
+            return reply
         assert isinstance(envelope.content, bytes)
-        message = BytesParser(policy=modern_policy).parsebytes(envelope.content)
         auth_data = session.auth_data
         letter = Letter(
             sender=envelope.mail_from or "",
             recipients=tuple(envelope.rcpt_tos),
-            message=message,
+            content=envelope.content,
             login=auth_data.login.decode() if isinstance(auth_data, LoginPassword) else None,
             is_encrypted=session.ssl is not None,
         )

@@ -1,0 +1,241 @@
+"""`companion config`: show one key of a config file, or change it, while everything else in the file stays as it is."""
+
+import argparse
+import getpass
+import os
+import re
+import stat
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from regsvc.cli.given_config import find_given_config, read_as_owner
+from regsvc.config.key_types import Key, keys_of, to_toml
+from regsvc.config.layers import SECTIONS, file_layer, parse_toml, read_text, section_class, section_on
+from regsvc.config.loader import is_confidential, load_config
+from regsvc.config.places import SystemPlaces
+from regsvc.config.sections import ConfigError
+from regsvc.core.safe_paths import located, replace_file
+from regsvc.runtime.reload import RELOADABLE
+
+_FILE: Final = "_file"
+_PAIR: Final = re.compile(r"(?:\s*|(#))([A-Za-z0-9_-]+)\s*=")
+
+
+class _Entry(NamedTuple):
+    """A header (`name` is ""), a key or the sample of a key, in the lines from `first` to before `after`."""
+
+    section: str
+    name: str
+    first: int
+    after: int
+    is_live: bool = True
+
+
+def with_value(text: str, key: str, value: object | None) -> str:
+    """Return the text of a config with another TOML value of "section.key"; None leaves its default.
+
+    `key_file` takes the place of a secret `key`, and the reverse. All other lines stay as they are. Raises
+    `ConfigError` where that cannot be done.
+    """
+    section, _dot, name = key.rpartition(".")
+    declared = find_key(key)
+    plain = name.removesuffix(_FILE) if declared.is_secret else name
+    names = {plain, f"{plain}{_FILE}"} if declared.is_secret else {name}
+    line = f"#{plain} = {to_toml(declared.default)}" if value is None else f"{name} = {to_toml(value)}"
+    lines = text.removeprefix("\ufeff").split("\n")
+    own = [entry for entry in _entries(lines) if entry.section == section]
+    present = [entry for entry in own if entry.name in names]
+    live = [entry for entry in present if entry.is_live]
+    expected = parse_toml(text)
+    table = expected
+    for part in section.split("."):
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"{part} is no section: change {key} by hand")
+    if value is None and names.isdisjoint(table):
+        return text
+    for other in names:
+        table.pop(other, None)
+    for entry in (live or present)[:1]:
+        old = lines[entry.first : entry.after]
+        indent = old[0][: len(old[0]) - len(old[0].lstrip())]
+        comment = _comment_after(old) if entry.is_live else "\r" * old[-1].endswith("\r")
+        lines[entry.first : entry.after] = [f"{indent}{line}{comment}"]
+    if not present:
+        end = "\r" if "\r\n" in text else ""
+        if own:
+            place = max(entry.after for entry in own if entry.is_live)
+        else:
+            lines[-1:] = [*([lines[-1] + end] if lines[-1] else []), end, f"[{section}]{end}", ""]
+            place = len(lines) - 1
+        lines.insert(place, f"{line}{end}")
+    if value is not None:
+        table[name] = value
+    changed = text[: text.startswith("\ufeff")] + "\n".join(lines)
+    try:
+        if parse_toml(changed) == expected:
+            return changed
+    except tomllib.TOMLDecodeError:
+        pass
+    likely = re.compile(rf"[^\w\[#=]*({section}|{name})\b.*=")
+    number = next((number for number, line in enumerate(text.split("\n"), 1) if likely.match(line)), 1)
+    sentence = "is written in a way that this command does not change: change it by hand; nothing was changed."
+    raise ConfigError(f"line {number} of the config: {key} {sentence}")
+
+
+def _entries(lines: list[str]) -> Iterator[_Entry]:
+    """Yield headers, keys and samples of keys; not what only looks like one in a text of several lines."""
+    section, number = "", 0
+    while number < len(lines):
+        after, header, pair = number + 1, section_on(lines[number]), _PAIR.match(lines[number])
+        if lines[number].lstrip().startswith("[") and header is not None:
+            section = header
+            yield _Entry(section, "", number, after)
+        elif pair is not None:
+            while not pair[1] and not _is_toml("\n".join(lines[number:after])) and after < len(lines):
+                after += 1
+            yield _Entry(section, pair[2], number, after, is_live=not pair[1])
+        number = after
+
+
+def _comment_after(lines: list[str]) -> str:
+    """Return the comment that follows a value on its last line, with the space before it."""
+    *before, last = lines
+    for found in re.finditer(r"\s*#", last):
+        if _is_toml("\n".join([*before, last[: found.start()]])):
+            return last[found.start() :]
+    return "\r" * last.endswith("\r")
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(f"{text}\n")
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def find_key(key: str) -> Key[Any]:
+    """Return the declaration of "section.key", or of the secret that "section.key_file" has. Raises `ConfigError`."""
+    section, _dot, name = key.rpartition(".")
+    declaring = section_class(section)
+    keys = keys_of(declaring) if declaring is not None else {}
+    secret = keys.get(name.removesuffix(_FILE))
+    found = keys.get(name, secret if secret is not None and secret.is_secret else None)
+    if found is not None:
+        return found
+    owners = [owner for owner, declaring in SECTIONS.items() if not section and name in keys_of(declaring)]
+    if owners:
+        raise ConfigError(f"a key is written with its section: {' or '.join(f'{owner}.{name}' for owner in owners)}.")
+    load_config(None, {}, {key: ""})  # says what there is
+    raise AssertionError(key)
+
+
+def load_changed(file: Path, text: str, changed: str) -> list[str]:
+    """Return what the loader says about a changed config: warnings, and mistakes that were there before.
+
+    Raises `ConfigError` for mistakes that the change makes.
+    """
+    problems, warnings = _examine(file, changed)
+    before, known = _examine(file, text)
+    if new := [problem for problem in problems if problem not in before]:
+        raise ConfigError(*new, "nothing was changed.")
+    return [*problems, *(warning for warning in warnings if warning not in known)]
+
+
+def _examine(file: Path, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the mistakes and the warnings of a config with this text."""
+    try:
+        return (), load_config(file, os.environ, text=text).warnings
+    except ConfigError as error:
+        return error.problems, ()
+
+
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("action", choices=("get", "set", "unset"), help="unset: back to the default")
+    parser.add_argument("key", metavar="KEY", help="with its section, such as server.port")
+    parser.add_argument(
+        "value",
+        metavar="VALUE",
+        nargs="?",
+        help="lists with commas, or as in TOML; - reads standard input; left out, it is asked for",
+    )
+
+
+def run_config_command(args: argparse.Namespace) -> int:
+    """Show or change a key; return the exit status. Raises `ConfigError`."""
+    declared, file = find_key(args.key), find_given_config(args)
+    if file is None:
+        raise ConfigError("there is no config file; name one with --config, or set variables in the environment.")
+    read_as_owner(file)
+    text = read_text(file)
+    section, _dot, name = args.key.rpartition(".")
+    table = file_layer(file, text).tables.get(section, {})
+    is_shown = not declared.is_secret or name.endswith(_FILE)
+    if args.action == "get":
+        found = table.get(name, "" if name.endswith(_FILE) else declared.default)
+        print((found if isinstance(found, str) else to_toml(found)) if is_shown else "(a secret)")
+        return 0
+    value = None
+    if args.action == "set":
+        written = _read_value(args, is_shown=is_shown)
+        if written is None:
+            return 2
+        value = written if name.endswith(_FILE) else declared.from_text(written)
+        if not is_shown and args.value not in (None, "-") and is_confidential(value, declared):
+            print(
+                f"companion: {args.key} is a secret, and a command line is seen by others and kept by shells: leave it "
+                f"out and type it, or: companion config set {args.key} - < FILE",
+                file=sys.stderr,
+            )
+            return 2
+    changed = with_value(text, args.key, value)
+    if changed == text:
+        print(f"{file}: {args.key} is so already")
+        return 0
+    remarks = load_changed(file, text, changed)
+    _write(file, changed)
+    shown = "the default again" if value is None else to_toml(value) if is_shown else "…"
+    print(f"{file}: {args.key} = {shown}")
+    print("\n".join([*(f"warning: {remark}" for remark in remarks), _next_step(args.key, file)]))
+    return 0
+
+
+def _read_value(args: argparse.Namespace, *, is_shown: bool) -> str | None:
+    """Return the value that was given, or is typed now; None after an error message."""
+    if args.value == "-":
+        return sys.stdin.read().removesuffix("\n")
+    if args.value is not None:
+        quoted = f"value = {args.value}"
+        is_text = args.value[:1] in ('"', "'") and _is_toml(quoted)
+        return str(tomllib.loads(quoted)["value"]) if is_text else str(args.value)
+    with suppress(EOFError):
+        if sys.stdin.isatty():
+            return input(f"{args.key}: ") if is_shown else getpass.getpass(f"{args.key} (not shown): ")
+    print("companion: VALUE is missing; - reads it from standard input", file=sys.stderr)
+    return None
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace the file, or what a link of its name leads to. Raises `ConfigError`."""
+    path = file if os.geteuid() == 0 else file.resolve()
+    try:
+        with located(path) as (folder, name):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            mode, owner = stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid)
+            replace_file(folder, name, text, mode=mode, owner=owner)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written ({error.strerror}); nothing was changed.") from error
+
+
+def _next_step(key: str, file: Path) -> str:
+    """Return what to do now, for the key to take effect."""
+    places = SystemPlaces.of_config(file)
+    if places is not None:
+        return f"it takes effect with: systemctl {'reload' if key in RELOADABLE else 'restart'} {places.name}"
+    return f"it takes effect {'on SIGHUP' if key in RELOADABLE else 'at the next start'}"

@@ -1,0 +1,103 @@
+"""What a host may answer to the questions of `companion install`, and what follows from it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from regsvc.cli import command_line
+from regsvc.cli.install.collecting import Collector, Terminal
+from regsvc.cli.install.settings import Settings
+from regsvc.cli.install.targets import list_targets
+
+Ask = Callable[..., Settings]
+CONFIG = Path("/etc/companion/companion.toml")
+START = ("/srv/minecraft", "daemon", "play.example.net", "8090")
+END = ("", "")
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Give these answers, all of which are asked for, to a host's questions for another system in an empty folder."""
+
+    def ask(*answers: str, options: tuple[str, ...] = (), secrets: tuple[str, ...] = ()) -> Settings:
+        typed, hidden = iter(answers), iter(secrets)
+        monkeypatch.setattr("builtins.input", lambda question: print(question) or next(typed))
+        monkeypatch.setattr("getpass.getpass", lambda question: next(hidden))
+        args = command_line.parse(["install", "--root", str(tmp_path), *options])
+        settings = Collector(args, tmp_path, Terminal()).collect(None)
+        assert [*typed, *hidden] == []
+        return settings
+
+    return ask
+
+
+def config_of(settings: Settings) -> set[str]:
+    """Return the lines of the config that the sample does not have."""
+    [config] = [target for target in list_targets(settings, ["/x"], Path("/"), None) if target.path == CONFIG]
+    assert config.content is not None
+    assert config.sample is not None
+    return set(config.content.splitlines()) - set(config.sample.splitlines())
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [("",), ("later",), ("smtp.example.net", "later"), ("smtp.example.net", "", "", "later"), ("http", "LATER")],
+    ids=" ".join,
+)
+def test_mail_may_come_later(ask: Ask, answers: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Until then nobody fills in a form in vain, and the doctor has nothing to call broken."""
+    settings = ask(*START, *answers, *END, options=("--instance", "lobby"))
+    assert settings.values["registration.open"] is False
+    assert not [key for key in settings.values if key.startswith("mail.")]
+    assert "Once mails can be sent: companion -i lobby config set registration.open true" in capsys.readouterr().out
+
+
+def test_mail_may_be_replaced_by_a_captcha(ask: Ask) -> None:
+    assert {'methods = ["captcha"]', 'backend = "off"'} <= config_of(ask(*START, "captcha", *END))
+
+
+def test_mail_may_be_sent_by_a_service(ask: Ask) -> None:
+    settings = ask(*START, "http", "pigeon", "generic", "resend", "", "", *END, secrets=("", "a-key"))
+    assert {
+        'backend = "http"',
+        'http_provider = "resend"',
+        'http_key_file = "/run/credentials/companion.service/secrets_mail_key"',
+        'sender = "noreply@play.example.net"',
+    } <= config_of(settings)
+    assert "a-key" not in str(config_of(settings))
+
+
+def test_authmes_account_is_the_default(ask: Ask, tmp_path: Path) -> None:
+    authme = tmp_path / "plugins/AuthMe"
+    authme.mkdir(parents=True)
+    (authme / "config.yml").write_text("Email:\n  mailAccount: a@example.net\n  mailPassword: s3cret\n")
+    settings = ask(str(tmp_path), *START[1:], "", *END)
+    assert not {"registration.open", "mail.host", "mail.backend"} & settings.values.keys()
+
+
+@pytest.mark.parametrize(
+    ("typed", "taken"),
+    [
+        ("play.example.net", "https://play.example.net"),
+        ("play.example.net:8443/mc", "https://play.example.net:8443/mc"),
+        ("localhost:8090", "http://localhost:8090"),
+        ("203.0.113.7", "http://203.0.113.7"),
+        ("http://play.example.net", "http://play.example.net"),
+    ],
+)
+def test_an_address_gets_its_scheme(ask: Ask, typed: str, taken: str) -> None:
+    assert ask(*START[:2], typed, "8090", "later", *END).values["server.base_url"] == taken
+
+
+def test_back_begins_again_with_what_was_typed(ask: Ask) -> None:
+    settings = ask(*START, "smtp.example.net", "back", *[""] * 4, "", "465", "", "", "", "", *END)
+    assert settings.values["server.port"] == 8090
+    expected = {"host": "smtp.example.net", "port": 465, "security": "tls", "sender": "noreply@play.example.net"}
+    assert {f"mail.{key}": value for key, value in expected.items()}.items() <= settings.values.items()
+
+
+def test_backups_may_be_declined(ask: Ask) -> None:
+    assert ask(*START, "later", *END).has_backups
+    assert not ask(*START, "later", "", "n").has_backups
+    assert ask(*START, "later", "", options=("--no-backup",)).has_backups is False

@@ -1,0 +1,172 @@
+"""`companion config`: one key of a config is shown or changed, and everything else in it stays as it is."""
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from regsvc.cli.config_command import with_value
+from regsvc.cli.shipped_files import read_shipped
+from regsvc.config.sections import ConfigError
+from tests.support.command_line import Finished, companion_here
+from tests.support.daemon import clean_environment
+from tests.support.quick_start import PROGRAM
+from tests.support.terminal import Terminal
+
+WRITTEN = """\
+# Olivia's config; [server] is not a section here.
+[server]
+  port = 8080   # behind nginx # on this machine
+announcement = '''
+[mail]
+#port = 1
+port = 2
+'''
+languages = [
+    "en",  # first
+    "de",
+]  # two
+#theme = "default"
+#accent = ""
+[mail]
+host = "a#b"
+password = "s3cret"
+[[game.server]]
+name = "lobby"
+"""
+CHANGES: list[tuple[str, object, str, str]] = [
+    ("server.port", 81, "  port = 8080   #", "  port = 81   #"),
+    ("server.languages", ["fr"], '[\n    "en",  # first\n    "de",\n]  # two', '["fr"]  # two'),
+    ("server.announcement", "a\nb", "'''\n[mail]\n#port = 1\nport = 2\n'''", '"a\\nb"'),
+    ("server.theme", "ocean", '#theme = "default"', 'theme = "ocean"'),
+    ("server.name", "Test", "]  # two\n", ']  # two\nname = "Test"\n'),
+    ("server.port", None, "  port = 8080   #", "  #port = 8080   #"),
+    ("mail.host", "c", '"a#b"', '"c"'),
+    ("mail.password_file", "file", 'password = "s3cret"', 'password_file = "file"'),
+    ("mail.port", 25, 'password = "s3cret"\n', 'password = "s3cret"\nport = 25\n'),
+    ("log.level", "debug", 'name = "lobby"\n', 'name = "lobby"\n\n[log]\nlevel = "debug"\n'),
+    ("downloads.map.name", "Map", 'name = "lobby"\n', 'name = "lobby"\n\n[downloads.map]\nname = "Map"\n'),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "old", "new"), CHANGES, ids=[f"{key}={value}" for key, value, *_ in CHANGES])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["unix", "windows"])
+def test_only_the_lines_of_the_key_change(key: str, value: object, old: str, new: str, ends: str) -> None:
+    assert WRITTEN.count(old) == 1
+    before, after = (text.replace("\n", ends) for text in (WRITTEN, WRITTEN.replace(old, new)))
+    assert with_value(before, key, value) == after
+    assert with_value(f"\ufeff{before}", key, value) == f"\ufeff{after}"
+    assert with_value(after, key, value) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "sentence"),
+    [
+        ("server.port = 80\n", "server.port", "line 1 of the config: server.port is written in a way"),
+        ("\nserver = {port = 80}\n", "server.port", "line 2 of the config: server.port is written in a way"),
+        ("[server]\n\n'port' = 80\n", "server.port", "line 3 of the config: server.port is written in a way"),
+        ('[server]\nlinks.Map = "/map"\n', "server.links", "line 2 of the config: server.links is written in a way"),
+        ("server = 1\n", "server.port", "server is no section: change server.port by hand"),
+    ],
+)
+def test_what_is_written_in_another_way_is_left(text: str, key: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        with_value(text, key, 81 if key == "server.port" else {"Shop": "/shop"})
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The shipped sample, which sets no key."""
+    file = tmp_path / "companion.toml"
+    file.write_text(read_shipped("conf/companion.toml"))
+    file.chmod(0o640)
+    return file
+
+
+def lines_of(file: Path) -> set[str]:
+    """Return the lines of the file that the sample does not have."""
+    return set(file.read_text().splitlines()) - set(read_shipped("conf/companion.toml").splitlines())
+
+
+def run(config: Path, *words: str, typed: str = "") -> Finished:
+    return companion_here("config", *words, config=config, typed=typed)
+
+
+def test_values_are_typed_as_people_write_them(config: Path) -> None:
+    for key, value in (
+        ("mail.host", "smtp.example.org"),
+        ("mail.backend", "smtp"),
+        ("server.theme", '"ocean"'),
+        ("server.links", "My Map=https://map.example.org,Shop=/shop"),
+        ("registration.open", "false"),
+        ("registration.limits_total", "500 per hour, 900 per day"),
+    ):
+        assert run(config, "set", key, value).status == 0, key
+    assert lines_of(config) == {
+        'host = "smtp.example.org"',
+        'backend = "smtp"',
+        'theme = "ocean"',
+        'links = {"My Map" = "https://map.example.org", Shop = "/shop"}',
+        "open = false",
+        'limits_total = ["500 per hour", "900 per day"]',
+    }
+    assert stat.S_IMODE(config.stat().st_mode) == 0o640
+    assert run(config, "get", "registration.limits_total").output == '["500 per hour", "900 per day"]\n'
+    assert run(config, "get", "mail.port").output == "587\n"
+    assert "it takes effect on SIGHUP" in run(config, "unset", "server.theme").output
+    assert "it takes effect at the next start" in run(config, "set", "mail.port", "2525").output
+    assert "mail.port is so already" in run(config, "set", "mail.port", "2525").output
+    odd = 'warning: mail.port is 465 and mail.security "starttls": on that port almost all mail servers want "tls"'
+    assert odd in run(config, "set", "mail.port", "465").output
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("server.prot", "80", '[server] has no key "prot"; did you mean "port"?'),
+        ("sever.port", "80", 'there is no section [sever]; did you mean "server"?'),
+        ("port", "80", "written with its section: server.port or authme.port or mail.port."),
+        ("server.port", "high", '[server] port = "high": this must be a whole number'),
+        ("mail.backend", "smtp", "it needs a mail server; set mail.host"),
+        ("game.server.2.name", "x", "nothing was changed"),
+    ],
+)
+def test_a_mistake_changes_nothing(config: Path, key: str, value: str, sentence: str) -> None:
+    before = config.read_text()
+    done = run(config, "set", key, value)
+    assert (done.status, sentence in done.errors) == (78, True), done
+    assert config.read_text() == before
+
+
+def test_a_broken_config_is_mended_key_by_key(config: Path) -> None:
+    config.write_text("[server]\nport = 80000\n[mail]\nport = 'x'\n")
+    done = run(config, "set", "server.port", "8081")
+    assert (done.status, "warning: " in done.output, "[mail] port" in done.output) == (0, True, True), done
+    assert "warning" not in run(config, "unset", "mail.port").output
+    assert config.read_text() == "[server]\nport = 8081\n[mail]\n#port = 587\n"
+
+
+def test_secrets_are_not_taken_from_the_command_line(config: Path) -> None:
+    done = run(config, "set", "mail.password", "s3cret")
+    assert (done.status, "companion config set mail.password - < FILE" in done.errors) == (2, True), done
+    assert lines_of(config) == set()
+    done = run(config, "set", "mail.password", "-", typed="s3cret\n")
+    assert (done.status, "s3cret" in done.output) == (0, False), done
+    assert lines_of(config) == {'password = "s3cret"'}
+    assert run(config, "get", "mail.password").output == "(a secret)\n"
+    assert run(config, "set", "mail.username").status == 2  # nobody could type it
+    secret = config.with_name("password")
+    secret.write_text("another")
+    secret.chmod(0o600)
+    assert run(config, "set", "mail.password_file", str(secret)).status == 0
+    assert lines_of(config) == {f'password_file = "{secret}"'}
+
+
+def test_olivia_types_a_secret_on_a_terminal(config: Path) -> None:
+    command = [sys.executable, str(PROGRAM), "--config", str(config), "config", "set", "mail.password"]
+    with Terminal(command, clean_environment()) as terminal:
+        terminal.answer("mail.password (not shown): ", "s3cret")
+        assert terminal.wait() == 0, terminal.shown
+    assert "s3cret" not in terminal.shown
+    assert lines_of(config) == {'password = "s3cret"'}

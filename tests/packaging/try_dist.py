@@ -1,0 +1,318 @@
+"""Trial of what `make dist` has built, in a fresh Debian with a real systemd, as root and with the network.
+
+`python -m tests.packaging.try_dist DIST FOLDER` is the long form of test_distributions.py. It needs debootstrap, and
+takes systemd-nspawn from Debian's package where it is not installed. What the kernel does not allow is told as NOT
+TRIED. The exit status is 1 if something fails, or nothing could be tried.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.authme.authme_database import SqliteFile
+from tests.support.authme.authme_like import AuthMeLike
+from tests.support.authme.authme_tables import AuthMeTable, create_table, find_player
+from tests.support.authme.game_server import GameServer
+from tests.support.authme.row_audit import is_locked
+from tests.support.ports import free_port
+
+GAME = "/srv/minecraft"
+CONFIG = "/etc/companion/companion.toml"
+SERVERS = [f"s{number}" for number in range(1, 7)]
+BROKEN_SERVER = "s3"
+AT_ONCE = 4  # postinst restarts as many
+ACCEPTED = (0, 3)  # exit statuses of `companion install`; 3: the doctor complains, here of the mail server
+ENVIRONMENT = {
+    **os.environ,
+    "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
+
+
+class NotTried(Exception):
+    """What the kernel does not allow; the rest of a story is tried."""
+
+
+class Debian:
+    """The machine, entered by the namespaces of one of its processes. `root` is where we see its files."""
+
+    def __init__(self, root: Path, dist: Path) -> None:
+        self.root, self.dist = root, dist
+        self.process = 0
+        self.ports: dict[str, int] = {}
+
+    def run(self, script: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run shell lines to their end; both streams are in `stdout`."""
+        return subprocess.run(
+            ["nsenter", "--target", str(self.process), "--all", "sh", "-euc", script],
+            input=typed,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    def output(self, script: str, typed: str = "", accepted: tuple[int, ...] = (0,)) -> str:
+        """Run shell lines that must succeed; return what they print."""
+        done = self.run(script, typed)
+        assert done.returncode in accepted, f"{script}: exit status {done.returncode}\n{done.stdout}"
+        return done.stdout.strip()
+
+    def show(self, unit: str, key: str) -> str:
+        return self.output(f"systemctl show --value -p {key} {unit}")
+
+    def is_ready(self, name: str = "") -> bool:
+        """Return whether a server answers that it is ready."""
+        question = f"urllib.request.urlopen('http://127.0.0.1:{self.ports[name]}/health/ready', timeout=10)"
+        return self.run(f'python3 -c "import urllib.request; {question}"').returncode == 0
+
+    def install_server(self, name: str = "", options: str = "") -> str:
+        """Run `companion install` for the only server, or for one of many, of its own game folder."""
+        self.ports[name] = free_port()
+        who = f"--instance {name} --user games-owner --game-dir /srv/{name}" if name else f"--game-dir {GAME}"
+        url = f"--base-url https://play.example.org --port {self.ports[name]}"
+        mail = "--mail-host 127.0.0.1 --mail-port 1 --mail-username u@example.org --mail-sender u@example.org"
+        command = f"mkdir -p /srv/{name}; companion install {who} {url} {mail} --mail-password-file - --yes {options}"
+        return self.output(command, typed="secret\n", accepted=ACCEPTED)
+
+
+def until(condition: Callable[[], bool], seconds: int, what: str) -> None:
+    """Ask until it is so."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"after {seconds} s: not {what}"
+        time.sleep(0.2)
+
+
+def the_deb_is_installed_and_runs(debian: Debian) -> None:
+    said = debian.output("apt-get update -qq; apt-get install -y -qq --no-install-recommends /dist/companion_*.deb")
+    assert "Next: companion install" in said, said
+    debian.install_server()
+    assert debian.show("companion", "ActiveState") == "active"
+    assert debian.is_ready()
+    assert "Bob" in debian.output("companion users list")
+    debian.output("systemctl start companion-backup.service; ls -d /var/backups/companion/companion-*")
+
+
+def a_reload_with_a_broken_config_fails(debian: Debian) -> None:
+    process = debian.show("companion", "MainPID")
+    debian.output("systemctl reload companion")
+    logged = "journalctl -u companion -o cat"
+    until(lambda: "the config was reloaded" in debian.output(logged), 10, "reloaded")
+    debian.output(f"cp -p {CONFIG} /root/good.toml; echo 'foo = 1' >> {CONFIG}")
+    done = debian.run("systemctl reload companion")
+    assert done.returncode != 0, done.stdout
+    assert 'has no key "foo"' in debian.output(logged)
+    assert debian.is_ready()
+    debian.output(f"cp -p /root/good.toml {CONFIG}; systemctl reload companion")
+    assert debian.show("companion", "MainPID") == process
+
+
+def the_watchdog_restarts_it(debian: Debian) -> None:
+    process = debian.show("companion", "MainPID")
+    debian.output(f"kill -STOP {process}")
+    until(lambda: debian.show("companion", "MainPID") not in (process, "0"), 90, "started again")
+    until(debian.is_ready, 30, "ready")
+    assert "Watchdog timeout" in debian.output("journalctl -u companion -o cat")
+
+
+def the_limits_of_the_unit_hold(debian: Debian) -> None:
+    given = debian.output("cat /sys/fs/cgroup/cgroup.controllers").split()
+    group = debian.show("companion", "ControlGroup")
+    wanted = {"memory.max": str(256 * 2**20), "cpu.weight": "20", "io.weight": "default 20", "pids.max": "128"}
+    for file, value in wanted.items():
+        if file.partition(".")[0] in given:
+            assert debian.output(f"cat /sys/fs/cgroup{group}/{file}") == value
+    without = [file for file in wanted if file.partition(".")[0] not in given]
+    if without:
+        raise NotTried(f"{', '.join(without)}: the kernel offers no controllers for them here")
+
+
+def it_waits_for_the_disk_of_the_game(debian: Debian) -> None:
+    mount = "[Mount]\nWhat=tmpfs\nWhere=/srv/late\nType=tmpfs\n"
+    (debian.root / "etc/systemd/system/srv-late.mount").write_text(mount)
+    debian.install_server("late", "--no-start")
+    assert debian.run("systemctl is-active srv-late.mount").returncode != 0
+    debian.output("systemctl start companion@late")
+    assert debian.output("systemctl is-active srv-late.mount") == "active"
+
+
+def an_update_restarts_a_few_at_a_time(debian: Debian) -> None:
+    for name in SERVERS:
+        debian.install_server(name)
+    units = {name: f"companion@{name}.service" for name in SERVERS}
+    before = {name: debian.show(unit, "InvocationID") for name, unit in units.items()}
+    broken = f"/etc/companion@{BROKEN_SERVER}/companion.toml"
+    debian.output(f"cp -p {broken} /root/good.toml; echo 'foo = 1' >> {broken}")
+    said = debian.output(
+        "cd /root; dpkg-deb -R /dist/companion_*.deb next; sed -i 's/^Version: .*/Version: 99/' next/DEBIAN/control;"
+        "dpkg-deb -b -Znone next next.deb; dpkg -i next.deb; rm -r next next.deb"
+    )
+    assert f"{units[BROKEN_SERVER]} did not start again" in said, said
+    starts = []
+    for name in set(SERVERS) - {BROKEN_SERVER}:
+        assert debian.show(units[name], "InvocationID") != before[name], said
+        assert debian.is_ready(name), said
+        keys = ("InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotonic")
+        starts.append([int(debian.show(units[name], key)) for key in keys])
+    most = max(sum(begin <= moment < end for begin, end in starts) for moment, _ in starts)
+    assert most <= AT_ONCE, starts
+    debian.output(f"cp -p /root/good.toml {broken}; systemctl start {units[BROKEN_SERVER]}")
+
+
+def a_purge_keeps_what_unlocks_players(debian: Debian) -> None:
+    bob = table_of(debian)
+    debian.output("companion users ban Bob")
+    assert is_locked(find_player(bob, "bob") or {})
+    said = debian.output("apt-get purge -y -qq companion")
+    assert debian.run("ls -d /etc/companion* /var/lib/companion* /opt/companion").stdout.count("No such file") == 3
+    assert debian.output("stat -c '%a %U' /var/backups/companion-purged-*") == "700 root"
+    assert not debian.output("systemctl list-units --plain --no-legend 'companion*'")
+    debian.output("apt-get install -y -qq --no-install-recommends /dist/companion_*.deb")
+    commands = [line.split("   ")[1] for line in said.splitlines() if line.startswith("companion:   ")]
+    debian.output("\n".join(commands).replace("     (", " # "))
+    assert not is_locked(find_player(bob, "bob") or {})
+    debian.output("apt-get purge -y -qq companion; rm -r /var/backups/companion*")
+
+
+def the_wheel_is_installed_runs_and_goes(debian: Debian) -> None:
+    environment = "/opt/companion/.venv"
+    debian.output("apt-get install -y -qq --no-install-recommends python3-venv")
+    if (debian.root / "dist/certificates.pem").exists():
+        debian.output(f"cp /dist/certificates.pem /{CERTIFICATES}")  # which apt has replaced
+    debian.output(
+        f"cd /dist; python3 -m venv {environment}; "
+        f"{environment}/bin/pip install --quiet --require-hashes --requirement companion-*-requirements.txt; "
+        f"{environment}/bin/pip install --quiet --no-deps companion-*.whl; "
+        f"ln -s {environment}/bin/companion /usr/local/bin/; cp -rs {environment}/share/* /usr/local/share/; "
+        "test -f /usr/local/share/man/man1/companion.1; companion docs install > /dev/null"
+    )
+    debian.install_server()
+    assert debian.is_ready()
+    debian.output("systemctl reload companion; companion uninstall --purge --yes")
+    left = debian.run("ls -d /etc/companion /var/lib/companion /etc/systemd/system/companion*").stdout
+    assert left.count("No such file") == 3, left
+
+
+def table_of(debian: Debian) -> AuthMeTable:
+    return AuthMeTable(SqliteFile(debian.root / GAME[1:] / "plugins/AuthMe/authme.db"))
+
+
+STORIES = (
+    the_deb_is_installed_and_runs,
+    a_reload_with_a_broken_config_fails,
+    the_watchdog_restarts_it,
+    the_limits_of_the_unit_hold,
+    it_waits_for_the_disk_of_the_game,
+    an_update_restarts_a_few_at_a_time,
+    a_purge_keeps_what_unlocks_players,
+    the_wheel_is_installed_runs_and_goes,
+)
+
+
+def main() -> int:
+    """Run the stories; return the exit status."""
+    dist, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=dist, check=True)
+    debian = Debian(folder / "root", dist)
+    make_root(debian, folder)
+    failed = []
+    with booted(debian, find_nspawn(folder), folder):
+        for story in STORIES if debian.process else ():
+            name, began = story.__name__.replace("_", " "), time.monotonic()
+            try:
+                story(debian)
+            except NotTried as what:
+                print(f"NOT TRIED  {name}: {what}", flush=True)
+            except (AssertionError, OSError) as error:
+                failed.append(name)
+                print(f"FAILED     {name}\n{error}", flush=True)
+            else:
+                print(f"ok         {name} ({time.monotonic() - began:.0f} s)", flush=True)
+    if debian.process:
+        print(f"{len(failed)} of {len(STORIES)} failed" if failed else "everything that was tried works")
+    if failed or not debian.process:
+        return 1
+    shutil.rmtree(debian.root)
+    return 0
+
+
+def make_root(debian: Debian, folder: Path) -> None:
+    """Make the Debian, with this machine's way to the network, and the folder of a game that Bob plays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    release = re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.MULTILINE)
+    assert release is not None, "this is no Debian"
+    with (folder / "debootstrap.log").open("wb") as log:
+        options = ("--variant=minbase", "--include=systemd-sysv")
+        subprocess.run(["debootstrap", *options, release[1], debian.root], stdout=log, stderr=log, check=True)
+    root = debian.root
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    shutil.copytree("/etc/apt/apt.conf.d", root / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+    shutil.copytree(debian.dist, root / "dist")
+    if Path("/", CERTIFICATES).exists():
+        (root / CERTIFICATES).parent.mkdir(parents=True, exist_ok=True)
+        for copy in (root / CERTIFICATES, root / "dist/certificates.pem"):
+            shutil.copy(Path("/", CERTIFICATES), copy)
+    server = GameServer(root / GAME[1:])
+    server.authme_directory.mkdir(parents=True)
+    table = table_of(debian)
+    create_table(table)
+    server.install_authme(table)
+    AuthMeLike(table).register("Bob", "bobs-secret")
+    made = f"useradd --system games-owner && chown -R games-owner: {GAME}"
+    subprocess.run(["chroot", root, "sh", "-c", made], env=ENVIRONMENT, check=True)
+
+
+def find_nspawn(folder: Path) -> str:
+    """Return the path of systemd-nspawn, which is unpacked there if it is not installed."""
+    installed = shutil.which("systemd-nspawn")
+    if installed is not None:
+        return installed
+    subprocess.run(["apt-get", "download", "-qq", "systemd-container"], cwd=folder, check=True, stderr=subprocess.PIPE)
+    (package,) = folder.glob("systemd-container_*.deb")
+    subprocess.run(["dpkg-deb", "--extract", package, folder / "nspawn"], check=True)
+    return str(folder / "nspawn/usr/bin/systemd-nspawn")
+
+
+@contextmanager
+def booted(debian: Debian, nspawn: str, folder: Path) -> Iterator[None]:
+    """Boot the machine; `process` stays 0 if systemd does not come up. It is off afterwards."""
+    command = [nspawn, "-bD", str(debian.root), "--register=no", "--keep-unit", "--console=pipe"]
+    environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
+    with (folder / "boot.log").open("wb") as log:
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+    try:
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        deadline = time.monotonic() + 60
+        while running.poll() is None and time.monotonic() < deadline:
+            debian.process = int((children.read_text().split() or ["0"])[0])
+            state = debian.run("systemctl is-system-running --wait").stdout if debian.process else ""
+            if state.strip() in ("running", "degraded"):
+                break
+            time.sleep(0.2)
+        else:
+            debian.process = 0
+            print(f"NOT TRIED  anything: systemd does not come up here; see {folder}/boot.log")
+        yield
+    finally:
+        running.send_signal(signal.SIGTERM)  # it has the machine shut down
+        try:
+            running.wait(60)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
