@@ -69,7 +69,13 @@ URLS = {
 
 
 def copy(intact: Path, path: Path) -> None:
-    (shutil.copytree if intact.is_dir() else shutil.copy2)(intact, path)
+    """Copy a file, or a folder without the pipes in it."""
+    if intact.is_dir():
+        shutil.copytree(
+            intact, path, ignore=lambda place, names: [name for name in names if Path(place, name).is_fifo()]
+        )
+    else:
+        shutil.copy2(intact, path)
 
 
 def forbid(path: Path, intact: Path) -> None:
