@@ -248,12 +248,6 @@ class Daemon:
             finally:
                 self._has_synced.set()
 
-        async def purge() -> None:
-            await app.worker.run(app.purge_expired)
-
-        async def end_lost_rights() -> None:
-            await app.worker.run(app.end_lost_rights)
-
         async def clock() -> None:
             if app.clock.find_step():
                 await app.worker.run(app.follow_clock)
@@ -263,9 +257,6 @@ class Daemon:
             while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
                 await asyncio.sleep(_BATCH_PAUSE.total_seconds())
             await app.worker.run(app.retention.record, purge_run, "retention")
-
-        async def digest() -> None:
-            await app.worker.run(app.admin_digest.run)
 
         async def watch_installation() -> None:
             await asyncio.to_thread(app.watch_installation)
@@ -278,13 +269,14 @@ class Daemon:
             if app.worker.is_open:  # before that `_open_database` tells it
                 notify(f"STATUS={await self._describe_status()}")
 
+        digest_every = min(app.context.config.mail.admin_digest, timedelta(minutes=1))
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
-            Job("purge", timedelta(hours=1), purge, spread=_SPREAD),
-            Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
+            Job("purge", timedelta(hours=1), lambda: app.worker.run(app.purge_expired), spread=_SPREAD),
+            Job("rights", POLL_INTERVAL, lambda: app.worker.run(app.end_lost_rights), runs_at_start=True),
             Job("retention", timedelta(hours=6), retention, cancel_on_stop=True, spread=_SPREAD),
-            Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
+            Job("digest", digest_every, lambda: app.worker.run(app.admin_digest.run)),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
             Job("installation", POLL_INTERVAL, watch_installation),
         ]
