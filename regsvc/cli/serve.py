@@ -281,8 +281,8 @@ class Daemon:
             Job("installation", POLL_INTERVAL, watch_installation),
         ]
         if services.updates.is_enabled:
-            check = services.updates.check_if_due
-            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True, spread=_SPREAD))
+            check, spread = services.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)
+            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True, spread=spread))
         for name, status in (services.network or {"": services.game_status}).items():
             if status is not services.game_status or app.context.config.game.is_known:
                 label = f"game status {name}".rstrip()
