@@ -25,7 +25,6 @@ from regsvc.api.tornado_application import ApiApplication
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
 from regsvc.cli.given_config import read_config
-from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.errors import Refusal
@@ -333,7 +332,7 @@ def run_serve(args: argparse.Namespace) -> int:
 
     config = read_whole_config()
     set_up_logging(config.log, config.server.instance, is_daemon=True)
-    if config.file is None and not any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
+    if config.file is None and not config.variables:
         log.info("there is no config, so the defaults are used; the state is in %s", config.server.state_dir)
     return asyncio.run(serve(config, read_whole_config))
 
