@@ -31,6 +31,8 @@ from tests.support.daemon import READY
 from tests.support.machine import FILES, Machine, open_bare_machine
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.long
+
 SITE_PACKAGES = sysconfig.get_path("purelib")
 NEXT_VERSION = "99.0.0"
 NEXT_MIGRATION = 'TABLES = "CREATE TABLE regsvc_next (id {id});"\n'
