@@ -186,10 +186,12 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until the tests are collected: none of those objects is garbage, and looking for it takes seconds
     config.addinivalue_line("markers", "one_database(kind): what is tested does not depend on the database")
     config.addinivalue_line("markers", "every_database: this test of such a module does")
+    config.addinivalue_line("markers", "long: begun first, since all other workers would wait for it at the end")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the other database of a test about one, unless COMPANION_TEST_ALL_DATABASES=1."""
+    """Deselect the other database of a test about one, unless COMPANION_TEST_ALL_DATABASES=1; long tests come first."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.environ.get(ALL_DATABASES) == "1":
         return
     deselected = [item for item in items if is_on_another_database(item)]

@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from plugin_bridge.regular_files import require_regular_file
 from regsvc.config.sections import AuthSection
 from regsvc.config.value_checks import MIN_KEY_LENGTH, is_placeholder
 from regsvc.core.exceptions import StartupError
@@ -192,6 +193,7 @@ def _check_directory(directory: Path) -> None:
 
 def _read_private(path: Path) -> str:
     """Return the file's text. The mode is read from the open file: the path might be replaced in between."""
+    require_regular_file(path)
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise UnusableKey(f"{path} is accessible to other users of this machine. Run: chmod 600 {path}")

@@ -25,7 +25,6 @@ from regsvc.api.tornado_application import ApiApplication
 from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
 from regsvc.cli.given_config import read_config
-from regsvc.config.layers import ENVIRONMENT_PREFIX
 from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.errors import Refusal
@@ -248,12 +247,6 @@ class Daemon:
             finally:
                 self._has_synced.set()
 
-        async def purge() -> None:
-            await app.worker.run(app.purge_expired)
-
-        async def end_lost_rights() -> None:
-            await app.worker.run(app.end_lost_rights)
-
         async def clock() -> None:
             if app.clock.find_step():
                 await app.worker.run(app.follow_clock)
@@ -263,9 +256,6 @@ class Daemon:
             while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
                 await asyncio.sleep(_BATCH_PAUSE.total_seconds())
             await app.worker.run(app.retention.record, purge_run, "retention")
-
-        async def digest() -> None:
-            await app.worker.run(app.admin_digest.run)
 
         async def watch_installation() -> None:
             await asyncio.to_thread(app.watch_installation)
@@ -278,19 +268,20 @@ class Daemon:
             if app.worker.is_open:  # before that `_open_database` tells it
                 notify(f"STATUS={await self._describe_status()}")
 
+        digest_every = min(app.context.config.mail.admin_digest, timedelta(minutes=1))
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
-            Job("purge", timedelta(hours=1), purge, spread=_SPREAD),
-            Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
+            Job("purge", timedelta(hours=1), lambda: app.worker.run(app.purge_expired), spread=_SPREAD),
+            Job("rights", POLL_INTERVAL, lambda: app.worker.run(app.end_lost_rights), runs_at_start=True),
             Job("retention", timedelta(hours=6), retention, cancel_on_stop=True, spread=_SPREAD),
-            Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
+            Job("digest", digest_every, lambda: app.worker.run(app.admin_digest.run)),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
             Job("installation", POLL_INTERVAL, watch_installation),
         ]
         if services.updates.is_enabled:
-            check = services.updates.check_if_due
-            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True, spread=_SPREAD))
+            check, spread = services.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)
+            jobs.append(Job("updates", UPDATE_INTERVAL, check, runs_at_start=True, cancel_on_stop=True, spread=spread))
         for name, status in (services.network or {"": services.game_status}).items():
             if status is not services.game_status or app.context.config.game.is_known:
                 label = f"game status {name}".rstrip()
@@ -341,7 +332,7 @@ def run_serve(args: argparse.Namespace) -> int:
 
     config = read_whole_config()
     set_up_logging(config.log, config.server.instance, is_daemon=True)
-    if config.file is None and not any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
+    if config.file is None and not config.variables:
         log.info("there is no config, so the defaults are used; the state is in %s", config.server.state_dir)
     return asyncio.run(serve(config, read_whole_config))
 

@@ -65,7 +65,7 @@ def inspect(facts: Facts) -> dict[str, Any]:
             "isOn": known(lambda: facts.sends_mail),
             "waiting": tables and tables.waiting_mails,
             "failed": tables and tables.failed.get("mail", 0),
-            "lastError": tables and tables.last_mail_error,
+            "lastError": tables and next(iter(tables.refusals), None),
         },
         "freeBytes": known(lambda: facts.host.free_bytes(config.server.state_dir)),
         "backups": backups and str(backups),

@@ -17,6 +17,7 @@ from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
 from plugin_bridge.authme.mysql import MySqlPlayers
 from plugin_bridge.authme.players import NoPlayers, Players
 from plugin_bridge.authme.sqlite import SqlitePlayers
+from plugin_bridge.regular_files import require_regular_file
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.config.places import LOCATION_FILE
 from regsvc.config.sections import Config, ConfigError
@@ -488,13 +489,15 @@ def read_recorded_location(state_dir: Path) -> dict[str, str] | None:
 
     Raises `WrongDatabase`.
     """
+    file = state_dir / LOCATION_FILE
     try:
-        state = json.loads((state_dir / LOCATION_FILE).read_text("utf-8"))
+        require_regular_file(file)
+        state = json.loads(file.read_text("utf-8"))
         return {name: str(state[name]) for name in ("installation_id", "home")}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise WrongDatabase(f"{state_dir / LOCATION_FILE} cannot be read: {type(error).__name__}.") from error
+        raise WrongDatabase(f"{file} cannot be read: {type(error).__name__}.") from error
 
 
 def find_installation_fingerprint(state_dir: Path) -> str | None:

@@ -94,8 +94,8 @@ class Backlog:
 
 
 def describe_for_log(message: OutboxEntry, reason: str) -> str:
-    """Return the reason without the recipient and other e-mail addresses, which servers quote, and not too long."""
-    words = re.sub(r"\S*@\S*", "…", reason)
+    """Return the reason for a log or terminal: not too long, and without e-mail addresses, which servers quote."""
+    words = re.sub(r"[^\s<>]*@[^\s<>]*", "…", "".join(filter(str.isprintable, reason)))
     for name in {message.recipient.rpartition("@")[0], message.recipient_key.rpartition("@")[0]} - {""}:
         words = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", words, flags=re.IGNORECASE)
     return words[:_MAX_LOGGED_LENGTH]
@@ -228,7 +228,7 @@ class Outbox:
         return wait
 
     def withhold(self, message: OutboxEntry, reason: str, retry_after: timedelta | None = None) -> timedelta | None:
-        """Return a message to the queue without counting the attempt: it may be our account that is refused.
+        """Return a message to the queue: it may be our account that is refused. Of all such attempts the first counts.
 
         Returns the time until the next attempt: longer and longer, so that others get their turn. None: it is given up,
         because later messages were sent, for days.
@@ -238,7 +238,12 @@ class Outbox:
             self._give_up(message, reason, after=format_duration(_WITHHELD_FOR))
             return None
         wait = max(self._retry_policy.wait_withheld(message, moment), retry_after or timedelta())
-        self._uncount(message, reason, moment + wait)
+        _update(
+            message.id,
+            attempts=max(1, message.attempts - 1),  # 0 is for what was never tried, and is due whatever its time is
+            next_attempt_at=to_milliseconds(moment + wait),
+            last_error=reason[:_MAX_ERROR_LENGTH],
+        )
         return wait
 
     def release(self, message: OutboxEntry, reason: str) -> None:
@@ -250,7 +255,12 @@ class Outbox:
         if self._retry_policy.is_too_old(message, moment):
             self._give_up(message, reason)
             return
-        self._uncount(message, reason, moment)
+        _update(
+            message.id,
+            attempts=message.attempts - 1,
+            next_attempt_at=moment,
+            last_error=reason[:_MAX_ERROR_LENGTH],
+        )
 
     def drop(self, message: OutboxEntry, reason: str) -> None:
         """Record that there is no point in sending it: its code expired, its user is gone or never existed."""
@@ -304,14 +314,6 @@ class Outbox:
             if self._retry_policy.max_age is not None:  # else it stays, since a mail's Message-ID is made of it
                 moved["created_at"] = entry.created_at + step
             OutboxEntry.update(moved).where(is_as_read).execute()
-
-    def _uncount(self, message: OutboxEntry, reason: str, next_attempt_at: datetime) -> None:
-        _update(
-            message.id,
-            attempts=message.attempts - 1,
-            next_attempt_at=to_milliseconds(next_attempt_at),
-            last_error=reason[:_MAX_ERROR_LENGTH],
-        )
 
     def _was_later_one_sent(self, message: OutboxEntry) -> bool:
         is_later = (OutboxEntry.id > message.id) & (OutboxEntry.kind == self._kind)

@@ -58,7 +58,7 @@ class JobRunner:
         due_at = loop.time() + random.uniform(0, job.spread.total_seconds())  # noqa: S311 - jitter
         if not job.runs_at_start:
             due_at += every
-        while task in self._tasks:
+        while task in self._tasks or due_at <= loop.time():  # what runs at the start does, whenever the stop comes
             self._waiting.add(task)
             await asyncio.sleep(due_at - loop.time())
             self._waiting.remove(task)

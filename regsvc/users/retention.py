@@ -99,19 +99,19 @@ class Retention:
 
         It is trusted by an audit entry of the last weeks that is not from the last days, or after days without one.
         """
-        now = self._now()
-        if AuditEntry.select().where(AuditEntry.created_at.between(now - _GAP, now - _DOUBT)).exists():
+        now, doubt = self._now(), min(_DOUBT, self._config.audit / 2)  # later entries are kept
+        if AuditEntry.select().where(AuditEntry.created_at.between(now - _GAP, now - doubt)).exists():
             self._contradicted_at = None
             return self.start()
         if self._contradicted_at is None:
             self._contradicted_at = time.monotonic()
-        if time.monotonic() - self._contradicted_at > _DOUBT.total_seconds():
+        if time.monotonic() - self._contradicted_at > doubt.total_seconds():
             return self.start()
         if self.count():
             log.warning(
                 "old data is not deleted for %s: our audit log has no entry of the weeks before, and the clock may be "
                 "wrong. If it is right, companion purge deletes it now",
-                format_duration(_DOUBT),
+                format_duration(doubt),
             )
         return PurgeRun([])
 

@@ -20,7 +20,7 @@ PAGE = "http://127.0.0.1/companion/releases/99.0.0"
 
 
 def config_of(plugin: ReleaseFeed, own: ReleaseFeed) -> dict[str, dict[str, Any]]:
-    return {"updates": {"enabled": True, "plugin_url": plugin.address, "own_url": own.address}}
+    return {"updates": {"enabled": True, "every": "1 s", "plugin_url": plugin.address, "own_url": own.address}}
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,13 @@ URLS = {
 
 
 def copy(intact: Path, path: Path) -> None:
-    (shutil.copytree if intact.is_dir() else shutil.copy2)(intact, path)
+    """Copy a file, or a folder without the pipes in it."""
+    if intact.is_dir():
+        shutil.copytree(
+            intact, path, ignore=lambda place, names: [name for name in names if Path(place, name).is_fifo()]
+        )
+    else:
+        shutil.copy2(intact, path)
 
 
 def forbid(path: Path, intact: Path) -> None:
@@ -98,6 +104,7 @@ WAYS: dict[str, Callable[[Path, Path], None]] = {
     "missing": lambda path, intact: None,
     "unreadable": forbid,
     "another kind": exchange,
+    "a pipe": lambda path, intact: os.mkfifo(path),
     "garbage": spoil(lambda content: GARBAGE),
     "truncated": spoil(lambda content: content[: len(content) // 2]),
     "unbalanced": spoil(lambda content: b"[ {\n" + content),
@@ -133,6 +140,8 @@ def server() -> Iterator[DoctorCase]:
         case.change("mail", port=free_port(), templates="mails", username="a", password_file="mail_password")
         case.change("questionnaire", file="questions.toml", pass_score=0)
         case.start_once()
+        for command in ("doctor", "status"):  # imports what another user may not read
+            companion_here(command, config=case.config_file)
         yield case
 
 

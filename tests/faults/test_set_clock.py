@@ -176,11 +176,44 @@ async def test_a_job_keeps_its_interval(monkeypatch: pytest.MonkeyPatch) -> None
     await runner.stop()
 
 
+RELATIVE_WAITS = """
+import select
+import time
+from _thread import allocate_lock
+from threading import Condition
+
+wait_for_ever = Condition.wait
+
+def sleep(seconds):
+    select.select((), (), (), seconds)
+
+def wait(self, timeout=None):
+    if timeout is None:
+        return wait_for_ever(self)
+    lock, ends_at = allocate_lock(), time.monotonic() + timeout
+    lock.acquire()
+    self._waiters.append(lock)
+    state = self._release_save()
+    try:
+        while not (is_notified := lock.acquire(False)) and time.monotonic() < ends_at:
+            sleep(0.001)
+        if not is_notified:
+            self._waiters.remove(lock)
+        return is_notified
+    finally:
+        self._acquire_restore(state)
+
+time.sleep, Condition.wait = sleep, wait
+"""
+"""A `sitecustomize.py`: libfaketime 0.9.10 makes waits until a monotonic time fail with EINVAL every now and then."""
+
+
 class FakeTime:
     """The clock of a process with libfaketime, as far from the true one as a file says."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        file.with_name("sitecustomize.py").write_text(RELATIVE_WAITS, "utf-8")
         self._ahead = timedelta()
         self.step(timedelta())
 
@@ -190,6 +223,7 @@ class FakeTime:
             "LD_PRELOAD": find_library("faketime/libfaketimeMT.so.1"),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
+            "PYTHONPATH": str(self._file.parent),
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
 

@@ -31,6 +31,8 @@ from tests.support.daemon import READY
 from tests.support.machine import FILES, Machine, open_bare_machine
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.long
+
 SITE_PACKAGES = sysconfig.get_path("purelib")
 NEXT_VERSION = "99.0.0"
 NEXT_MIGRATION = 'TABLES = "CREATE TABLE regsvc_next (id {id});"\n'
@@ -40,6 +42,13 @@ BACKUPS = "/var/backups/companion"
 UNITS = "/etc/systemd/system"
 GAME = f"{FILES}/game"
 USER = "games-owner"
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >> /var/lib/asked
+case "$*" in
+    list-units*) printf 'companion@s%s.service loaded active running\\n' 1 2 3 4 5 6 ;;
+    try-restart*s3.service* | is-active*s3.service) exit 1 ;;
+esac
+"""
 BUILD_WHEEL = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 
 
@@ -207,7 +216,7 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
             host.output("companion", "users", "ban", "Bob")
         assert is_locked(table)
 
-        install_package(host, following)
+        an_update_restarts_four_at_a_time(host, following)
         assert host.output("companion", "--version") == f"companion {NEXT_VERSION}"
         assert host.run("companion", "upgrade-check").returncode == MIGRATES
         assert rights(host, CONFIG, STATE) == [f"640 root {USER}", f"700 {USER} {USER}"]
@@ -230,6 +239,19 @@ def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(
         host.output("test", "-f", CONFIG)
 
         a_purge_keeps_what_unlocks_players(host, this, table)
+
+
+def an_update_restarts_four_at_a_time(host: Machine, package: str) -> None:
+    """Six servers run, by the word of a stand-in for systemctl; the third does not start again."""
+    units = [f"companion@s{number}.service" for number in range(1, 7)]
+    asked, stand_in = host.place("/var/lib/asked"), host.place("/usr/local/bin/systemctl")
+    host.place("/run/systemd/system").mkdir(parents=True)
+    stand_in.write_text(SYSTEMCTL)
+    stand_in.chmod(0o755)
+    told = [line for line in install_package(host, package).splitlines() if "did not start again" in line]
+    assert told == [f"companion: {units[2]} did not start again; see: systemctl status {units[2]}"]
+    restarts = [line for line in asked.read_text().splitlines() if line.startswith("try-restart")]
+    assert restarts == [f"try-restart {' '.join(units[:4])}", f"try-restart {' '.join(units[4:])}"]
 
 
 def a_purge_keeps_what_unlocks_players(host: Machine, this: str, table: AuthMeTable) -> None:

@@ -241,7 +241,10 @@ def main() -> int:
                 print(f"ok         {name} ({time.monotonic() - began:.0f} s)", flush=True)
     if debian.process:
         print(f"{len(failed)} of {len(STORIES)} failed" if failed else "everything that was tried works")
-    return 1 if failed or not debian.process else 0
+    if failed or not debian.process:
+        return 1
+    shutil.rmtree(debian.root)
+    return 0
 
 
 def make_root(debian: Debian, folder: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
+from regsvc.cli.config_command import find_key
 from regsvc.cli.install.settings import (
     BASE_URL,
     GAME_DIRECTORY,
@@ -29,7 +30,6 @@ from regsvc.cli.install.settings import (
     REGISTRATION_OPEN,
     InstallProblem,
     Settings,
-    declaration_of,
     find_free_port,
     find_game_directory,
     find_mail_account,
@@ -336,8 +336,8 @@ class Collector:
 
     def _ask_for_server(self, terminal: Terminal, host: object) -> None:
         self._values |= {MAIL_BACKEND: "smtp", MAIL_HOST: host}
-        self._ask(MAIL_PORT, "  Port", declaration_of(MAIL_PORT).default)
-        usual = "tls" if self._values[MAIL_PORT] == _TLS_PORT else declaration_of(MAIL_SECURITY).default
+        self._ask(MAIL_PORT, "  Port", find_key(MAIL_PORT).default)
+        usual = "tls" if self._values[MAIL_PORT] == _TLS_PORT else find_key(MAIL_SECURITY).default
         self._ask(MAIL_SECURITY, "  Encryption: starttls, tls or none", usual)
         account = terminal.ask("  Account (empty: no login)", self._answers.get(MAIL_USERNAME), str, is_optional=True)
         self._values[MAIL_USERNAME] = self._answers[MAIL_USERNAME] = account or ""

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from plugin_bridge.authme.config import AuthMeConfigError, Backend, read_authme_config
-from regsvc.config.key_types import Key
-from regsvc.config.layers import file_layer, key_of
+from regsvc.cli.config_command import find_key
+from regsvc.config.layers import file_layer
 from regsvc.config.places import SystemPlaces, list_configs
 from regsvc.config.sections import ConfigError
 from regsvc.core.safe_paths import status_of
@@ -81,7 +81,7 @@ class Settings:
 
 def parse_setting(key: str, written: str) -> object:
     """Return the TOML value of a text that was typed. Raises ValueError with a sentence."""
-    declared = declaration_of(key)
+    declared = find_key(key)
     value = declared.from_text(written)
     declared.parse(value)
     return value
@@ -107,15 +107,9 @@ def state_dir_of(places: SystemPlaces, values: Mapping[str, object]) -> Path:
     return places.config_file.parent / str(configured) if configured else places.state_dir
 
 
-def declaration_of(key: str) -> Key[Any]:
-    """Return the declaration of a key given as "section.key"."""
-    section, _dot, name = key.partition(".")
-    return key_of(section, name)
-
-
 def help_of(key: str) -> str:
     """Return the help text of a key, to follow a colon."""
-    text = str(declaration_of(key).help).rstrip(".")
+    text = str(find_key(key).help).rstrip(".")
     return text[0].lower() + text[1:]
 
 

@@ -79,8 +79,6 @@ class OwnTables:
     users: Mapping[str, int]
     """Their number by status."""
     waiting_mails: int
-    last_mail_error: str | None
-    """Of the newest mail that waits after an attempt or has failed, without addresses."""
 
 
 def require_no_migration(database: ReadOnlyDatabase) -> None:
@@ -116,10 +114,6 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
     waiting = database.value(
         "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE kind = 'mail' AND next_attempt_at IS NOT NULL"
     )
-    last_error = database.value(
-        "SELECT last_error FROM regsvc_outbox WHERE kind = 'mail' AND last_error IS NOT NULL "
-        "AND (outcome IS NULL OR outcome = 'failed') ORDER BY id DESC LIMIT 1"
-    )
     return OwnTables(
         newest_migration=int(newest),
         recorded_location=str(installation.get("home", "")),
@@ -139,7 +133,6 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         mail_totals=_mail_totals(database),
         users={str(row["status"]): int(row["n"]) for row in users},
         waiting_mails=int(waiting),
-        last_mail_error=last_error and _without_addresses(str(last_error)),
     )
 
 
@@ -169,11 +162,6 @@ def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
         name for text in texts for name in re.findall(r"^\s*CREATE (?:TRIGGER|{trigger}) (\w+)", text, re.MULTILINE)
     }
     return sorted(made - {str(row["name"]) for row in rows})
-
-
-def _without_addresses(text: str) -> str:
-    """Return a mail server's words for a terminal, without e-mail addresses: what we print is shown to others."""
-    return re.sub(r"[^\s<>]+@[^\s<>]+", "…", "".join(filter(str.isprintable, text)))
 
 
 def _players(database: ReadOnlyDatabase, records: str, condition: str) -> PlayerSample:

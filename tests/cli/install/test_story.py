@@ -25,6 +25,8 @@ from tests.support.ports import free_port
 from tests.support.terminal import Terminal
 from tests.support.unit_file import UnitFile
 
+pytestmark = pytest.mark.long
+
 UNITS = "/etc/systemd/system"
 ACCOUNT = "noreply@example.net"
 PASSWORD = "mails-secret"

@@ -1,4 +1,5 @@
 // The username and a password, with the host's rules in words; and an e-mail address where no step before asks for it.
+// One step for both: password managers keep both from one form.
 
 import { Refusal } from "../shared/api.js";
 import { button } from "../shared/dom.js";
@@ -49,7 +50,8 @@ export const nameStep = {
 };
 
 /**
- * Take the name from a link in the game ("register?name=Steve"), and remove it from the address. It may be changed.
+ * Take the name from a link in the game ("register?name=Steve"), and remove it from the address. It may be changed, and
+ * is not signed: that needs a plugin of ours in the game, and anyone may join with a name that is free.
  *
  * @param {Draft} draft
  * @param {Config} config

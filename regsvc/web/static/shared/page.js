@@ -85,6 +85,7 @@ function renderFooter() {
   if (languages.length < 2 || footer.hasChildNodes()) {
     return;
   }
+  // Buttons: an arrow key changes a closed <select> in some browsers, and would reload the page (WCAG 3.2.2).
   const choices = languages.map((tag) => {
     const current = tag === language ? "true" : null;
     const choose = () => switchLanguage(tag);
