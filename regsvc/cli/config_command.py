@@ -22,6 +22,7 @@ from regsvc.core.safe_paths import located, replace_file
 from regsvc.runtime.reload import RELOADABLE
 
 _FILE: Final = "_file"
+_ODD: Final = "is written in a way that this command does not change: change it by hand; nothing was changed."
 _PAIR: Final = re.compile(r"(?:\s*|(#))([A-Za-z0-9_-]+)\s*=")
 
 
@@ -64,8 +65,7 @@ def with_value(text: str, key: str, value: object | None) -> str:
             return changed
     likely = re.compile(rf"[^\w\[#=]*({section}|{name})\b.*=")
     number = next((number for number, line in enumerate(text.split("\n"), 1) if likely.match(line)), 1)
-    sentence = "is written in a way that this command does not change: change it by hand; nothing was changed."
-    raise ConfigError(f"line {number} of the config: {key} {sentence}")
+    raise ConfigError(f"line {number} of the config: {key} {_ODD}")
 
 
 def _with_line(text: str, section: str, names: set[str], line: str) -> str:

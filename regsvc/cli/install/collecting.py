@@ -313,10 +313,9 @@ class Collector:
                 self._ask(MAIL_HOST, "Mail server", "authme" if account else "later")
                 way = self._values.pop(MAIL_HOST)
                 self._values, self._password = dict(before), None
-                if way == "authme" and account:
-                    return
                 if way == "captcha":
                     self._values |= {REGISTRATION_METHODS: ["captcha"], MAIL_BACKEND: "off"}
+                if way == "captcha" or (way == "authme" and account):
                     return
                 if way == "http":
                     self._ask_for_service(terminal)

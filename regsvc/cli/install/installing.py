@@ -267,14 +267,18 @@ def _check_and_start(
         print(f"{unit} did not start; read why with: journalctl -u {unit} -n 50", file=sys.stderr)
         return 1
     print(f"{unit} is running; watch it with: journalctl -u {unit} -f")
-    timer = backup_timer(settings.places)
-    if settings.has_backups is not None:
-        is_done = systemctl(*(("enable", "--now") if settings.has_backups else ("disable", "--now")), timer)
-        if settings.has_backups and is_done:
-            print(f"backups every night: {timer}, into {BACKUPS / settings.places.name}")
-        status = status if is_done or not settings.has_backups else 1
+    is_switched = settings.has_backups is None or _switch_backups(settings.places, is_on=settings.has_backups)
     print(f"samples for your web server: {config.parent / 'proxy'}")
-    return status
+    return status if is_switched else 1
+
+
+def _switch_backups(places: SystemPlaces, *, is_on: bool) -> bool:
+    """Start or stop the timer; return whether it is as wanted. (There may be none to stop.)"""
+    timer = backup_timer(places)
+    is_done = systemctl("enable" if is_on else "disable", "--now", timer)
+    if is_on and is_done:
+        print(f"backups every night: {timer}, into {BACKUPS / places.name}")
+    return is_done or not is_on
 
 
 def add_install_options(command: str, parser: argparse.ArgumentParser) -> None:
