@@ -58,21 +58,8 @@ def _run(args: argparse.Namespace) -> int:
         from regsvc.cli.install.installing import run_install_command
 
         return run_install_command(args)
-    if getattr(args, "is_for_all", False):
-        from regsvc.cli.doctor import run_for_all
-        from regsvc.cli.install.installing import program_command
-
-        return run_for_all(args, program_command())
-    if args.command == "doctor":
-        from regsvc.cli.doctor import run_doctor
-        from regsvc.cli.given_config import read_config_as_owner
-
-        return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json, language=args.language)
-    if args.command == "status":
-        from regsvc.cli.given_config import read_config_as_owner
-        from regsvc.cli.status import run_status
-
-        return run_status(read_config_as_owner(args), is_json=args.is_json)
+    if args.command in ("doctor", "status"):
+        return _run_report(args)
     if args.command == CONFIG:
         from regsvc.cli.config_command import run_config_command
 
@@ -84,6 +71,23 @@ def _run(args: argparse.Namespace) -> int:
     from regsvc.cli.commands import run_command
 
     return run_command(args)
+
+
+def _run_report(args: argparse.Namespace) -> int:
+    from regsvc.cli.given_config import read_config_as_owner
+
+    if args.is_for_all:
+        from regsvc.cli.doctor import run_for_all
+        from regsvc.cli.install.installing import program_command
+
+        return run_for_all(args, program_command())
+    if args.command == "doctor":
+        from regsvc.cli.doctor import run_doctor
+
+        return run_doctor(partial(read_config_as_owner, args), is_json=args.is_json, language=args.language)
+    from regsvc.cli.status import run_status
+
+    return run_status(read_config_as_owner(args), is_json=args.is_json)
 
 
 def run_and_exit() -> NoReturn:

@@ -155,15 +155,7 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
 
         add_translations_options(parser)
     elif command in ("status", "doctor"):
-        parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs, in English")
-        parser.add_argument(
-            "--all",
-            dest="is_for_all",
-            action="store_true",
-            help="every server of this machine, one after the other; the exit status is the worst",
-        )
-        if command == "doctor":
-            parser.add_argument("--language", help="language of the report, such as zh (default: server.language)")
+        _add_report_options(command, parser)
     elif command == "mail-test":
         parser.add_argument("address", metavar="ADDRESS")
     elif command == "docs":
@@ -182,6 +174,19 @@ def _add_sync_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also apply changes held back by the limit (sync.max_changes)",
     )
+
+
+def _add_report_options(command: str, parser: argparse.ArgumentParser) -> None:
+    """Add the options of `status` and `doctor`."""
+    parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs, in English")
+    parser.add_argument(
+        "--all",
+        dest="is_for_all",
+        action="store_true",
+        help="every server of this machine, one after the other; the exit status is the worst",
+    )
+    if command == "doctor":
+        parser.add_argument("--language", help="language of the report, such as zh (default: server.language)")
 
 
 def _find_mistake(args: argparse.Namespace) -> str | None:

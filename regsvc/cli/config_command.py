@@ -22,6 +22,7 @@ from regsvc.core.safe_paths import located, replace_file
 from regsvc.runtime.reload import RELOADABLE
 
 _FILE: Final = "_file"
+_ODD: Final = "is written in a way that this command does not change: change it by hand; nothing was changed."
 _PAIR: Final = re.compile(r"(?:\s*|(#))([A-Za-z0-9_-]+)\s*=")
 
 
@@ -45,11 +46,6 @@ def with_value(text: str, key: str, value: object | None) -> str:
     declared = find_key(key)
     plain = name.removesuffix(_FILE) if declared.is_secret else name
     names = {plain, f"{plain}{_FILE}"} if declared.is_secret else {name}
-    line = f"#{plain} = {to_toml(declared.default)}" if value is None else f"{name} = {to_toml(value)}"
-    lines = text.removeprefix("\ufeff").split("\n")
-    own = [entry for entry in _entries(lines) if entry.section == section]
-    present = [entry for entry in own if entry.name in names]
-    live = [entry for entry in present if entry.is_live]
     expected = parse_toml(text)
     table = expected
     for part in section.split("."):
@@ -60,31 +56,34 @@ def with_value(text: str, key: str, value: object | None) -> str:
         return text
     for other in names:
         table.pop(other, None)
-    for entry in (live or present)[:1]:
-        old = lines[entry.first : entry.after]
-        indent = old[0][: len(old[0]) - len(old[0].lstrip())]
-        comment = _comment_after(old) if entry.is_live else "\r" * old[-1].endswith("\r")
-        lines[entry.first : entry.after] = [f"{indent}{line}{comment}"]
-    if not present:
-        end = "\r" if "\r\n" in text else ""
-        if own:
-            place = max(entry.after for entry in own if entry.is_live)
-        else:
-            lines[-1:] = [*([lines[-1] + end] if lines[-1] else []), end, f"[{section}]{end}", ""]
-            place = len(lines) - 1
-        lines.insert(place, f"{line}{end}")
     if value is not None:
         table[name] = value
-    changed = text[: text.startswith("\ufeff")] + "\n".join(lines)
-    try:
+    line = f"#{plain} = {to_toml(declared.default)}" if value is None else f"{name} = {to_toml(value)}"
+    changed = text[: text.startswith("\ufeff")] + _with_line(text.removeprefix("\ufeff"), section, names, line)
+    with suppress(tomllib.TOMLDecodeError):
         if parse_toml(changed) == expected:
             return changed
-    except tomllib.TOMLDecodeError:
-        pass
     likely = re.compile(rf"[^\w\[#=]*({section}|{name})\b.*=")
     number = next((number for number, line in enumerate(text.split("\n"), 1) if likely.match(line)), 1)
-    sentence = "is written in a way that this command does not change: change it by hand; nothing was changed."
-    raise ConfigError(f"line {number} of the config: {key} {sentence}")
+    raise ConfigError(f"line {number} of the config: {key} {_ODD}")
+
+
+def _with_line(text: str, section: str, names: set[str], line: str) -> str:
+    """Return the text with this line in place of the key with one of these names, or of its sample; else added."""
+    lines = text.split("\n")
+    own = [entry for entry in _entries(lines) if entry.section == section]
+    present = sorted((entry for entry in own if entry.name in names), key=lambda entry: not entry.is_live)
+    end = "\r" if "\r\n" in text else ""
+    if present:
+        first, after = present[0].first, present[0].after
+        indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+        comment = _comment_after(lines[first:after]) if present[0].is_live else end
+        lines[first:after] = [f"{indent}{line}{comment}"]
+    elif own:
+        lines.insert(max(entry.after for entry in own if entry.is_live), f"{line}{end}")
+    else:
+        lines[-1:] = [*([lines[-1] + end] if lines[-1] else []), end, f"[{section}]{end}", f"{line}{end}", ""]
+    return "\n".join(lines)
 
 
 def _entries(lines: list[str]) -> Iterator[_Entry]:
@@ -174,19 +173,24 @@ def run_config_command(args: argparse.Namespace) -> int:
         raise ConfigError("there is no config file; name one with --config, or set variables in the environment.")
     read_as_owner(file)
     text = read_text(file)
+    tables = file_layer(file, text).tables
     section, _dot, name = args.key.rpartition(".")
-    table = file_layer(file, text).tables.get(section, {})
     is_shown = not declared.is_secret or name.endswith(_FILE)
-    if args.action == "get":
-        found = table.get(name, "" if name.endswith(_FILE) else declared.default)
-        print((found if isinstance(found, str) else to_toml(found)) if is_shown else "(a secret)")
-        return 0
+    if args.action != "get":
+        return _change(args, file, text, declared, is_shown=is_shown)
+    default = "" if name.endswith(_FILE) else declared.default
+    found = tables.get(section, {}).get(name, default)
+    print((found if isinstance(found, str) else to_toml(found)) if is_shown else "(a secret)")
+    return 0
+
+
+def _change(args: argparse.Namespace, file: Path, text: str, declared: Key[Any], *, is_shown: bool) -> int:
     value = None
     if args.action == "set":
         written = _read_value(args, is_shown=is_shown)
         if written is None:
             return 2
-        value = written if name.endswith(_FILE) else declared.from_text(written)
+        value = written if args.key.endswith(_FILE) else declared.from_text(written)
         if not is_shown and args.value not in (None, "-") and is_confidential(value, declared):
             print(
                 f"companion: {args.key} is a secret, and a command line is seen by others and kept by shells: leave it "

@@ -186,9 +186,8 @@ def check_upgrade(config: Config) -> int:
         print(f"database: {location.shown}, at migration {newest}{since}")
         print(f"size: {_describe_size(location.database)}")
         begun = find_interrupted_upgrade(location.database)
-        print(f"this program: companion {__version__}, with migrations up to {known[-1].number}")
-        for line in _describe_copies(location):
-            print(line)
+        program = f"this program: companion {__version__}, with migrations up to {known[-1].number}"
+        print(program, *_describe_copies(location), sep="\n")
     except PeeweeException as error:
         print(f"companion: {location.shown} cannot be read: {error_sentence(error)}", file=sys.stderr)
         return UNKNOWN

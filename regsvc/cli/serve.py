@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from ssl import SSLError
 
@@ -90,6 +91,21 @@ def watchdog_interval(environment: Mapping[str, str] = os.environ) -> float | No
     return int(microseconds) / 2_000_000
 
 
+def _read_again(read_config: Callable[[], Config]) -> Config:
+    """Read the config on SIGHUP; systemd shows the unit as reloading meanwhile."""
+    notify("RELOADING=1")
+    try:
+        return read_config()
+    finally:
+        notify("READY=1")
+
+
+def _announce(address: str) -> None:
+    """Tell people and systemd that we are ready. A panel shows the server as running by this line."""
+    print_line(f"companion ready on {address}", sys.stdout)
+    notify("STATUS=ready")
+
+
 class Daemon:
     """The daemon, which runs on the event loop until a signal stops it."""
 
@@ -103,13 +119,7 @@ class Daemon:
         if isinstance(context.location.database, ReadCommittedMySQL):
             context.location.database.read_password = lambda: read_password(read_config(), context.location)
 
-        def read_again() -> Config:
-            notify("RELOADING=1")
-            try:
-                return read_config()
-            finally:
-                notify("READY=1")
-
+        read_again = partial(_read_again, read_config)
         self._reloader = Reloader(context.config, read_again, self._apply_config, pending_restart)
         self._game_files = GameFileWatcher(
             context.config,
@@ -137,19 +147,11 @@ class Daemon:
         server = make_server(self._application, self._app.context.config)
         server.add_sockets(sockets)
         _favour_event_loop()
-        # systemd hears it as soon as we listen: the unit must not fail because the database starts later, and units
-        # ordered after it need the port. The line is for people; a panel shows the server as running once it comes,
-        # which would be wrong before the database has answered.
-        notify("READY=1")
-
-        def announce() -> None:
-            print_line(f"companion ready on {address}", sys.stdout)
-            notify("STATUS=ready")
-
+        notify("READY=1")  # a unit must not fail because its database starts later
         if is_open:
-            announce()
+            _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
-        opening = None if is_open else asyncio.create_task(self._keep_opening(announce), name="open")
+        opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.loop_lag.start()
@@ -157,9 +159,8 @@ class Daemon:
 
         notify("STOPPING=1\nSTATUS=stopping")
         self._app.end_streams()
-        for task in (reloading, opening, findings):
-            if task is not None:
-                task.cancel()
+        for task in filter(None, (reloading, opening, findings)):
+            task.cancel()
         self._app.loop_lag.stop()
         self._app.stop_delivering()
         await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
@@ -221,7 +222,7 @@ class Daemon:
         finally:
             context.location.database.close()
 
-    async def _keep_opening(self, announce: Callable[[], None]) -> None:
+    async def _keep_opening(self, address: str) -> None:
         """Retry until the database is open, then announce that."""
         for failures in count(1):
             pause = backoff_delay(failures, _FIRST_REOPENING, _LONGEST_REOPENING)
@@ -229,7 +230,7 @@ class Daemon:
             await asyncio.sleep(pause.total_seconds())
             try:
                 if await self._open_database():
-                    announce()
+                    _announce(address)
                     return
             except DatabaseUnusable as error:  # the host may fix it while we retry
                 log.error("%s", error)

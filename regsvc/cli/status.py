@@ -44,43 +44,22 @@ def run_status(config: Config, *, is_json: bool) -> int:
 
 def inspect(facts: Facts) -> dict[str, Any]:
     """Return the status, in the form of --json. What cannot be seen is None, and `unknown` says why. Blocking."""
-    config, host, state_dir = facts.config, facts.host, facts.config.server.state_dir
-    places = SystemPlaces.of_config(config.file) if config.file is not None else None
-    backups = BACKUPS / places.name if places is not None else None
-    unknown: list[str] = []
+    config, shown, unknown = facts.config, facts.list_places(), list[str]()
 
     def known(look: Callable[[], T]) -> T | None:
-        try:
-            return look()
-        except FactUnavailable as reason:
-            unknown.extend([str(reason)] if str(reason) else [])
-        except FileNotFoundError:  # nothing to be unknown
-            pass
-        except OSError as error:
-            unknown.append(f"{error.filename}: {error.strerror}")
-        except Exception as error:  # of a database that is not as ours: the doctor tells more
-            unknown.append(locate_exception(error))
-        return None
+        return _look(look, unknown)
 
-    process_id = find_lock_holder(state_dir)
-    state, problem = _find_state(facts, process_id)
-    started_at = find_start(process_id) if process_id is not None else None
-    daemon, shown, tables = facts.running_daemon, facts.list_places(), known(lambda: facts.own_tables)
+    places = SystemPlaces.of_config(config.file) if config.file is not None else None
+    backups = BACKUPS / places.name if places is not None else None
     backup_at = known(lambda: find_newest_backup(backups)) if backups is not None else None
+    tables = known(lambda: facts.own_tables)
     return {
-        "state": state,
-        "problem": problem,
-        "unit": places.unit if places is not None else None,
-        "processId": process_id,
-        "startedAt": started_at and started_at.isoformat(timespec="seconds"),
-        "version": __version__,
-        "runningVersion": _find_version(host, daemon) if daemon is not None and daemon.health else None,
+        **_inspect_daemon(facts, places.unit if places is not None else None),
         "config": shown["config"],
         "stateDirectory": shown["state directory"],
         "database": shown["database"],
         "address": config.address(),
         "baseUrl": config.base_url(),
-        "health": dict(daemon.health) or None if daemon is not None else None,
         "users": tables and dict(tables.users),
         "mail": {
             "isOn": known(lambda: facts.sends_mail),
@@ -88,10 +67,41 @@ def inspect(facts: Facts) -> dict[str, Any]:
             "failed": tables and tables.failed.get("mail", 0),
             "lastError": tables and next(iter(tables.refusals), None),
         },
-        "freeBytes": known(lambda: host.free_bytes(state_dir)),
+        "freeBytes": known(lambda: facts.host.free_bytes(config.server.state_dir)),
         "backups": backups and str(backups),
         "lastBackupAt": backup_at and backup_at.isoformat(),
         "unknown": list(dict.fromkeys(unknown)),
+    }
+
+
+def _look(look: Callable[[], T], unknown: list[str]) -> T | None:
+    """Return what a look shows; None if it fails, with the reason in `unknown`."""
+    try:
+        return look()
+    except FactUnavailable as reason:
+        unknown.extend([str(reason)] if str(reason) else [])
+    except FileNotFoundError:  # nothing to be unknown
+        pass
+    except OSError as error:
+        unknown.append(f"{error.filename}: {error.strerror}")
+    except Exception as error:  # of a database that is not as ours: the doctor tells more
+        unknown.append(locate_exception(error))
+    return None
+
+
+def _inspect_daemon(facts: Facts, unit: str | None) -> dict[str, Any]:
+    daemon, process_id = facts.running_daemon, find_lock_holder(facts.config.server.state_dir)
+    state, problem = _find_state(facts, process_id)
+    started_at = find_start(process_id) if process_id is not None else None
+    return {
+        "state": state,
+        "problem": problem,
+        "unit": unit,
+        "processId": process_id,
+        "startedAt": started_at and started_at.isoformat(timespec="seconds"),
+        "version": __version__,
+        "runningVersion": _find_version(facts.host, daemon) if daemon is not None and daemon.health else None,
+        "health": dict(daemon.health) or None if daemon is not None else None,
     }
 
 
@@ -121,12 +131,16 @@ def _find_version(host: Host, daemon: RunningDaemon) -> str | None:
 
 def _describe(status: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the screen."""
-    health, mail, is_other = status["health"] or {}, status["mail"], status["runningVersion"] != status["version"]
-    started_at, process_id, free = status["startedAt"], status["processId"], status["freeBytes"]
-    oldest, synced, backup_at = health.get("oldestMailSeconds"), health.get("syncSeconds"), status["lastBackupAt"]
-    bridge = health.get("bridge", "unknown")
+    for label, parts in {**_describe_program(status), **_describe_work(status)}.items():
+        if text := ", ".join(str(part) for part in parts if part):
+            yield f"{label + ':':10} {text}"
     is_only = status["config"] in (str(SystemPlaces.of_instance(None).config_file), "none")
-    lines: dict[str, Iterable[object]] = {
+    yield "more:      companion doctor" + ("" if is_only else f" --config {shlex.quote(status['config'])}")
+
+
+def _describe_program(status: Mapping[str, Any]) -> dict[str, Iterable[object]]:
+    started_at, process_id, running = status["startedAt"], status["processId"], status["runningVersion"]
+    return {
         "companion": (
             status["state"],
             started_at and f"since {datetime.fromisoformat(started_at):%Y-%m-%d %H:%M} UTC",
@@ -134,9 +148,16 @@ def _describe(status: Mapping[str, Any]) -> Iterator[str]:
             status["unit"],
         ),
         "problem": (status["problem"],),
-        "version": (status["version"], is_other and status["runningVersion"] and f"running {status['runningVersion']}"),
+        "version": (status["version"], running not in (None, status["version"]) and f"running {running}"),
         "address": (status["baseUrl"], f"listens at {status['address']}"),
         "config": (status["config"], f"state in {status['stateDirectory']}"),
+    }
+
+
+def _describe_work(status: Mapping[str, Any]) -> dict[str, Iterable[object]]:
+    health, mail, free, backup_at = status["health"] or {}, status["mail"], status["freeBytes"], status["lastBackupAt"]
+    oldest, synced, bridge = health.get("oldestMailSeconds"), health.get("syncSeconds"), health.get("bridge", "unknown")
+    return {
         "database": (status["database"], health.get("writable") is False and "cannot be written"),
         "users": (f"{count} {name}" for name, count in (status["users"] or {}).items()),
         "mail": (
@@ -157,11 +178,7 @@ def _describe(status: Mapping[str, Any]) -> Iterator[str]:
             status["backups"] and f"{'in' if backup_at else 'none seen in'} {status['backups']}",
         ),
         "unknown": ("; ".join(status["unknown"]),),
-        "more": ("companion doctor" + ("" if is_only else f" --config {shlex.quote(status['config'])}"),),
     }
-    for label, parts in lines.items():
-        if text := ", ".join(str(part) for part in parts if part):
-            yield f"{label + ':':10} {text}"
 
 
 def _span(seconds: float) -> str:

@@ -67,18 +67,13 @@ def load_config(
     builder.add_layer(environment)
     builder.add_layer(command_line_layer(overrides))
     config = builder.build(file, default_state_dir(file, environ))
-    return replace(
-        config,
-        warnings=(*exposures, *config_warnings(config)),
-        exposure_warnings=exposures,
-        variables=MappingProxyType(
-            {
-                f"{section}.{name.removesuffix(_FILE_SUFFIX)}": environment.source_of(section, name).split()[-1]
-                for section, table in environment.tables.items()
-                for name in table
-            }
-        ),
-    )
+    variables = {
+        f"{section}.{name.removesuffix(_FILE_SUFFIX)}": environment.source_of(section, name).split()[-1]
+        for section, table in environment.tables.items()
+        for name in table
+    }
+    warnings = (*exposures, *config_warnings(config))
+    return replace(config, warnings=warnings, exposure_warnings=exposures, variables=MappingProxyType(variables))
 
 
 class _SecretUnreadable(Exception):

@@ -22,8 +22,19 @@ from tests.support.ports import free_port
 from tests.support.quick_start import PROGRAM
 
 KEYS = [
-    *("state", "problem", "unit", "processId", "startedAt", "version", "runningVersion", "config", "stateDirectory"),
-    *("database", "address", "baseUrl", "health", "users", "mail", "freeBytes", "backups", "lastBackupAt", "unknown"),
+    *("state", "problem", "unit", "processId", "startedAt", "version", "runningVersion", "health", "config"),
+    *(
+        "stateDirectory",
+        "database",
+        "address",
+        "baseUrl",
+        "users",
+        "mail",
+        "freeBytes",
+        "backups",
+        "lastBackupAt",
+        "unknown",
+    ),
 ]
 WAITING_MAIL = (
     "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, attempts, created_at,"

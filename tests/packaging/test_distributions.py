@@ -176,13 +176,17 @@ def debs(dist: Path, tmp_path: Path) -> tuple[str, str]:
     listed = migrations / "__init__.py"
     listed.write_text(listed.read_text().replace(f'"{MIGRATIONS[-1]}"', f'"{MIGRATIONS[-1]}", "m9999_next"'))
     Path(cache_from_source(listed)).unlink()
+    # as earlier packages had the config; dpkg deletes such a file itself on purge, also when the package has it no more
+    (unpacked / "etc/companion").mkdir(parents=True)
+    (unpacked / CONFIG[1:]).write_text("")
+    (unpacked / "DEBIAN/conffiles").write_text(f"{CONFIG}\n")
     subprocess.run(["dpkg-deb", "--build", "-Znone", unpacked, files / "next.deb"], check=True, capture_output=True)
     shutil.rmtree(unpacked)
     return f"{FILES}/this.deb", f"{FILES}/next.deb"
 
 
 def install_package(host: Machine, package: str) -> str:
-    return host.output("dpkg", "--force-unsafe-io", "--install", package)
+    return host.output("dpkg", "--force-unsafe-io", "--force-confold", "--install", package)
 
 
 def test_the_debian_package_is_installed_upgraded_taken_back_removed_and_purged(

@@ -41,7 +41,7 @@ from regsvc.cli.install.settings import (
     parse_setting,
     read_values,
 )
-from regsvc.cli.install.targets import BACKUPS
+from regsvc.cli.install.targets import BACKUPS, drop_in_file
 from regsvc.config.loader import load_config
 from regsvc.config.places import SystemPlaces
 from regsvc.config.sections import ConfigError
@@ -54,6 +54,7 @@ from regsvc.notifications.mail.backends import make_mail_backend
 
 T = TypeVar("T")
 _TLS_PORT: Final = 465
+_FIRST_FREE_PORT: Final = 1024
 _IP_ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
 _PLAYERS: Final = 50
 """Players in an hour whom the default limits of registrations let in, some with a second try."""
@@ -147,19 +148,18 @@ class Collector:
         """
         config_file = self._inside(self._places.config_file)
         present = read_values(config_file) if config_file.exists() else {}
+        if self._terminal is not None and not present:
+            print('Answer "back" to begin again with what you have typed.')
         while True:
             self._values = present | self._given
             try:
-                return self._collect(known_user, config_file, is_first=not present)
+                return self._collect(known_user, is_first=not present)
             except Instead:
                 print("From the beginning; what you have typed is in brackets.")
 
-    def _collect(self, known_user: str | None, config_file: Path, *, is_first: bool) -> Settings:
-        terminal = self._terminal
-        if terminal is None:
+    def _collect(self, known_user: str | None, *, is_first: bool) -> Settings:
+        if self._terminal is None:
             self._require_values(GAME_DIRECTORY, BASE_URL)
-        elif is_first:
-            print('Answer "back" to begin again with what you have typed.')
         self._complete(
             GAME_DIRECTORY, "Folder of the game server", find_game_directory(self._args.instance), self._a_server
         )
@@ -168,34 +168,50 @@ class Collector:
         self._complete(
             BASE_URL, "Address at which players reach the companion, such as https://play.example.org", "", _an_address
         )
-        if PORT not in self._values and is_first:
-            self._values[PORT] = find_free_port(self._inside(Path("/etc")))
-            if terminal is not None:
-                question = "Port to listen on, for your web server in front of it"
-                self._ask(PORT, question, self._values[PORT], self._a_port)
-        elif is_first and self._root == Path("/") and not is_free(int(str(self._values[PORT]))):
-            print(f"warning: something listens on port {self._values[PORT]} already")
+        if is_first:
+            self._choose_port()
         for key in (GAME_DIRECTORY, PORT):
-            self._require_own(config_file, key)
-        if terminal is not None and is_first and self._given.keys().isdisjoint((MAIL_HOST, REGISTRATION_METHODS)):
-            self._ask_for_mail(terminal)
+            try:
+                self._require_own(key, self._values.get(key))
+            except ValueError as error:
+                raise InstallProblem(f"{key} = {error}", status=2) from None
+        asks = self._terminal if is_first else None
+        if asks is not None and self._given.keys().isdisjoint((MAIL_HOST, REGISTRATION_METHODS)):
+            self._ask_for_mail(asks)
         elif MAIL_HOST in self._given:
-            self._values[MAIL_BACKEND] = "smtp"
-            if self._values.get(REGISTRATION_OPEN) is False:
-                self._tell_closed("Registration is closed; to open it")
-            if self._args.mail_test:
-                self._require_mail(self._args.mail_test)
+            self._take_given_mail()
         players = self._args.players_first_hour
-        if terminal is not None and is_first and players is None:
+        if asks is not None and players is None:
             question = "About how many players will register in the first hour?"
-            players = terminal.ask(question, self._answers.get(question, _PLAYERS), _a_number)
+            players = asks.ask(question, self._answers.get(question, _PLAYERS), _a_number)
             self._answers[question] = players
         self._allow_players(players or 0)
-        has_backups = self._args.backup if self._args.backup is not None else is_first or None
-        if terminal is not None and has_backups and self._args.backup is None:
-            folder = BACKUPS / self._places.name
-            has_backups = terminal.confirm(f"Make a backup every night, in {folder}?", default=True)
-        return Settings(self._places, user, dict(self._values), self._password, has_backups)
+        return Settings(self._places, user, dict(self._values), self._password, self._choose_backups())
+
+    def _choose_port(self) -> None:
+        if PORT not in self._values:
+            self._values[PORT] = find_free_port(self._inside(Path("/etc")))
+            if self._terminal is not None:
+                question = "Port to listen on, for your web server in front of it"
+                self._ask(PORT, question, self._values[PORT], self._a_port)
+        elif self._root == Path("/") and not is_free(int(str(self._values[PORT]))):
+            print(f"warning: something listens on port {self._values[PORT]} already")
+
+    def _take_given_mail(self) -> None:
+        self._values[MAIL_BACKEND] = "smtp"
+        if self._values.get(REGISTRATION_OPEN) is False:
+            self._tell_closed("Registration is closed; to open it")
+        if self._args.mail_test:
+            self._require_mail(self._args.mail_test)
+
+    def _choose_backups(self) -> bool | None:
+        """Return whether nightly backups are wanted; None where it was installed before, and nothing else is said."""
+        if self._args.backup is not None:
+            return bool(self._args.backup)
+        if self._inside(drop_in_file(self._places.unit)).exists():
+            return None
+        question = f"Make a backup every night, in {BACKUPS / self._places.name}?"
+        return self._terminal is None or self._terminal.confirm(question, default=True)
 
     def _allow_players(self, players: int) -> None:
         """Raise the limits of registrations and codes in total where these would keep players out."""
@@ -219,11 +235,12 @@ class Collector:
             else:
                 _checked(OPTIONS[key], written, _a_folder)
 
-    def _require_own(self, config_file: Path, key: str) -> None:
-        """Raise `InstallProblem` if another server of this machine has the same folder or port."""
-        other = find_other_server(self._inside(Path("/etc")), config_file, key, self._values.get(key))
+    def _require_own(self, key: str, value: object) -> None:
+        """Raise ValueError if another server of this machine has the same folder or port."""
+        own = self._inside(self._places.config_file)
+        other = find_other_server(self._inside(Path("/etc")), own, key, value)
         if other is not None:
-            raise InstallProblem(f"{key} = {self._values[key]} is that of another server: {other}", status=2)
+            raise ValueError(f"{value} is that of another server: {other}")
 
     def _require_values(self, *keys: str) -> None:
         """Raise `InstallProblem` with all options that are missing."""
@@ -247,6 +264,7 @@ class Collector:
         """Return the folder of the game server that a folder is, or is in; any other one if the host means it."""
         folder = _a_folder(written)
         found = find_game_server(Path(folder))
+        self._require_own(GAME_DIRECTORY, str(found or folder))
         if found is not None:
             if str(found) != folder:
                 print(f"  {folder} is in the game server's folder, which is taken: {found}")
@@ -259,8 +277,12 @@ class Collector:
         return folder
 
     def _a_port(self, written: str) -> str:
-        is_taken = re.fullmatch("[0-9]{1,5}", written) and int(written) < 65536 and not is_free(int(written))
-        question = f"  Something listens on port {written} already. Use it anyway?"
+        port = _a_number(written)
+        if port < _FIRST_FREE_PORT:
+            raise ValueError("a port below 1024 is for root alone: your web server listens there, in front of this one")
+        self._require_own(PORT, port)
+        question = f"  Something listens on port {port} already. Use it anyway?"
+        is_taken = port < 65536 and not is_free(port)
         if is_taken and self._terminal is not None and not self._terminal.confirm(question, default=False):
             raise ValueError("name another port")
         return written
@@ -291,10 +313,9 @@ class Collector:
                 self._ask(MAIL_HOST, "Mail server", "authme" if account else "later")
                 way = self._values.pop(MAIL_HOST)
                 self._values, self._password = dict(before), None
-                if way == "authme" and account:
-                    return
                 if way == "captcha":
                     self._values |= {REGISTRATION_METHODS: ["captcha"], MAIL_BACKEND: "off"}
+                if way == "captcha" or (way == "authme" and account):
                     return
                 if way == "http":
                     self._ask_for_service(terminal)
@@ -306,11 +327,11 @@ class Collector:
             if str(instead) == "back":
                 raise
             self._values, self._password = before | {REGISTRATION_OPEN: False}, None
-            self._tell_closed("Once mails can be sent")
+            self._tell_closed("Once mails can be sent ({program} install --mail-host HOST --mail-sender ADDRESS)")
 
     def _tell_closed(self, when: str) -> None:
-        instance = f"-i {self._args.instance} " if self._args.instance else ""
-        print(f"  {when}: companion {instance}config set {REGISTRATION_OPEN} true")
+        program = f"companion -i {self._args.instance}" if self._args.instance else "companion"
+        print(f"  {when.format(program=program)}: {program} config set {REGISTRATION_OPEN} true")
 
     def _ask_for_server(self, terminal: Terminal, host: object) -> None:
         self._values |= {MAIL_BACKEND: "smtp", MAIL_HOST: host}

@@ -91,8 +91,21 @@ def require_program_for(user: str, program: Sequence[str]) -> None:
     )
 
 
-def _program_in(root: Path, program: list[str]) -> list[str]:
-    """Return the command of the program in another system, and say so if it is not there yet."""
+def find_program(user: str, root: Path) -> list[str]:
+    """Return the command for the units. Raises `InstallProblem` if the user cannot run it.
+
+    Says so if it is not there yet, in another system, or if others could exchange what the units also run as root.
+    """
+    program = program_command()
+    if root == Path("/"):
+        if os.geteuid() == 0:  # nobody else can try that, for --dry-run
+            require_program_for(user, program)
+        folder = next(filter(None, (find_foreign_folder(Path(word)) for word in program)), None)
+        if folder is not None:
+            print(
+                f"warning: others than root may change {folder}, and root runs what is there: move it to /opt/companion"
+            )
+        return program
     if all(os.path.lexists(root / Path(word).relative_to("/")) for word in program):
         return program
     if not os.path.lexists(root / _PACKAGED.relative_to("/")):
@@ -123,15 +136,11 @@ def install(args: argparse.Namespace) -> int:
     _require_roots_alone(tree, places)
     old = read_record(tree.inside(record_file(places)))
     settings = Collector(args, root, terminal).collect(old.user if old is not None else None)
-    program = program_command() if root == Path("/") else _program_in(root, program_command())
-    if root == Path("/"):
-        require_program_for(settings.user, program)
+    program = find_program(settings.user, root)
     with tree.opened(settings.state_dir) as state:
         if state is not None:
             require_own_state(state, settings, old)
-    present = tree.read(places.config_file)
-    is_ours = present is None or is_blank(places.config_file, present)
-    edited = None if is_ours or (old is not None and old.is_ours(places.config_file, present or "")) else present
+    edited = _read_edited(tree, places.config_file, old)
     changes = [tree.compare(target, old) for target in list_targets(settings, program, root, edited)]
     if root == Path("/"):
         _require_sound(changes, places.config_file)
@@ -148,6 +157,14 @@ def install(args: argparse.Namespace) -> int:
         print(f"prepared in {root}; nothing was checked or started there")
         return 0
     return _check_and_start(settings, program, terminal, is_changed=is_changed, may_start=not args.no_start)
+
+
+def _read_edited(tree: Tree, config: Path, record: InstallRecord | None) -> str | None:
+    """Return the text of a config that the host has edited; None if it is ours, blank or missing."""
+    present = tree.read(config)
+    if present is None or is_blank(config, present) or (record is not None and record.is_ours(config, present)):
+        return None
+    return present
 
 
 def _require_roots_alone(tree: Tree, places: SystemPlaces) -> None:
@@ -251,14 +268,18 @@ def _check_and_start(
         print(f"{unit} did not start; read why with: journalctl -u {unit} -n 50", file=sys.stderr)
         return 1
     print(f"{unit} is running; watch it with: journalctl -u {unit} -f")
-    timer = backup_timer(settings.places)
-    if settings.has_backups is not None:
-        is_done = systemctl(*(("enable", "--now") if settings.has_backups else ("disable", "--now")), timer)
-        if settings.has_backups and is_done:
-            print(f"backups every night: {timer}, into {BACKUPS / settings.places.name}")
-        status = status if is_done or not settings.has_backups else 1
+    is_switched = settings.has_backups is None or _switch_backups(settings.places, is_on=settings.has_backups)
     print(f"samples for your web server: {config.parent / 'proxy'}")
-    return status
+    return status if is_switched else 1
+
+
+def _switch_backups(places: SystemPlaces, *, is_on: bool) -> bool:
+    """Start or stop the timer; return whether it is as wanted. (There may be none to stop.)"""
+    timer = backup_timer(places)
+    is_done = systemctl("enable" if is_on else "disable", "--now", timer)
+    if is_on and is_done:
+        print(f"backups every night: {timer}, into {BACKUPS / places.name}")
+    return is_done or not is_on
 
 
 def add_install_options(command: str, parser: argparse.ArgumentParser) -> None:

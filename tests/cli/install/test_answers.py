@@ -50,7 +50,9 @@ def test_mail_may_come_later(ask: Ask, answers: tuple[str, ...], capsys: pytest.
     settings = ask(*START, *answers, *END, options=("--instance", "lobby"))
     assert settings.values["registration.open"] is False
     assert not [key for key in settings.values if key.startswith("mail.")]
-    assert "Once mails can be sent: companion -i lobby config set registration.open true" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "companion -i lobby install --mail-host HOST --mail-sender ADDRESS" in said
+    assert ": companion -i lobby config set registration.open true" in said
 
 
 def test_mail_may_be_replaced_by_a_captcha(ask: Ask) -> None:
@@ -95,6 +97,24 @@ def test_back_begins_again_with_what_was_typed(ask: Ask) -> None:
     assert settings.values["server.port"] == 8090
     expected = {"host": "smtp.example.net", "port": 465, "security": "tls", "sender": "noreply@play.example.net"}
     assert {f"mail.{key}": value for key, value in expected.items()}.items() <= settings.values.items()
+
+
+def test_a_port_of_another_server_or_of_root_is_asked_for_again(ask: Ask, tmp_path: Path) -> None:
+    other = tmp_path / "etc/companion@other/companion.toml"
+    other.parent.mkdir(parents=True)
+    other.write_text("[server]\nport = 8091\n")
+    assert ask(*START[:3], "8091", "443", "0", "8090", "later", *END).values["server.port"] == 8090
+
+
+def test_a_purged_installation_gets_its_backups_back(ask: Ask, tmp_path: Path) -> None:
+    """A purge takes the units' lines and the timer, and its config may come back."""
+    config = tmp_path / "etc/companion/companion.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[server]\nbase_url = "https://play.example.net"\n[game]\ndirectory = "/srv/minecraft"\n')
+    assert ask("daemon", "").has_backups
+    (tmp_path / "etc/systemd/system/companion.service.d").mkdir(parents=True)
+    (tmp_path / "etc/systemd/system/companion.service.d/install.conf").touch()
+    assert ask("daemon").has_backups is None
 
 
 def test_backups_may_be_declined(ask: Ask) -> None:

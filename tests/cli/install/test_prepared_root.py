@@ -14,7 +14,7 @@ import pytest
 
 from companion import main
 from regsvc.cli.command_line import INSTALL_COMMANDS
-from regsvc.cli.install.installing import require_program_for
+from regsvc.cli.install.installing import find_program, require_program_for
 from regsvc.cli.install.settings import InstallProblem
 from regsvc.cli.install.targets import fill_config
 from regsvc.cli.shipped_files import read_shipped
@@ -367,6 +367,20 @@ def test_a_program_that_its_user_cannot_run(tmp_path: Path) -> None:
     program.chmod(0o755)
     with pytest.raises(InstallProblem, match=r"games cannot run .*/closed/companion \(Permission denied\)"):
         require_program_for("games", [str(program)])
+
+
+def test_a_program_that_others_may_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The backup's unit and a reload run it as root."""
+    program = tmp_path / "companion"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [str(program)])
+    assert (find_program("root", Path("/")), capsys.readouterr().out) == ([str(program)], "")
+    os.chown(tmp_path, USER_ID, USER_ID)
+    assert find_program("root", Path("/")) == [str(program)]
+    assert f"warning: others than root may change {tmp_path}, " in capsys.readouterr().out
 
 
 def test_a_filled_sample_sets_what_was_asked_for() -> None:

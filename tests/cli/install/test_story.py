@@ -182,6 +182,7 @@ def test_a_host_installs_uses_and_removes_it(installed: Machine, table: AuthMeTa
     assert rights(installed, "/etc/companion/secrets") == ("0o700", 0, 0)
     assert rights(installed, "/var/lib/companion") == ("0o700", USER_ID, USER_ID)
     an_edited_config_is_changed_where_it_was_asked_for(installed)
+    other_users_see_what_root_would_write(installed)
     the_commands_see_what_is_served(installed, table)
     it_leaves_no_trace_but_a_backup(installed, table)
 
@@ -195,6 +196,12 @@ def an_edited_config_is_changed_where_it_was_asked_for(machine: Machine) -> None
     config = machine.place("/etc/companion/companion.toml").read_text().splitlines()
     assert {'name = "Alice & Bob"', 'base_url = "https://other.example.net"', f'sender = "{ACCOUNT}"'} <= {*config}
     assert rights(machine, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
+
+
+def other_users_see_what_root_would_write(machine: Machine) -> None:
+    lobby = ("--game-dir", "/srv", "--base-url", "lobby.example.net", "--user", "mc")
+    done = machine.run_quickly("-i", "lobby", "install", "--dry-run", "--yes", *lobby, user=USER_ID)
+    assert (done.status, "nothing was written (--dry-run)" in done.output) == (0, True), done
 
 
 def the_commands_see_what_is_served(machine: Machine, table: AuthMeTable) -> None:
