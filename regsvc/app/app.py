@@ -611,6 +611,11 @@ class App:
         self.chat_requests.purge_expired()
         self.chat_links.purge_expired()
 
+    def start_clock(self) -> None:
+        """Let a clock that was set back while no daemon ran count as set now. Blocking."""
+        times = self.audit.find_newest_time(), self.outbox.find_newest_time()
+        self.clock.restart(max((time for time in times if time is not None), default=None))
+
     def follow_clock(self) -> None:
         """If the clock was set, keep what is stored from waiting, or living, for that long. Blocking."""
         step = self.clock.find_step()

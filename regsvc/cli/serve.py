@@ -218,7 +218,7 @@ class Daemon:
             self._app.installation.open()
             if context.location.file is not None:
                 remove_old_copies(context.location.file)
-            self._app.clock.restart(self._app.audit.find_newest_time())
+            self._app.start_clock()
         finally:
             context.location.database.close()
 
