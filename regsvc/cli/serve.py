@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from ssl import SSLError
 
@@ -102,7 +103,7 @@ class Daemon:
         self._application = ApiApplication(app.services, pages=pages)
         context, pending_restart = app.context, app.pending_restart
         if isinstance(context.location.database, ReadCommittedMySQL):
-            context.location.database.read_password = lambda: read_password(read_config(), context.location)
+            context.location.database.read_password = partial(read_password, read_config, context.location)
 
         def read_again() -> Config:
             notify("RELOADING=1")

@@ -6,7 +6,7 @@ import logging
 import os
 import ssl
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -174,12 +174,13 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
     return location
 
 
-def read_password(config: Config, location: DatabaseLocation) -> str | None:
-    """Return the password that this config and AuthMe's have for our login to the database at this location.
+def read_password(read_config: Callable[[], Config], location: DatabaseLocation) -> str | None:
+    """Return the password that our config and AuthMe's now have for our login to the database at this location.
 
     None if they cannot be used, or lead elsewhere or to another login: that takes a restart.
     """
     try:
+        config = read_config()
         found = resolve_location(config, read_authme(config))
     except ConfigError:  # logged where changes of the files are noticed
         return None
