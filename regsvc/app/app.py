@@ -4,6 +4,7 @@ import asyncio
 import logging
 from datetime import timedelta
 from functools import partial
+from typing import Final
 
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
@@ -97,6 +98,9 @@ from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
 log = logging.getLogger(__name__)
+
+_UNITS: Final = (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1))
+"""In which people are told how far the clock was set."""
 
 
 class App:
@@ -621,8 +625,10 @@ class App:
         step = self.clock.find_step()
         if not step:
             return
-        is_back, seconds = step < timedelta(), timedelta(seconds=round(abs(step).total_seconds()))
-        log.warning("the clock was set %s by %s", "back" if is_back else "forward", format_duration(seconds))
+        is_back, amount = step < timedelta(), abs(step)
+        unit = next(unit for unit in _UNITS if amount >= 2 * unit or unit is _UNITS[-1])
+        about = format_duration(round(amount / unit) * unit)
+        log.warning("the clock was set %s by about %s", "back" if is_back else "forward", about)
         with self._database.atomic():
             for delivery in self.deliveries:
                 delivery.follow_clock(step)

@@ -9,6 +9,7 @@ from peewee import Database
 
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import OutboxEntry, User
+from regsvc.notifications import delivery
 from regsvc.notifications.mail.backends import SmtpAccount, SmtpBackend
 from tests.support.mail_parts import ALICE, BOB, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
@@ -129,6 +130,25 @@ async def test_a_recipient_who_alleges_it_delays_other_mails_for_a_pause_alone(
         under_way.delivery.wake()
         await asyncio.to_thread(smtp.wait_for, "Bob@example.org", 2, timeout=SOON)
     assert smtp.refused[mallory.envelope] == 1, "another mail was the next to be tried"
+
+
+async def test_many_who_allege_it_delay_other_mails_for_short_pauses(
+    mail_harness: MailHarness,
+    our_database: Database,
+    smtp: MailServer,
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pauses of a true outage would grow to a minute for each of Mallory's addresses."""
+    monkeypatch.setattr(delivery, "_LONGEST_ALLEGED_PAUSE", timedelta(milliseconds=1))
+    for number in range(20):
+        mallory = parse_email(f"m{number}@mallory.example")
+        smtp.answer(mallory.envelope, DAILY_LIMIT)
+        approve(mail_harness, alice, mallory)
+    approve(mail_harness, alice, BOB)
+    an_hour = timedelta(hours=1)
+    async with delivering(mail_harness, our_database, CountingBackend(smtp), first_pause=an_hour):
+        await asyncio.to_thread(smtp.wait_for, "Bob@example.org", timeout=SOON)
 
 
 async def test_whoever_alleges_it_fills_no_log(
