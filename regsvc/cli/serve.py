@@ -32,7 +32,7 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.errors import Refusal
 from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
 from regsvc.core.units import format_duration
-from regsvc.database.engine import ReadCommittedMySQL, error_sentence, explain_refused_write
+from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, explain_refused_write
 from regsvc.database.location import describe_login, read_password
 from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.facts.host import Host, find_running_daemon
@@ -45,6 +45,7 @@ from regsvc.runtime.logs import print_error, print_line, set_up_logging
 from regsvc.runtime.reload import Reloader
 from regsvc.runtime.state_lock import state_lock
 from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
+from regsvc.users.retention import Retention
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
@@ -90,6 +91,16 @@ def watchdog_interval(environment: Mapping[str, str] = os.environ) -> float | No
     if not microseconds.isdecimal() or int(microseconds) == 0 or not is_for_us:
         return None
     return int(microseconds) / 2_000_000
+
+
+async def apply_retention(worker: Worker, retention: Retention) -> None:
+    """Delete what is older than `retention.*`, in batches; what was deleted is recorded, also when it is cancelled."""
+    purge_run = await worker.run(retention.start_unattended)
+    try:
+        while await worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
+            await asyncio.sleep(_BATCH_PAUSE.total_seconds())
+    finally:
+        await worker.run(retention.record, purge_run, "retention")
 
 
 class Daemon:
@@ -242,6 +253,7 @@ class Daemon:
 
     def _list_jobs(self) -> list[Job]:
         app, services = self._app, self._app.services
+        run, retain = partial(partial, app.worker.run), partial(apply_retention, app.worker, app.retention)
 
         async def sync() -> None:
             try:
@@ -249,45 +261,22 @@ class Daemon:
             finally:
                 self._has_synced.set()
 
-        async def purge() -> None:
-            await app.worker.run(app.purge_expired)
-
-        async def end_lost_rights() -> None:
-            await app.worker.run(app.end_lost_rights)
-
         async def clock() -> None:
             if app.clock.find_step():
                 await app.worker.run(app.follow_clock)
 
-        async def retention() -> None:
-            purge_run = await app.worker.run(app.retention.start_unattended)
-            while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
-                await asyncio.sleep(_BATCH_PAUSE.total_seconds())
-            await app.worker.run(app.retention.record, purge_run, "retention")
-
-        async def digest() -> None:
-            await app.worker.run(app.admin_digest.run)
-
-        async def watch_installation() -> None:
-            await asyncio.to_thread(app.watch_installation)
-
         async def watchdog() -> None:
             notify("WATCHDOG=1")
-
-        async def tell_status() -> None:
-            await self._has_synced.wait()
-            if app.worker.is_open:  # before that `_open_database` tells it
-                notify(f"STATUS={await self._describe_status()}")
 
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
-            Job("purge", timedelta(hours=1), purge, spread=_SPREAD),
-            Job("rights", POLL_INTERVAL, end_lost_rights, runs_at_start=True),
-            Job("retention", timedelta(hours=6), retention, cancel_on_stop=True, spread=_SPREAD),
-            Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), digest),
+            Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
+            Job("rights", POLL_INTERVAL, run(app.end_lost_rights), runs_at_start=True),
+            Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
+            Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
-            Job("installation", POLL_INTERVAL, watch_installation),
+            Job("installation", POLL_INTERVAL, partial(asyncio.to_thread, app.watch_installation)),
         ]
         if services.updates.is_enabled:
             check = services.updates.check_if_due
@@ -297,11 +286,16 @@ class Daemon:
                 label = f"game status {name}".rstrip()
                 jobs.append(Job(label, PING_INTERVAL, status.refresh, runs_at_start=True, cancel_on_stop=True))
         if "NOTIFY_SOCKET" in os.environ:
-            jobs.append(Job("status", _STATUS_INTERVAL, tell_status, runs_at_start=True, cancel_on_stop=True))
+            jobs.append(Job("status", _STATUS_INTERVAL, self._tell_status, runs_at_start=True, cancel_on_stop=True))
         interval = watchdog_interval()
         if interval is not None:
             jobs.append(Job("watchdog", timedelta(seconds=interval), watchdog))
         return jobs
+
+    async def _tell_status(self) -> None:
+        await self._has_synced.wait()
+        if self._app.worker.is_open:  # before that `_open_database` tells it
+            notify(f"STATUS={await self._describe_status()}")
 
     async def _describe_status(self) -> str:
         """Return a line for `systemctl status`, with one short query."""

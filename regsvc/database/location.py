@@ -392,13 +392,7 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
     if other_server is not None and (not is_same_key or has_table(location.database, str(row.players_table))):
         raise WrongDatabase(other_server)
     if not is_same_key:
-        is_same_server = location.file is not None or None not in (row.players_table, location.players_table)
-        advice = f"If it is another game server's, {_give_own_database(location)} Otherwise, restore"
-        raise WrongDatabase(
-            "The database was created with another installation key: codes and links in mails would not be valid. "
-            f"{'Restore' if is_same_server else advice} the key of before (auth.installation_key, or installation.key "
-            "in the state directory, as a backup has it); all daemons of one game server have the same."
-        )
+        raise _other_key(row, location)
     if recorded is not None and recorded["installation_id"] != row.installation_id:
         raise WrongDatabase(
             "The database belongs to another installation than the state directory. "
@@ -414,6 +408,16 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         Installation.update(players_table=location.players_table).execute()
     if recorded is None or recorded["home"] != location.name:
         record_location(state_dir, row.installation_id, location.name)
+
+
+def _other_key(row: Installation, location: DatabaseLocation) -> WrongDatabase:
+    is_same_server = location.file is not None or None not in (row.players_table, location.players_table)
+    advice = f"If it is another game server's, {_give_own_database(location)} Otherwise, restore"
+    return WrongDatabase(
+        "The database was created with another installation key: codes and links in mails would not be valid. "
+        f"{'Restore' if is_same_server else advice} the key of before (auth.installation_key, or installation.key "
+        "in the state directory, as a backup has it); all daemons of one game server have the same."
+    )
 
 
 def describe_other_server(players_table: str | None, location: DatabaseLocation) -> str | None:
