@@ -163,6 +163,8 @@ class DeliveryWorker:
         if limit <= len(self._in_flight):
             return
         for message in await self._claim(limit - len(self._in_flight), urgent_only):
+            if any(message.id == other.id for other in self._in_flight.values()):
+                continue  # the clock was set forward, to where the claim is over
             task = asyncio.create_task(self._deliver(message))
             self._in_flight[task] = message
             task.add_done_callback(self._on_done)

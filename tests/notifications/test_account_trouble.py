@@ -196,3 +196,19 @@ async def test_a_code_is_tried_again_within_seconds(
         clock.advance(seconds=6)
         under_way.delivery.wake()
         await asyncio.to_thread(smtp.wait_for, "Alice@example.org", timeout=SOON)
+
+
+async def test_no_mail_is_sent_twice_because_the_clock_is_set_during_an_attempt(
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock, alice: User
+) -> None:
+    smtp.hold()
+    approve(mail_harness, alice, ALICE)
+    backend = CountingBackend(smtp)
+    async with delivering(mail_harness, our_database, backend) as under_way:
+        await under_way.worker.until(lambda: backend.attempts == 1)
+        clock.advance(hours=2)
+        under_way.delivery.wake()
+        await under_way.worker.until(lambda: OutboxEntry.get().attempts == 2)
+        smtp.release()
+        await under_way.worker.until(lambda: OutboxEntry.get().outcome == "sent")
+    assert backend.attempts == 1
