@@ -57,6 +57,7 @@ _LONGEST_REOPENING = timedelta(minutes=1)
 _STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
+_UNWRITABLE = "the database cannot be written: its disk is full or read-only"
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
 _BACKLOG = 1024
@@ -204,9 +205,10 @@ class Daemon:
             await asyncio.to_thread(self._prepare)
         except (PeeweeException, MigrationRunning) as error:
             location = self._app.context.location
-            write_problem = explain_refused_write(error, location.database)
+            write_problem = await asyncio.to_thread(explain_refused_write, error, location.database)
             if write_problem is not None:
                 self._app.worker.outage_log.refuse_write(write_problem)
+                notify(f"STATUS={_UNWRITABLE}")
                 return False
             reason = f"{location.shown}: {error_sentence(error)}"
             if login := describe_login(self._app.context.config, error.args[0] if error.args else 0):
@@ -303,6 +305,8 @@ class Daemon:
             pending = await self._app.worker.run(count_pending)
         except (Refusal, PeeweeException):
             return "the database is away; requests get 503 until it is back"
+        if self._app.worker.outage_log.write_problem is not None:
+            return _UNWRITABLE
         bridge = self._app.services.health.find_bridge_state(is_ready=True)
         return f"ready, {pending:,} waiting for review" + ("" if bridge is BridgeState.OFF else f", AuthMe {bridge}")
 
