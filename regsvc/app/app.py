@@ -4,7 +4,6 @@ import asyncio
 import logging
 from datetime import timedelta
 from functools import partial
-from typing import Final
 
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
@@ -37,7 +36,7 @@ from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
-from regsvc.core.units import RateLimit, format_duration
+from regsvc.core.units import RateLimit, format_roughly
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.lease import instance_id
@@ -98,9 +97,6 @@ from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
 log = logging.getLogger(__name__)
-
-_UNITS: Final = (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1))
-"""In which people are told how far the clock was set."""
 
 
 class App:
@@ -625,10 +621,8 @@ class App:
         step = self.clock.find_step()
         if not step:
             return
-        is_back, amount = step < timedelta(), abs(step)
-        unit = next(unit for unit in _UNITS if amount >= 2 * unit or unit is _UNITS[-1])
-        about = format_duration(round(amount / unit) * unit)
-        log.warning("the clock was set %s by about %s", "back" if is_back else "forward", about)
+        is_back = step < timedelta()
+        log.warning("the clock was set %s by %s", "back" if is_back else "forward", format_roughly(abs(step)))
         with self._database.atomic():
             for delivery in self.deliveries:
                 delivery.follow_clock(step)
