@@ -1,4 +1,4 @@
-"""R86: whatever the clock does, nothing is late by more than seconds."""
+"""R75: whatever the clock does, nothing is late by more than seconds."""
 
 import asyncio
 import time

@@ -48,7 +48,7 @@ def count_refused() -> int:
     return OutboxEntry.select().where(OutboxEntry.last_error.is_null(False)).count()
 
 
-# R87
+# R80
 @pytest.mark.parametrize(
     ("stage", "reply", "counted"),
     [
@@ -97,7 +97,7 @@ async def test_five_mails_arrive_after_the_server_refused_our_account(
     assert "player" not in warnings[0]
 
 
-# R60, R87
+# R60, R80
 async def test_a_recipient_who_alleges_it_delays_no_code(
     mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
 ) -> None:

@@ -258,7 +258,7 @@ def test_what_every_mail_would_hear_costs_no_mail(serve: Serve, status: int, adv
     assert len(service.requests) == 1, "redirects are not followed"
 
 
-# R87
+# R80
 @pytest.mark.parametrize(
     ("provider", "message"),
     [

@@ -173,7 +173,7 @@ def test_a_code_is_tried_again_sooner(outbox: Outbox, clock: ManualClock, templa
     assert 0.8 * seconds <= wait.total_seconds() <= 1.2 * seconds
 
 
-# R87
+# R80
 @pytest.mark.parametrize("is_bob_sent_his", [True, False])
 def test_what_is_withheld_waits_half_its_age_and_ends_only_where_others_are_sent(
     outbox: Outbox, clock: ManualClock, is_bob_sent_his: bool
