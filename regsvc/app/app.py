@@ -36,7 +36,7 @@ from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
-from regsvc.core.units import RateLimit, format_duration
+from regsvc.core.units import RateLimit, format_roughly
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker
 from regsvc.database.lease import instance_id
@@ -611,13 +611,18 @@ class App:
         self.chat_requests.purge_expired()
         self.chat_links.purge_expired()
 
+    def start_clock(self) -> None:
+        """Let a clock that was set back while no daemon ran count as set now. Blocking."""
+        times = self.audit.find_newest_time(), self.outbox.find_newest_time()
+        self.clock.restart(max((time for time in times if time is not None), default=None))
+
     def follow_clock(self) -> None:
         """If the clock was set, keep what is stored from waiting, or living, for that long. Blocking."""
         step = self.clock.find_step()
         if not step:
             return
-        is_back, seconds = step < timedelta(), timedelta(seconds=round(abs(step).total_seconds()))
-        log.warning("the clock was set %s by %s", "back" if is_back else "forward", format_duration(seconds))
+        is_back = step < timedelta()
+        log.warning("the clock was set %s by %s", "back" if is_back else "forward", format_roughly(abs(step)))
         with self._database.atomic():
             for delivery in self.deliveries:
                 delivery.follow_clock(step)

@@ -31,7 +31,7 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.errors import Refusal
 from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
 from regsvc.core.units import format_duration
-from regsvc.database.engine import ReadCommittedMySQL, error_sentence, explain_refused_write
+from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, explain_refused_write
 from regsvc.database.location import describe_login, read_password
 from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.facts.host import Host, find_running_daemon
@@ -44,6 +44,7 @@ from regsvc.runtime.logs import print_error, print_line, set_up_logging
 from regsvc.runtime.reload import Reloader
 from regsvc.runtime.state_lock import state_lock
 from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
+from regsvc.users.retention import Retention
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
@@ -55,6 +56,7 @@ _LONGEST_REOPENING = timedelta(minutes=1)
 _STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
+_UNWRITABLE = "the database cannot be written: its disk is full or read-only"
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
 _BACKLOG = 1024
@@ -106,6 +108,16 @@ def _announce(address: str) -> None:
     notify("STATUS=ready")
 
 
+async def apply_retention(worker: Worker, retention: Retention) -> None:
+    """Delete what is older than `retention.*`, in batches; what was deleted is recorded, also when it is cancelled."""
+    purge_run = await worker.run(retention.start_unattended)
+    try:
+        while await worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
+            await asyncio.sleep(_BATCH_PAUSE.total_seconds())
+    finally:
+        await worker.run(retention.record, purge_run, "retention")
+
+
 class Daemon:
     """The daemon, which runs on the event loop until a signal stops it."""
 
@@ -117,7 +129,7 @@ class Daemon:
         self._application = ApiApplication(app.services, pages=pages)
         context, pending_restart = app.context, app.pending_restart
         if isinstance(context.location.database, ReadCommittedMySQL):
-            context.location.database.read_password = lambda: read_password(read_config(), context.location)
+            context.location.database.read_password = partial(read_password, read_config, context.location)
 
         read_again = partial(_read_again, read_config)
         self._reloader = Reloader(context.config, read_again, self._apply_config, pending_restart)
@@ -192,9 +204,10 @@ class Daemon:
             await asyncio.to_thread(self._prepare)
         except (PeeweeException, MigrationRunning) as error:
             location = self._app.context.location
-            write_problem = explain_refused_write(error, location.database)
+            write_problem = await asyncio.to_thread(explain_refused_write, error, location.database)
             if write_problem is not None:
                 self._app.worker.outage_log.refuse_write(write_problem)
+                notify(f"STATUS={_UNWRITABLE}")
                 return False
             reason = f"{location.shown}: {error_sentence(error)}"
             if login := describe_login(self._app.context.config, error.args[0] if error.args else 0):
@@ -218,7 +231,7 @@ class Daemon:
             self._app.installation.open()
             if context.location.file is not None:
                 remove_old_copies(context.location.file)
-            self._app.clock.restart(self._app.audit.find_newest_time())
+            self._app.start_clock()
         finally:
             context.location.database.close()
 
@@ -241,6 +254,7 @@ class Daemon:
 
     def _list_jobs(self) -> list[Job]:
         app, services = self._app, self._app.services
+        run, retain = partial(partial, app.worker.run), partial(apply_retention, app.worker, app.retention)
 
         async def sync() -> None:
             try:
@@ -252,33 +266,18 @@ class Daemon:
             if app.clock.find_step():
                 await app.worker.run(app.follow_clock)
 
-        async def retention() -> None:
-            purge_run = await app.worker.run(app.retention.start_unattended)
-            while await app.worker.run(purge_run.run_batch):  # noqa: ASYNC110 - the condition does the work
-                await asyncio.sleep(_BATCH_PAUSE.total_seconds())
-            await app.worker.run(app.retention.record, purge_run, "retention")
-
-        async def watch_installation() -> None:
-            await asyncio.to_thread(app.watch_installation)
-
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
-        async def tell_status() -> None:
-            await self._has_synced.wait()
-            if app.worker.is_open:  # before that `_open_database` tells it
-                notify(f"STATUS={await self._describe_status()}")
-
-        digest_every = min(app.context.config.mail.admin_digest, timedelta(minutes=1))
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
-            Job("purge", timedelta(hours=1), lambda: app.worker.run(app.purge_expired), spread=_SPREAD),
-            Job("rights", POLL_INTERVAL, lambda: app.worker.run(app.end_lost_rights), runs_at_start=True),
-            Job("retention", timedelta(hours=6), retention, cancel_on_stop=True, spread=_SPREAD),
-            Job("digest", digest_every, lambda: app.worker.run(app.admin_digest.run)),
+            Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
+            Job("rights", POLL_INTERVAL, run(app.end_lost_rights), runs_at_start=True),
+            Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
+            Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
             Job("game files", POLL_INTERVAL, self._game_files.poll),
-            Job("installation", POLL_INTERVAL, watch_installation),
+            Job("installation", POLL_INTERVAL, partial(asyncio.to_thread, app.watch_installation)),
         ]
         if services.updates.is_enabled:
             check, spread = services.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)
@@ -288,11 +287,16 @@ class Daemon:
                 label = f"game status {name}".rstrip()
                 jobs.append(Job(label, PING_INTERVAL, status.refresh, runs_at_start=True, cancel_on_stop=True))
         if "NOTIFY_SOCKET" in os.environ:
-            jobs.append(Job("status", _STATUS_INTERVAL, tell_status, runs_at_start=True, cancel_on_stop=True))
+            jobs.append(Job("status", _STATUS_INTERVAL, self._tell_status, runs_at_start=True, cancel_on_stop=True))
         interval = watchdog_interval()
         if interval is not None:
             jobs.append(Job("watchdog", timedelta(seconds=interval), watchdog))
         return jobs
+
+    async def _tell_status(self) -> None:
+        await self._has_synced.wait()
+        if self._app.worker.is_open:  # before that `_open_database` tells it
+            notify(f"STATUS={await self._describe_status()}")
 
     async def _describe_status(self) -> str:
         """Return a line for `systemctl status`, with one short query."""
@@ -300,6 +304,8 @@ class Daemon:
             pending = await self._app.worker.run(count_pending)
         except (Refusal, PeeweeException):
             return "the database is away; requests get 503 until it is back"
+        if self._app.worker.outage_log.write_problem is not None:
+            return _UNWRITABLE
         bridge = self._app.services.health.find_bridge_state(is_ready=True)
         return f"ready, {pending:,} waiting for review" + ("" if bridge is BridgeState.OFF else f", AuthMe {bridge}")
 

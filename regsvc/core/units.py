@@ -62,6 +62,14 @@ def format_duration(duration: timedelta) -> str:
     return f"{count} {_SPELLINGS[length][0 if count == 1 else 1]}"
 
 
+def format_roughly(duration: timedelta) -> str:
+    """Format a duration, rounded, in days, hours or minutes: "about 2 hours"."""
+    unit = (
+        next((unit for unit in (timedelta(days=2), timedelta(hours=2)) if duration >= unit), timedelta(minutes=2)) / 2
+    )
+    return f"about {format_duration(round(duration / unit) * unit)}"
+
+
 def parse_size(text: str) -> int:
     """Parse "64 KiB" into 65536 bytes; KB, MB and GB are powers of 1000. At least one byte, at most 1024 GiB."""
     match = _AMOUNT.fullmatch(_normalize(text))

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
-from peewee import CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField, fn
+from peewee import SQL, CharField, Database, Field, ForeignKeyField, IntegerField, Model, MySQLDatabase, TextField, fn
 from peewee import __exception_wrapper__ as translating_exceptions  # type: ignore[attr-defined]
 from pymysql.constants import SERVER_STATUS
 from pymysql.converters import escape_string
@@ -84,6 +84,15 @@ def redate(now: datetime, stamp: Any, *others: Any) -> None:
         moved = [None if moment is None else moment - (was - now) for moment in moments]
         rows.append(dict(zip([field.name for field in fields], [found, now, *moved], strict=True)))
     update_rows(model._meta.database, model, rows)
+
+
+def shift(moment: Any, step: timedelta, condition: Any) -> None:
+    """Move this moment of all rows that meet the condition, however many, with one statement."""
+    model, seconds = moment.model, step.total_seconds()
+    moved = fn.strftime("%Y-%m-%d %H:%M:%f", moment, f"{seconds:+.3f} seconds")
+    if isinstance(model._meta.database, MySQLDatabase):
+        moved = fn.TIMESTAMPADD(SQL("MICROSECOND"), round(seconds * 1e6), moment)
+    model.update({moment: moved}).where(condition).execute()
 
 
 def select_rows(

@@ -6,7 +6,7 @@ import logging
 import os
 import ssl
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -175,12 +175,13 @@ def resolve_location(config: Config, authme: AuthMeConfig | None) -> DatabaseLoc
     return location
 
 
-def read_password(config: Config, location: DatabaseLocation) -> str | None:
-    """Return the password that this config and AuthMe's have for our login to the database at this location.
+def read_password(read_config: Callable[[], Config], location: DatabaseLocation) -> str | None:
+    """Return the password that our config and AuthMe's now have for our login to the database at this location.
 
     None if they cannot be used, or lead elsewhere or to another login: that takes a restart.
     """
     try:
+        config = read_config()
         found = resolve_location(config, read_authme(config))
     except ConfigError:  # logged where changes of the files are noticed
         return None
@@ -392,13 +393,7 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
     if other_server is not None and (not is_same_key or has_table(location.database, str(row.players_table))):
         raise WrongDatabase(other_server)
     if not is_same_key:
-        is_same_server = location.file is not None or None not in (row.players_table, location.players_table)
-        advice = f"If it is another game server's, {_give_own_database(location)} Otherwise, restore"
-        raise WrongDatabase(
-            "The database was created with another installation key: codes and links in mails would not be valid. "
-            f"{'Restore' if is_same_server else advice} the key of before (auth.installation_key, or installation.key "
-            "in the state directory, as a backup has it); all daemons of one game server have the same."
-        )
+        raise _other_key(row, location)
     if recorded is not None and recorded["installation_id"] != row.installation_id:
         raise WrongDatabase(
             "The database belongs to another installation than the state directory. "
@@ -414,6 +409,16 @@ def bind_installation(state_dir: Path, location: DatabaseLocation, key_fingerpri
         Installation.update(players_table=location.players_table).execute()
     if recorded is None or recorded["home"] != location.name:
         record_location(state_dir, row.installation_id, location.name)
+
+
+def _other_key(row: Installation, location: DatabaseLocation) -> WrongDatabase:
+    is_same_server = location.file is not None or None not in (row.players_table, location.players_table)
+    advice = f"If it is another game server's, {_give_own_database(location)} Otherwise, restore"
+    return WrongDatabase(
+        "The database was created with another installation key: codes and links in mails would not be valid. "
+        f"{'Restore' if is_same_server else advice} the key of before (auth.installation_key, or installation.key "
+        "in the state directory, as a backup has it); all daemons of one game server have the same."
+    )
 
 
 def describe_other_server(players_table: str | None, location: DatabaseLocation) -> str | None:

@@ -23,6 +23,8 @@ _POLL_INTERVAL: Final = timedelta(seconds=15)
 _DATABASE_POLL_INTERVAL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
+_LONGEST_ALLEGED_PAUSE: Final = timedelta(seconds=15)
+"""Shorter: a recipient with many addresses may allege an outage for each, while others wait behind those."""
 _PAUSE_SPREAD: Final = 0.2
 """Jitter of the pauses: many daemons that use one server do not all come back at once."""
 _SHUTDOWN_TIMEOUT: Final = timedelta(seconds=5)
@@ -99,6 +101,7 @@ class DeliveryWorker:
         self._transport = transport
         self._noun = transport.noun
         self._is_on = is_on
+        self._first_pause = first_pause
         self._backoff = Backoff(first_pause, _LONGEST_PAUSE, spread=_PAUSE_SPREAD)
         self._is_alleged = False  # whether the outage of the back-off is only what replies to recipients say
         self._shutdown_timeout = shutdown_timeout
@@ -160,6 +163,8 @@ class DeliveryWorker:
         if limit <= len(self._in_flight):
             return
         for message in await self._claim(limit - len(self._in_flight), urgent_only):
+            if any(message.id == other.id for other in self._in_flight.values()):
+                continue  # the clock was set forward, to where the claim is over
             task = asyncio.create_task(self._deliver(message))
             self._in_flight[task] = message
             task.add_done_callback(self._on_done)
@@ -217,13 +222,12 @@ class DeliveryWorker:
             await run(outbox.drop, message, str(reason))
             return
         except TransportUnavailable as error:
+            if not error.is_alleged or not outbox.is_urgent(message):
+                self._note_outage(error)
             if error.is_alleged:
-                if not outbox.is_urgent(message):
-                    self._note_outage(error, is_alleged=True)
                 self._wake_in(await run(outbox.withhold, message, str(error), error.retry_after))
-                return
-            self._note_outage(error, is_alleged=False)
-            await self._worker.run(outbox.release, message, str(error))
+            else:
+                await self._worker.run(outbox.release, message, str(error))
             return
         except PermanentFailure as error:
             await run(outbox.record_failure, message, str(error), is_final=True)
@@ -237,14 +241,18 @@ class DeliveryWorker:
             log.info("%ss can be sent again", self._noun)
             self._backoff.reset()
 
-    def _note_outage(self, error: TransportUnavailable, *, is_alleged: bool) -> None:
+    def _note_outage(self, error: TransportUnavailable) -> None:
         """Start the next pause. A reply to a recipient ends what only kept us from getting that far."""
-        if is_alleged and not self._is_alleged:
-            self._backoff.reset()
-        if not is_alleged and (self._is_alleged or not self._backoff.is_active):
+        if error.is_alleged != self._is_alleged:
+            self._is_alleged = error.is_alleged
+            longest = _LONGEST_ALLEGED_PAUSE if error.is_alleged else _LONGEST_PAUSE
+            self._backoff = Backoff(self._first_pause, longest, spread=_PAUSE_SPREAD)
+        if error.is_alleged:
+            self._backoff.extend()
+            return
+        if not self._backoff.is_active:
             log.warning("%ss cannot be sent at the moment: %s", self._noun, error)
-        self._is_alleged = is_alleged
-        self._backoff.extend(timedelta() if is_alleged else error.retry_after or timedelta())
+        self._backoff.extend(error.retry_after or timedelta())
 
     def _wake_in(self, wait: timedelta | None) -> None:
         if wait is not None and wait < _POLL_INTERVAL:

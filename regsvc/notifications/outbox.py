@@ -22,7 +22,7 @@ from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.units import format_duration
-from regsvc.database.bulk import insert_rows
+from regsvc.database.bulk import insert_rows, shift
 from regsvc.database.models import OutboxEntry
 from regsvc.database.prepared import PreparedQuery, slot
 
@@ -228,7 +228,7 @@ class Outbox:
         return wait
 
     def withhold(self, message: OutboxEntry, reason: str, retry_after: timedelta | None = None) -> timedelta | None:
-        """Return a message to the queue: it may be our account that is refused. Of all such attempts the first counts.
+        """Return a message to the queue: it may be our account that is refused. The attempt does not count.
 
         Returns the time until the next attempt: longer and longer, so that others get their turn. None: it is given up,
         because later messages were sent, for days.
@@ -240,7 +240,7 @@ class Outbox:
         wait = max(self._retry_policy.wait_withheld(message, moment), retry_after or timedelta())
         _update(
             message.id,
-            attempts=max(1, message.attempts - 1),  # 0 is for what was never tried, and is due whatever its time is
+            attempts=message.attempts - 1,
             next_attempt_at=to_milliseconds(moment + wait),
             last_error=reason[:_MAX_ERROR_LENGTH],
         )
@@ -297,23 +297,25 @@ class Outbox:
         count, oldest_at = query.scalar(as_tuple=True)
         return Backlog(count, oldest_at)
 
+    def find_newest_time(self) -> datetime | None:
+        """Return when the last message of any kind was enqueued, or None if there is none."""
+        newest = OutboxEntry.select(OutboxEntry.created_at).order_by(OutboxEntry.id.desc()).first()
+        return None if newest is None else newest.created_at
+
     def follow_clock(self, step: timedelta) -> None:
         """Move what is waiting by as much as the clock was set: none waits for long, or is too old, because of that.
 
-        After a step back, what the claims of this moment may have been made by already is left as it is.
+        After a step back, what the claims of this moment may have been made by already is left as it is. Daemons that
+        share the database may each do it: what is moved twice is due early, or lives longer, by one step.
         """
-        steady = self._now() + self.claim_period
-        is_waiting = (OutboxEntry.kind == self._kind) & OutboxEntry.next_attempt_at.is_null(False)
+        now, entry = self._now(), OutboxEntry
+        is_waiting = (entry.kind == self._kind) & entry.next_attempt_at.is_null(False)
         if step < timedelta():
-            is_waiting &= (OutboxEntry.attempts > 0) & (OutboxEntry.next_attempt_at > steady)
-        elif self._retry_policy.max_age is None:
-            return
-        for entry in OutboxEntry.select().where(is_waiting):
-            is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.next_attempt_at == entry.next_attempt_at)
-            moved = {"next_attempt_at": entry.next_attempt_at + step}
-            if self._retry_policy.max_age is not None:  # else it stays, since a mail's Message-ID is made of it
-                moved["created_at"] = entry.created_at + step
-            OutboxEntry.update(moved).where(is_as_read).execute()
+            is_untried = (entry.next_attempt_at == entry.created_at) & (entry.next_attempt_at > now)
+            is_late = (entry.next_attempt_at > now + self.claim_period) | is_untried
+            shift(entry.next_attempt_at, step, is_waiting & is_late)
+        elif self._retry_policy.max_age is not None:  # else it stays, since a mail's Message-ID is made of it
+            shift(entry.created_at, step, is_waiting & (entry.created_at <= now - step))
 
     def _was_later_one_sent(self, message: OutboxEntry) -> bool:
         is_later = (OutboxEntry.id > message.id) & (OutboxEntry.kind == self._kind)
@@ -352,9 +354,7 @@ def _due_entries() -> Any:
         OutboxEntry.select()
         .where(
             OutboxEntry.kind == kind,
-            OutboxEntry.next_attempt_at.is_null(False),
-            # whatever clock the entry was made by, it is not late before its first attempt
-            (OutboxEntry.attempts == 0) | (OutboxEntry.next_attempt_at <= slot(OutboxEntry.next_attempt_at, "now")),
+            OutboxEntry.next_attempt_at <= slot(OutboxEntry.next_attempt_at, "now"),
             ~fn.EXISTS(has_earlier),
         )
         .order_by(OutboxEntry.next_attempt_at, OutboxEntry.id)

@@ -41,7 +41,10 @@ class JobRunner:
     def start(self) -> None:
         """Start all jobs; those with `runs_at_start` run now, and the others after their interval."""
         for job in self._jobs:
-            self._tasks[asyncio.create_task(self._repeat(job), name=job.name)] = job
+            task = asyncio.create_task(self._repeat(job), name=job.name)
+            self._tasks[task] = job
+            if job.spread or not job.runs_at_start:
+                self._waiting.add(task)
 
     async def stop(self) -> None:
         """Run no job again, and wait for running ones, cancelling those with `cancel_on_stop`."""
@@ -58,12 +61,15 @@ class JobRunner:
         due_at = loop.time() + random.uniform(0, job.spread.total_seconds())  # noqa: S311 - jitter
         if not job.runs_at_start:
             due_at += every
-        while task in self._tasks or due_at <= loop.time():  # what runs at the start does, whenever the stop comes
-            self._waiting.add(task)
-            await asyncio.sleep(due_at - loop.time())
-            self._waiting.remove(task)
+        while True:
+            if task in self._waiting:
+                await asyncio.sleep(due_at - loop.time())
+                self._waiting.remove(task)
             await self._tick(job)
+            if task not in self._tasks:
+                return
             due_at += every * max(1, math.ceil((loop.time() - due_at) / every))  # missed ticks are left out
+            self._waiting.add(task)
 
     async def _tick(self, job: Job) -> None:
         try:

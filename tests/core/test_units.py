@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
+from regsvc.core.units import ChangeLimit, RateLimit, format_duration, format_roughly, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,12 @@ def test_a_duration_beyond_a_thousand_years_is_refused() -> None:
 )
 def test_a_duration_is_written_in_its_largest_unit(seconds: float, written: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == written
+
+
+def test_how_far_a_clock_was_set_is_told_in_round_words() -> None:
+    seconds = (61.2, 7178.4, 7201.3, 126151187.0)
+    told = [format_roughly(timedelta(seconds=number)) for number in seconds]
+    assert told == ["about 1 minute", "about 2 hours", "about 2 hours", "about 4 years"]
 
 
 @given(st.integers(min_value=0, max_value=365_000 * 86_400_000))

@@ -143,8 +143,8 @@ def test_a_read_only_disk_is_told_and_used_again_once_it_may_be_written(
     place = daemon(GENEROUS, command=serve_with_state_read_only(tmp_path / "daemon" / "state"))
     place.spawn()
     assert place.wait_for_log("the database is tried again in")
-    assert_unwritable(place)
     assert place.wait_for_log("Read-only file system")
+    assert_unwritable(place)
     assert scrape(place).of("companion_database_up") == 0, "its tables may be of an earlier version"
     assert run_beside(place.pid, "mount", "-o", "remount,bind,rw", str(place.state_dir)).returncode == 0
     assert place.wait_for_output(READY, 30)

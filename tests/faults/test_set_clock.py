@@ -33,6 +33,8 @@ ALL = pytest.mark.parametrize("step", [HOURS, -HOURS, YEARS, -YEARS], ids=str)
 
 def set_clock(services: ServiceHarness, step: timedelta) -> None:
     """Set the clock, and let the daemon's job notice it, which it does within seconds."""
+    if step:
+        services.app.clock.restart()  # what the test waited for is no step
     services.clock.advance(seconds=step.total_seconds())
     services.app.worker.run_here(services.app.follow_clock)
 
@@ -97,7 +99,7 @@ def test_a_mail_waits_as_long_as_ever(services: ServiceHarness, step: timedelta,
     if not is_running:
         services.clock.advance(seconds=step.total_seconds())
         services.restart()
-        services.app.clock.restart(services.app.audit.find_newest_time())
+        services.app.start_clock()
         step = timedelta()
     set_clock(services, step)
     assert [mail.recipient for mail in services.app.outbox.claim_due(10)] == ["bob@example.org"]
@@ -117,6 +119,24 @@ def test_what_waits_is_not_given_up_for_its_age(our_database: Database, clock: M
     clock.advance(minutes=1)
     [call] = outbox.claim_due(1)
     assert outbox.record_failure(call, "HTTP 503") is not None
+
+
+@ALL
+def test_two_daemons_may_follow_one_clock(our_database: Database, clock: ManualClock, step: timedelta) -> None:
+    """Of two calls one was never tried, and one has failed; neither waits for the step, or claims a made-up age."""
+    outbox = Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY)
+    for number in range(2):
+        outbox.put("user.approved", Recipient("webhook", f"{number}"), "en")
+    [call] = outbox.claim_due(1)
+    assert outbox.record_failure(call, "HTTP 503") is not None
+    began = clock()
+    clock.advance(seconds=step.total_seconds())
+    for _daemon in range(2):
+        outbox.follow_clock(step)
+    clock.advance(minutes=1)
+    assert len(outbox.claim_due(2)) == 2
+    if step > timedelta():
+        assert {entry.created_at for entry in OutboxEntry.select()} == {began + step}
 
 
 @BACK

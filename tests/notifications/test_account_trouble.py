@@ -9,6 +9,7 @@ from peewee import Database
 
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.database.models import OutboxEntry, User
+from regsvc.notifications import delivery
 from regsvc.notifications.mail.backends import SmtpAccount, SmtpBackend
 from tests.support.mail_parts import ALICE, BOB, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
@@ -130,6 +131,25 @@ async def test_a_recipient_who_alleges_it_delays_other_mails_for_a_pause_alone(
     assert smtp.refused[mallory.envelope] == 1, "another mail was the next to be tried"
 
 
+async def test_many_who_allege_it_delay_other_mails_for_short_pauses(
+    mail_harness: MailHarness,
+    our_database: Database,
+    smtp: MailServer,
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pauses of a true outage would grow to a minute for each of Mallory's addresses."""
+    monkeypatch.setattr(delivery, "_LONGEST_ALLEGED_PAUSE", timedelta(milliseconds=1))
+    for number in range(20):
+        mallory = parse_email(f"m{number}@mallory.example")
+        smtp.answer(mallory.envelope, DAILY_LIMIT)
+        approve(mail_harness, alice, mallory)
+    approve(mail_harness, alice, BOB)
+    an_hour = timedelta(hours=1)
+    async with delivering(mail_harness, our_database, CountingBackend(smtp), first_pause=an_hour):
+        await asyncio.to_thread(smtp.wait_for, "Bob@example.org", timeout=SOON)
+
+
 async def test_whoever_alleges_it_fills_no_log(
     mail_harness: MailHarness,
     our_database: Database,
@@ -175,3 +195,19 @@ async def test_a_code_is_tried_again_within_seconds(
         clock.advance(seconds=6)
         under_way.delivery.wake()
         await asyncio.to_thread(smtp.wait_for, "Alice@example.org", timeout=SOON)
+
+
+async def test_no_mail_is_sent_twice_because_the_clock_is_set_during_an_attempt(
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, clock: ManualClock, alice: User
+) -> None:
+    smtp.hold()
+    approve(mail_harness, alice, ALICE)
+    backend = CountingBackend(smtp)
+    async with delivering(mail_harness, our_database, backend) as under_way:
+        await under_way.worker.until(lambda: backend.attempts == 1)
+        clock.advance(hours=2)
+        under_way.delivery.wake()
+        await under_way.worker.until(lambda: OutboxEntry.get().attempts == 2)
+        smtp.release()
+        await under_way.worker.until(lambda: OutboxEntry.get().outcome == "sent")
+    assert backend.attempts == 1

@@ -312,7 +312,7 @@ def test_only_a_password_of_our_login_to_our_database_is_taken_over(
     game_server.authme_config.write_text(yaml.dump({"DataSource": login}), encoding="utf-8")
     running = resolve_location(config, read_authme(config))
     game_server.authme_config.write_text(yaml.dump({"DataSource": login | changes}), encoding="utf-8")
-    assert read_password(config, running) == password
+    assert read_password(lambda: config, running) == password
 
 
 def test_a_password_in_a_file_of_ours_is_read_anew(game_server: GameServer, tmp_path: Path) -> None:
@@ -323,4 +323,9 @@ def test_a_password_in_a_file_of_ours_is_read_anew(game_server: GameServer, tmp_
     config = load_config(None, {}, keys)
     running = resolve_location(config, read_authme(config))
     file.write_text("new-secret")
-    assert read_password(load_config(None, {}, keys), running) == "new-secret"
+    assert read_password(lambda: load_config(None, {}, keys), running) == "new-secret"
+    file.unlink()
+    assert read_password(lambda: load_config(None, {}, keys), running) is None, "as while the host edits"
+    ours = tmp_path / "companion.toml"
+    ours.write_text("[server")
+    assert read_password(lambda: load_config(ours, {}, keys), running) is None

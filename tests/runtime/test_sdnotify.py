@@ -11,6 +11,7 @@ import pytest
 
 from regsvc.cli.serve import notify, watchdog_interval
 from tests.support.daemon import Daemon
+from tests.support.mounts import serve_with_state_read_only
 
 
 @pytest.fixture
@@ -49,6 +50,21 @@ def test_systemctl_status_shows_how_the_daemon_is(systemd: socket.socket, tmp_pa
     finally:
         daemon.kill()
     assert systemd.recv(1000) == b"STOPPING=1\nSTATUS=stopping"
+
+
+def test_systemctl_status_shows_a_disk_that_is_read_only(systemd: socket.socket, tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    systemd.bind(address)
+    systemd.settimeout(20)
+    Daemon(tmp_path / "daemon", {}).start().stop()
+    place = serve_with_state_read_only(tmp_path / "daemon" / "state")
+    daemon = Daemon(tmp_path / "daemon", {}, {"NOTIFY_SOCKET": address}, command=place)
+    daemon.spawn()
+    try:
+        told = [systemd.recv(1000).decode() for _state in range(2)]
+    finally:
+        daemon.kill()
+    assert told == ["STATUS=the database cannot be written: its disk is full or read-only", "READY=1"]
 
 
 def test_without_systemd_nothing_happens(tmp_path: Path) -> None:

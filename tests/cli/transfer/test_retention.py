@@ -1,5 +1,6 @@
 """`companion purge`: data older than the limits is deleted, and nothing else."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,9 +8,11 @@ from peewee import DatabaseError
 
 from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
+from regsvc.cli.serve import apply_retention
 from regsvc.database.models import AuditEntry, KnownClient, OutboxEntry, Session, User
 from regsvc.users import retention
 from tests.support.services import ServiceHarness
+from tests.support.watched_worker import WatchedWorker
 
 Captured = pytest.CaptureFixture[str]
 
@@ -56,6 +59,19 @@ def test_addresses_go_and_people_stay(old_services: ServiceHarness, capsys: Capt
     assert run(old_services, "purge") == 0
     assert run(old_services, "purge", "--dry-run") == 0
     assert capsys.readouterr().out == "nothing is due\n" * 2
+
+
+async def test_what_a_stop_cut_short_is_recorded(old_services: ServiceHarness) -> None:
+    worker = WatchedWorker(old_services.app.context.location.database)
+    old_services.clock.advance(days=8)
+    job = asyncio.create_task(apply_retention(worker, old_services.app.retention))
+    await worker.until(User.select().where(User.registration_ip.is_null()).exists)
+    job.cancel()
+    await asyncio.gather(job, return_exceptions=True)
+    worker.close()
+    assert OutboxEntry.select().count() > 6, "it was cut short"
+    [entry] = old_services.audits("data.purged")
+    assert json.loads(entry.detail or "")["addresses of clients: registrations"] == 2
 
 
 def test_old_audit_entries_go_by_the_purge_alone(old_services: ServiceHarness) -> None:
