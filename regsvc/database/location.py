@@ -423,12 +423,13 @@ def _other_key(row: Installation, location: DatabaseLocation) -> WrongDatabase:
 
 def describe_other_server(players_table: str | None, location: DatabaseLocation) -> str | None:
     """Return what to do about a database whose companion has another AuthMe table; None if both are not known."""
-    if None in (players_table, location.players_table) or players_table == location.players_table:
+    ours = location.players_table
+    if players_table is None or ours is None or players_table.casefold() == ours.casefold():  # a server may ignore case
         return None
     return (
         f"Another game server's companion uses this database (its AuthMe table is {players_table}, ours is "
         f"{location.players_table}). Instead of mixing their players, {_give_own_database(location)} If AuthMe's table "
-        "of this server was renamed, the old one must be gone: drop it, or give it another name, too."
+        "of this server was renamed, give the old one another name, too."
     )
 
 

@@ -124,6 +124,7 @@ class Outbox:
         self._local = threading.local()
         self._kind = kind
         self._retry_policy = retry_policy
+        self._urgent_names = {f"template{index}": name for index, name in enumerate(retry_policy.urgent)}
         self._on_sent = on_sent
         self._on_finished = on_finished
         self.claim_period: Final = retry_policy.claim
@@ -197,12 +198,11 @@ class Outbox:
 
     def _list_due(self, limit: int, urgent_only: bool) -> list[OutboxEntry]:
         given = {"kind": self._kind, "now": self._now(), "limit": limit}
-        templates = {f"template{index}": name for index, name in enumerate(self._retry_policy.urgent)}
-        due = _list_urgent(len(templates)).rows(**given, **templates) if templates else []
-        if urgent_only or len(due) >= limit:
-            return due
-        known = {entry.id for entry in due}
-        return [*due, *(entry for entry in _LIST_DUE.rows(**given) if entry.id not in known)][:limit]
+        names = self._urgent_names
+        due = _list_urgent(len(names)).rows(**given, **names) if names else []
+        if not urgent_only and len(due) < limit:
+            due += _LIST_DUE.rows(**given)
+        return list({entry.id: entry for entry in due}.values())[:limit]  # urgent ones are in both lists
 
     def record_sent(self, message: OutboxEntry) -> None:
         """Record that the other side has accepted the message."""
