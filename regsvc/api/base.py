@@ -77,8 +77,6 @@ PREFLIGHT_HEADERS = {
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LONGEST_LOGGED_PATH = 200
-# Unique, not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
-_request_ids = random.Random()  # noqa: S311
 
 
 class ServingApplication(Application):
@@ -138,7 +136,8 @@ class BaseHandler(RequestHandler):
         headers = self.request.headers
         if "X-Request-ID" in headers and _REQUEST_ID.fullmatch(headers["X-Request-ID"]):
             return headers["X-Request-ID"]
-        return f"{_request_ids.getrandbits(128):032x}"
+        # Not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
+        return f"{random.getrandbits(128):032x}"
 
     def set_default_headers(self) -> None:
         self.clear_header("Server")
