@@ -3,12 +3,15 @@
 import re
 import time
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
+import regex
 
 from plugin_bridge.authme.rules import (
     ANYTHING,
     DEFAULT_NAMES,
+    HostPattern,
     NameRule,
     PasswordRule,
     Violation,
@@ -136,6 +139,18 @@ class TestHostPatterns:
             began = time.thread_time()
             assert not pattern.matches(text)
             assert time.thread_time() - began < 0.05
+
+    def test_other_threads_may_use_up_the_time_once(self) -> None:
+        class Interrupted:
+            attempts = 0
+
+            def fullmatch(self, text: str, timeout: float) -> object:
+                self.attempts += 1
+                if self.attempts == 1:
+                    raise TimeoutError
+                return regex.fullmatch("[a-z]*", text)
+
+        assert HostPattern("[a-z]*", cast(Any, Interrupted())).matches("alice")
 
     def test_a_text_that_keeps_one_busy_is_refused_and_others_are_not(self, caplog: pytest.LogCaptureFixture) -> None:
         rule = replace(pattern_rule(SLOW), max_length=100)
