@@ -224,8 +224,28 @@ def wait(self, timeout=None):
         self._acquire_restore(state)
 
 time.sleep, Condition.wait = sleep, wait
+
+import regex
+
+compile_pattern = regex.compile
+
+
+class Untimed:
+    def __init__(self, pattern):
+        self.pattern = pattern
+
+    def __getattr__(self, name):
+        return getattr(self.pattern, name)
+
+    def fullmatch(self, text, timeout=None):
+        return self.pattern.fullmatch(text)
+
+
+regex.compile = lambda *given, **options: Untimed(compile_pattern(*given, **options))
 """
-"""A `sitecustomize.py`: libfaketime 0.9.10 makes waits until a monotonic time fail with EINVAL every now and then."""
+"""A `sitecustomize.py`: beneath libfaketime 0.9.10 the time-outs of `regex` cannot be trusted, and waits until a
+monotonic time fail with EINVAL every now and then.
+"""
 
 
 class FakeTime:
