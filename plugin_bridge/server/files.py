@@ -206,13 +206,13 @@ def stamp_of(path: Path | None) -> object:
         return problem.errno
 
 
-def read_bounded(path: Path) -> bytes:
-    """Return the content. Raises OSError, and ValueError if it is larger than `MAX_FILE_BYTES`."""
+def read_bounded(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """Return the content. Raises OSError, and ValueError if it is larger than `limit` bytes."""
     require_regular_file(path)
     with path.open("rb") as file:
-        content = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
-        raise ValueError(f"it is larger than {MAX_FILE_BYTES} bytes")
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"it is larger than {limit} bytes")
     return content
 
 

@@ -1,0 +1,201 @@
+"""The game server's allowlist, `whitelist.json`: read, and changed without losing what the server writes meanwhile.
+
+The running server keeps the list in memory. It writes the whole file in place at each `/whitelist add` and `remove`,
+and reads it at its start and on `/whitelist reload`, which empties the list first: a broken file lets nobody in. So
+the file is replaced by a rename, and a reader must expect to see half of it. The key of an entry is its UUID.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from plugin_bridge.server.files import ServerFileError, find_stamp, read_bounded
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+"""About 160,000 entries."""
+_TRIES: Final = 4
+_PAUSE: Final = 0.1  # seconds: the server writes the file within a few milliseconds
+_TEMPORARY: Final = ".{}.companion"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the list. `uuid` in small letters with dashes; the server shows `name`, but does not compare it."""
+
+    uuid: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The entries of the file at one moment. `stamp` None: the file does not exist."""
+
+    entries: tuple[Entry, ...]
+    stamp: object
+
+
+class AllowlistFile:
+    """The allowlist of one game server. Blocking; for one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._replaced: tuple[BinaryIO, bytes] | None = None  # the file before our last change, and what it held
+
+    def find_stamp(self) -> object:
+        """Return what changes with the file, None if it does not exist. Raises `ServerFileError`."""
+        try:
+            return find_stamp(self.path)
+        except OSError as problem:
+            raise _error(self.path, problem) from problem
+
+    def read(self) -> Listing:
+        """Return the entries; what the game ignores is left out. Raises `ServerFileError`, also for a broken file."""
+        content, stamp = self._read()
+        return Listing(tuple(_entries_of(_parse(content))), stamp)
+
+    def change(self, add: Iterable[Entry], remove: Collection[str]) -> None:
+        """Add entries, and take those with these UUIDs off; all others stay as they are, unknown fields included.
+
+        An added entry replaces the one of its UUID. Raises `ServerFileError`; then nothing was changed.
+        """
+        self.settle()
+        try:
+            for _attempt in range(_TRIES):
+                if self._replace(list(add), frozenset(remove)):
+                    return
+        except OSError as problem:
+            raise _error(self.path, problem) from problem
+        raise ServerFileError(f"{self.path} cannot be changed: the game server writes it all the time")
+
+    def settle(self) -> bool:
+        """Take over what the server wrote to the file that `change` replaced, in the moment before it was replaced.
+
+        Called once the server has answered a reload, since it writes and reloads on one thread. Returns whether the file was changed, which the server has to reload again. Raises `ServerFileError`.
+        """
+        if self._replaced is None:
+            return False
+        (file, before), self._replaced = self._replaced, None
+        with file:
+            file.seek(0)
+            after = file.read(MAX_BYTES)
+        if after == before:
+            return False
+        try:
+            old, new = ({entry.uuid: entry for entry in _entries_of(_parse(content))} for content in (before, after))
+        except ValueError as problem:
+            raise _error(self.path, problem) from problem
+        self.change([new[key] for key in new.keys() - old.keys()], old.keys() - new.keys())
+        return True
+
+    def close(self) -> None:
+        """Let go of the file that was replaced."""
+        if self._replaced is not None:
+            self._replaced[0].close()
+            self._replaced = None
+
+    def _replace(self, add: Iterable[Entry], remove: frozenset[str]) -> bool:
+        """Return False if the server changed the file meanwhile, which must not be lost."""
+        content, stamp = self._read()
+        added = {entry.uuid: entry for entry in add}
+        kept = [found for found in _parse(content) if _uuid_of(found) not in remove | added.keys()]
+        document = kept + [{"uuid": entry.uuid, "name": entry.name} for entry in added.values()]
+        path = self.path.resolve()  # of a link, the file that it names is replaced
+        temporary = path.with_name(_TEMPORARY.format(path.name))
+        replaced = path.open("rb") if stamp is not None else None
+        try:
+            _write(temporary, json.dumps(document, indent=2, ensure_ascii=False).encode(), path)
+            if find_stamp(path) != stamp:
+                return False
+            temporary.replace(path)
+            self._replaced, replaced = (replaced, content) if replaced is not None else None, None
+        finally:
+            if replaced is not None:
+                replaced.close()
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+        return True
+
+    def _read(self) -> tuple[bytes, object]:
+        """Return a whole content and its stamp; that of an empty list, and None, if there is no file."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                stamp = find_stamp(self.path)
+                content = b"[]" if stamp is None else read_bounded(self.path, MAX_BYTES)
+                _parse(content)
+                if find_stamp(self.path) == stamp:
+                    return content, stamp
+            except (OSError, ValueError, RecursionError) as problem:
+                if attempt == _TRIES:
+                    raise _error(self.path, problem) from problem
+            time.sleep(_PAUSE)
+        raise ServerFileError(f"{self.path} cannot be read: the game server writes it all the time")
+
+
+def _parse(content: bytes) -> list[Any]:
+    """Return the items of the list, whatever they are. Raises ValueError."""
+    document = json.loads(content.decode("utf-8-sig"))
+    if not isinstance(document, list):
+        raise ValueError("it is not a list")
+    return document
+
+
+def _uuid_of(item: Any) -> str | None:
+    """Return the UUID of an item of the list; None: it has none that the game accepts, and the game ignores it."""
+    if not isinstance(item, dict) or not isinstance(item.get("uuid"), str):
+        return None
+    try:
+        return str(uuid.UUID(item["uuid"]))
+    except ValueError:
+        return None
+
+
+def _entries_of(items: Iterable[Any]) -> Iterable[Entry]:
+    for item in items:
+        key = _uuid_of(item)
+        if key is not None:
+            name = item.get("name")
+            yield Entry(key, name if isinstance(name, str) else "")
+
+
+def _write(temporary: Path, content: bytes, original: Path) -> None:
+    """Write a whole file with owner and mode of the original, of its folder if there is none. Raises OSError."""
+    temporary.unlink(missing_ok=True)
+    try:
+        like = original.stat()
+        mode = like.st_mode & 0o777
+    except FileNotFoundError:
+        like, mode = original.parent.stat(), 0o644
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        own = os.fstat(file.fileno())
+        if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+            os.fchown(file.fileno(), like.st_uid, like.st_gid)  # else the server could not write its own list
+        os.fchmod(file.fileno(), mode)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _error(path: Path, problem: Exception) -> ServerFileError:
+    if isinstance(problem, ServerFileError):
+        return problem
+    if isinstance(problem, PermissionError):
+        return ServerFileError(f"{path} cannot be changed: run the companion as the game server's user")
+    reason = problem.strerror if isinstance(problem, OSError) else problem
+    return ServerFileError(f"{path} cannot be read or written: {reason}")
