@@ -73,6 +73,13 @@ UNVERIFIED: Final = "unverified"
 PluginState = Literal["synced", "absent", "locked", "conflict", "returned", "pending", "off"]
 """`SyncRecord.plugin_state`, as the user list shows it under `plugin`."""
 
+# `Allowed.state`: whether the name is on the game's allowlist.
+ADD: Final = "add"
+LISTED: Final = "listed"
+TAKEN_OFF: Final = "taken_off"
+REMOVE: Final = "remove"
+AllowlistState = Literal["add", "listed", "taken_off", "remove"]
+
 # `User.status`.
 PENDING: Final = "pending"
 APPROVED: Final = "approved"
@@ -210,6 +217,19 @@ class SyncRecord(BaseModel):
     plugin_since = UtcDateTimeField()
     earlier_hashes = CharField(64, null=True)
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
+
+
+class Allowed(BaseModel):
+    """A name on the game's allowlist, or one that is to be added or removed."""
+
+    table = "allowlist"
+
+    username_key = CharField(255, primary_key=True)
+    username = CharField(255)
+    state = CharField(16, index=True)
+    uuid = CharField(36, null=True)
+    reason = CharField(16, null=True)
+    since = UtcDateTimeField()
 
 
 class StoredBucket(BaseModel):

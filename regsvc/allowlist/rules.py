@@ -1,0 +1,130 @@
+"""The rules of the allowlist as pure functions: what is known of one name in, the next step out.
+
+What is wanted follows from our users, what is there from the game's list. A step is taken, and the rules are asked
+again, until there is nothing left to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from plugin_bridge.server.allowlist import Entry
+from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, REMOVE, TAKEN_OFF, AllowlistState
+
+NO_UUID: Final = "no_uuid"
+"""The player's UUID is not known: no file tells it, and Mojang was not asked or did not answer."""
+UUID_IN_DOUBT: Final = "uuid_in_doubt"
+"""The UUIDs of players who joined contradict those that the server's config implies."""
+RESTART: Final = "restart"
+"""It is in the file, which a running server without a remote console reads when it starts again."""
+
+Effect = Literal["adopt", "approve"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListRecord:
+    """What we remember of a name on the list."""
+
+    state: AllowlistState
+    uuid: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What is known of one name. `status` None: it has no user; then `username` is the list's spelling."""
+
+    key: str
+    username: str
+    status: str | None
+    record: ListRecord | None
+    entries: tuple[Entry, ...]
+    """Entries of this player: those of the name as the game compares it, and those with the UUID in the record."""
+    uuid: str | None
+    """The UUID that the player has in the game; None: it is not known."""
+    has_joined: bool = False
+    """Whether that is the UUID of a player of this name who was in the game, which proves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPolicy:
+    """The host's wishes, and how the list was found."""
+
+    approves_added: bool
+    """Whether an operator's `/whitelist add` of somebody who waits for review, or was rejected, approves them."""
+    restores: bool
+    """Whether who was taken off the list in the game is put on it again."""
+    adopts: bool
+    """Whether entries without a user get one."""
+    is_loaded: bool
+    """Whether the server has read the file as it is, or will before anybody can join."""
+    may_have_lost: bool
+    """Whether the list may lack entries that nobody took off, as one that is empty."""
+    unknown: str = NO_UUID
+    """Why UUIDs are not known that are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is to be done about one name. `state` None: nothing is remembered any more."""
+
+    state: AllowlistState | None
+    uuid: str | None = None
+    reason: str | None = None
+    add: Entry | None = None
+    remove: tuple[Entry, ...] = ()
+    effect: Effect | None = None
+    """What happens to our user first: created, or approved, as the game's operator wanted."""
+    is_guarded: bool = False
+    """Whether it follows from no decision of ours, so that many at once wait for a person."""
+
+
+def decide(member: Member, policy: ListPolicy) -> Step | None:
+    """Return the next step for this name, or None if nothing is to do."""
+    if member.status == APPROVED:
+        return _listed(member, policy) if member.entries else _missing(member, policy)
+    record, entries = member.record, member.entries
+    if not entries:
+        if record is None or (record.state == REMOVE and not policy.is_loaded):
+            return None
+        return Step(REMOVE, record.uuid) if record.state == ADD else Step(None)
+    if member.status is None and record is None:
+        return Step(LISTED, entries[0].uuid, effect="adopt") if policy.adopts else None
+    is_ours = record is not None and record.state != TAKEN_OFF
+    if member.status not in (None, BANNED) and not is_ours and policy.approves_added:
+        return Step(LISTED, entries[0].uuid, effect="approve")
+    is_decided = record is not None and record.state == REMOVE
+    return Step(REMOVE, entries[0].uuid, remove=entries, is_guarded=not is_decided)
+
+
+def _listed(member: Member, policy: ListPolicy) -> Step | None:
+    """A user who may play, and is on the list."""
+    record, right = member.record, member.entries
+    if member.has_joined:
+        right = tuple(entry for entry in member.entries if entry.uuid == member.uuid)
+        if not right:
+            assert member.uuid is not None, "who has joined has a UUID"
+            return Step(ADD, member.uuid, add=Entry(member.uuid, member.username), remove=member.entries)
+    uuid = right[0].uuid
+    step = Step(LISTED, uuid)
+    if record is not None and record.state == ADD and not policy.is_loaded:
+        step = Step(ADD, uuid, RESTART)
+    return None if record == ListRecord(step.state or LISTED, step.uuid, step.reason) else step
+
+
+def _missing(member: Member, policy: ListPolicy) -> Step | None:
+    """A user who may play, and is not on the list."""
+    record = member.record
+    if record is not None and not policy.restores:
+        if record.state == TAKEN_OFF:
+            return None
+        if record.state == LISTED and not policy.may_have_lost:
+            return Step(TAKEN_OFF, record.uuid, is_guarded=True)
+    uuid = member.uuid or (record.uuid if record is not None else None)
+    is_decided = record is not None and record.state == ADD
+    if uuid is not None and policy.unknown != UUID_IN_DOUBT:
+        return Step(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
+    if record is None or not is_decided or record.reason == policy.unknown:
+        return None
+    return Step(ADD, record.uuid, policy.unknown)

@@ -1,0 +1,136 @@
+"""What is done about the allowlist, for any users and any list."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugin_bridge.server.allowlist import Entry
+from plugin_bridge.server.player_uuids import offline_uuid
+from regsvc.allowlist.rules import NO_UUID, RESTART, UUID_IN_DOUBT, ListPolicy, ListRecord, Member, Step, decide
+from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REJECTED, REMOVE, TAKEN_OFF
+
+RESPECT = ListPolicy(approves_added=True, restores=False, adopts=True, is_loaded=True, may_have_lost=False)
+RESTORE = replace(RESPECT, restores=True)
+UUID, OTHER = offline_uuid("Alice"), offline_uuid("alice")
+ENTRY = Entry(UUID, "Alice")
+
+
+def alice(
+    status: str | None = APPROVED, state: str | None = None, *entries: Entry, uuid: str | None = UUID, **more: bool
+) -> Member:
+    record = ListRecord(state, UUID) if state else None  # type: ignore[arg-type]  # a test's shorthand
+    return Member("alice", "Alice", status, record, entries, uuid, **more)
+
+
+@pytest.mark.parametrize(
+    ("member", "policy", "step"),
+    [
+        # approved: added, unless it was taken off in the game
+        (alice(), RESPECT, Step(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, ADD), RESPECT, Step(ADD, UUID, add=ENTRY)),
+        (alice(APPROVED, ADD, ENTRY), RESPECT, Step(LISTED, UUID)),
+        (alice(APPROVED, ADD, ENTRY), replace(RESPECT, is_loaded=False), Step(ADD, UUID, RESTART)),
+        (alice(APPROVED, LISTED, ENTRY), RESPECT, None),
+        (alice(APPROVED, LISTED), RESPECT, Step(TAKEN_OFF, UUID, is_guarded=True)),
+        (alice(APPROVED, LISTED), RESTORE, Step(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, LISTED), replace(RESPECT, may_have_lost=True), Step(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, TAKEN_OFF), RESPECT, None),
+        (alice(APPROVED, TAKEN_OFF), RESTORE, Step(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, TAKEN_OFF, ENTRY), RESPECT, Step(LISTED, UUID)),
+        # another UUID: what is there counts, unless a player who joined proves it wrong
+        (alice(APPROVED, None, Entry(OTHER, "Alice")), RESPECT, Step(LISTED, OTHER)),
+        (
+            alice(APPROVED, None, Entry(OTHER, "Alice"), has_joined=True),
+            RESPECT,
+            Step(ADD, UUID, add=ENTRY, remove=(Entry(OTHER, "Alice"),)),
+        ),
+        (alice(APPROVED, ADD, uuid=None), RESPECT, Step(ADD, UUID, add=ENTRY)),
+        (alice(uuid=None), RESPECT, None),
+        (
+            replace(alice(uuid=None), record=ListRecord(ADD)),
+            RESPECT,
+            Step(ADD, None, NO_UUID),
+        ),
+        (replace(alice(uuid=None), record=ListRecord(ADD, None, NO_UUID)), RESPECT, None),
+        (alice(APPROVED, ADD), replace(RESPECT, unknown=UUID_IN_DOUBT), Step(ADD, UUID, UUID_IN_DOUBT)),
+        # not approved: an operator who adds somebody in the game approves them
+        (alice(PENDING), RESPECT, None),
+        (alice(PENDING, None, ENTRY), RESPECT, Step(LISTED, UUID, effect="approve")),
+        (alice(REJECTED, TAKEN_OFF, ENTRY), RESPECT, Step(LISTED, UUID, effect="approve")),
+        (
+            alice(PENDING, None, ENTRY),
+            replace(RESPECT, approves_added=False),
+            Step(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+        ),
+        # but not what we put there before, or have not got rid of yet
+        (alice(PENDING, LISTED, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        (alice(REJECTED, REMOVE, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(BANNED, None, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        (alice(BANNED, REMOVE, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(BANNED, REMOVE), replace(RESPECT, is_loaded=False), None),
+        (alice(BANNED, REMOVE), RESPECT, Step(None)),
+        (alice(BANNED, ADD), RESPECT, Step(REMOVE, UUID)),
+        (alice(BANNED, LISTED), RESPECT, Step(None)),
+        # no user: adopted, or deleted by us
+        (alice(None), RESPECT, None),
+        (alice(None, None, ENTRY), RESPECT, Step(LISTED, UUID, effect="adopt")),
+        (alice(None, None, ENTRY), replace(RESPECT, adopts=False), None),
+        (alice(None, REMOVE, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(None, LISTED, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+    ],
+)
+def test_the_next_step(member: Member, policy: ListPolicy, step: Step | None) -> None:
+    assert decide(member, policy) == step
+
+
+NAMES = ("Alice", "bob", "Carla", "dave")
+statuses = st.sampled_from([None, PENDING, APPROVED, REJECTED, BANNED])
+records = st.none() | st.builds(
+    ListRecord, st.sampled_from([ADD, LISTED, REMOVE, TAKEN_OFF]), st.none() | st.just("record")
+)
+policies = st.builds(ListPolicy, *[st.booleans()] * 5, unknown=st.sampled_from([NO_UUID, UUID_IN_DOUBT]))
+
+
+@given(
+    statuses=st.fixed_dictionaries(dict.fromkeys(NAMES, statuses)),
+    records=st.fixed_dictionaries(dict.fromkeys(NAMES, records)),
+    listed=st.sets(st.sampled_from([*NAMES, "zoe"])),
+    unknown=st.sets(st.sampled_from(NAMES)),
+    policy=policies,
+)
+def test_after_one_round_nothing_is_to_do(
+    statuses: Mapping[str, str | None],
+    records: Mapping[str, ListRecord | None],
+    listed: set[str],
+    unknown: set[str],
+    policy: ListPolicy,
+) -> None:
+    """Who may play is on the list, as far as it is known how; who may not is not; entries of others are untouched."""
+    for name in NAMES:
+        entries = (Entry(offline_uuid(name), name),) if name in listed else ()
+        uuid = None if name in unknown else offline_uuid(name)
+        member = Member(name.lower(), name, statuses[name], records[name], entries, uuid)
+        rounds = 0
+        while (step := decide(member, policy)) is not None:
+            rounds += 1
+            assert rounds <= 4, (member, step)
+            member = apply(member, step)
+        if member.status == APPROVED and not member.entries:
+            is_respected = member.record is not None and member.record.state == TAKEN_OFF and not policy.restores
+            is_unknown = policy.unknown == UUID_IN_DOUBT or member.uuid is None
+            assert is_respected or is_unknown, member
+        if member.status in (PENDING, REJECTED, BANNED):
+            assert not member.entries, member
+        if member.status is None and member.entries:
+            assert not policy.adopts
+            assert records[name] is None
+
+
+def apply(member: Member, step: Step) -> Member:
+    kept = tuple(entry for entry in member.entries if entry not in step.remove)
+    status = APPROVED if step.effect else member.status
+    record = None if step.state is None else ListRecord(step.state, step.uuid, step.reason)
+    return replace(member, status=status, record=record, entries=kept if step.add is None else (*kept, step.add))
