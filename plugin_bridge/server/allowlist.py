@@ -78,7 +78,8 @@ class AllowlistFile:
     def settle(self) -> bool:
         """Take over what the server wrote to the file that `change` replaced, in the moment before it was replaced.
 
-        Called once the server has answered a reload, since it writes and reloads on one thread. Returns whether the file was changed, which the server has to reload again. Raises `ServerFileError`.
+        Called once the server has answered a reload, since it writes and reloads on one thread. Returns whether the
+        file was changed, which the server has to reload again. Raises `ServerFileError`.
         """
         if self._replaced is None:
             return False

@@ -134,6 +134,8 @@ class ServerProperties:
     server_port: int = _key("server-port", 25565, _port)
     enable_status: bool = _key("enable-status", True, _flag)  # whether the server answers status pings
     online_mode: bool = _key("online-mode", True, _flag)
+    white_list: bool = _key("white-list", False, _flag)  # whether only those on the allowlist get in
+    enforce_whitelist: bool = _key("enforce-whitelist", False, _flag)  # and whether others are kicked
     rcon_enabled: bool = _key("enable-rcon", False, _flag)  # the server opens RCON only if a password is set too
     rcon_ip: str = _key("rcon.ip", "", _address)  # Paper's own key; empty: as `server_ip`
     rcon_port: int = _key("rcon.port", 25575, _port)

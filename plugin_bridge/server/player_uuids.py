@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 Forwarding = Literal["none", "offline", "mojang"]
 """Kind of UUIDs that a proxy in front of the server forwards; "none": the server derives them from the names itself."""
 
+UuidFamily = Literal["offline", "online"]
+"""Derived from the name, or Mojang's."""
+
 # Paper's own config, that of Paper up to 1.18, and Spigot's
 _PROXY_FILES = ("config/paper-global.yml", "paper.yml", "spigot.yml")
 
@@ -53,6 +56,20 @@ class PlayerUuids:
             return offline_uuid(name)
         return self._joined.get(name) or (offline_uuid(name) if self._forwarding == "offline" else None)
 
+    @property
+    def family(self) -> UuidFamily | None:
+        """Whose UUIDs players have, as the server's config implies; None: its server.properties is not known."""
+        properties = self._properties.current
+        if properties is None:
+            return None
+        is_offline = not properties.online_mode and self._forwarding in ("none", "offline")
+        return "offline" if is_offline else "online"
+
+    @property
+    def joined(self) -> Mapping[str, str]:
+        """UUIDs of players who were in the game lately, by exact name."""
+        return self._joined
+
     def refresh(self) -> None:
         """Read the files that have changed. Blocking; a file that cannot be used tells nothing."""
         if self._directory is None:
@@ -70,6 +87,16 @@ def offline_uuid(name: str) -> str:
     """Return the UUID that the game derives from a name in offline mode."""
     digest = hashlib.md5(f"OfflinePlayer:{name}".encode(), usedforsecurity=False).digest()
     return str(uuid.UUID(bytes=digest, version=3))
+
+
+def is_bedrock(written: str) -> bool:
+    """Return whether the UUID is one that Floodgate gives players of the Bedrock edition."""
+    return written.startswith("00000000-0000-0000-")
+
+
+def family_of(written: str) -> UuidFamily | None:
+    """Return whose UUID this is; None for those of other programs, which prove nothing."""
+    return {3: "offline", 4: "online"}.get(uuid.UUID(written).version or 0)  # type: ignore[return-value]
 
 
 def _read_forwarding(paper: Any, old_paper: Any, spigot: Any) -> Forwarding:

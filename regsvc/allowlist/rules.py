@@ -86,14 +86,16 @@ def decide(member: Member, policy: ListPolicy) -> Step | None:
         return _listed(member, policy) if member.entries else _missing(member, policy)
     record, entries = member.record, member.entries
     if not entries:
-        if record is None or (record.state == REMOVE and not policy.is_loaded):
+        may_be_loaded = record is not None and record.state == REMOVE and record.uuid is not None
+        if record is None or (may_be_loaded and not policy.is_loaded):
             return None
         return Step(REMOVE, record.uuid) if record.state == ADD else Step(None)
     if member.status is None and record is None:
         return Step(LISTED, entries[0].uuid, effect="adopt") if policy.adopts else None
     is_ours = record is not None and record.state != TAKEN_OFF
     if member.status not in (None, BANNED) and not is_ours and policy.approves_added:
-        return Step(LISTED, entries[0].uuid, effect="approve")
+        is_right = member.uuid is None or any(entry.uuid == member.uuid for entry in entries)
+        return Step(LISTED if is_right else ADD, member.uuid or entries[0].uuid, effect="approve")
     is_decided = record is not None and record.state == REMOVE
     return Step(REMOVE, entries[0].uuid, remove=entries, is_guarded=not is_decided)
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 from plugin_bridge.authme.rules import compile_pattern
+from plugin_bridge.server.allowlist import AllowlistFile
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
@@ -19,6 +20,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
+from regsvc.allowlist.run import AllowlistRunner, ListConfig
 from regsvc.api.services import Services
 from regsvc.app.context import AppContext
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
@@ -288,7 +290,9 @@ class App:
     def _wire_sync(self) -> None:
         """The sync with AuthMe's table."""
         config, context, players = self._config, self.context, self._players
-        self.transitions = Transitions(self.audit, self.mail_queue, self.webhook, self.console, self._now)
+        self.transitions = Transitions(
+            self.audit, self.mail_queue, self.webhook, self.console, self._now, is_list_kept=self._keeps_list
+        )
         sync_context = SyncContext(
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
@@ -297,8 +301,47 @@ class App:
             self.sync_worker,
             SyncRunner(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
             SyncLease(self._database, instance_id(config.server.state_dir, config.server.instance)),
+            self._make_allowlist(),
         )
         self.sync.on_finished = self._on_sync_finished
+
+    def _keeps_list(self) -> bool:
+        """Return whether the game's allowlist follows decisions, as its server.properties say now."""
+        config, properties = self._config, self.context.properties_files[""].current
+        enabled = config.allowlist.enabled
+        if config.game.directory is None or enabled is False:
+            return False
+        return enabled is True or (properties is not None and properties.white_list)
+
+    def _make_allowlist(self) -> AllowlistRunner | None:
+        config, game, file = self._config, self._config.game, self.context.properties_files[""]
+        if game.directory is None or config.allowlist.enabled is False:
+            return None
+        return AllowlistRunner(
+            self._database,
+            AllowlistFile(game.directory / "whitelist.json"),
+            self.context.uuids,
+            file,
+            find_consoles({"": game}, {"": file}, may_block=True)[""],
+            self.transitions,
+            self.audit,
+            self._make_list_config,
+            self._now,
+            is_on=self._keeps_list,
+        )
+
+    def _make_list_config(self) -> ListConfig:
+        config, new_players = self.live.current, self.reconciler.policy.new_players
+        allowlist, sync = config.allowlist, config.sync
+        return ListConfig(
+            approves_added=allowlist.on_added == "approve",
+            restores=sync.on_player_removed == "restore",
+            adopts=not self._players.is_enabled,
+            existing_players=sync.existing_players,
+            new_players=new_players,
+            family=None if allowlist.uuids == "auto" else allowlist.uuids,
+            max_changes=sync.max_changes,
+        )
 
     def _wire_captchas(self) -> None:
         """Captchas, and the thread that draws them."""

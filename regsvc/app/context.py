@@ -52,7 +52,7 @@ class AppContext:
     properties_files: Mapping[str, PropertiesFile]
     """The server.properties of each game server (`Config.game_servers`)."""
     uuids: PlayerUuids
-    """The main game server's UUIDs of players, if AuthMe's table has a column for them."""
+    """The main game server's UUIDs of players."""
     now: Clock
 
     def level_of(self, username: str) -> int:
@@ -109,5 +109,5 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     bind_models(location.database)
     ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
     properties = {name: PropertiesFile(game.server_properties_path) for name, game in config.game_servers.items()}
-    uuids = PlayerUuids(config.game.directory if authme and authme.columns.uuid else None, properties[""])
+    uuids = PlayerUuids(config.game.directory, properties[""])
     return AppContext(config, authme, location, keys, ops, properties, uuids, now)

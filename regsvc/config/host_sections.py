@@ -18,6 +18,8 @@ OnBan = Literal["kick", "ban", "none"]
 Backend = Literal["", "SQLITE", "MYSQL", "MARIADB"]
 ExistingPlayers = Literal["approved", "pending"]
 NewPlayers = Literal["auto", "approved", "pending"]
+OnAdded = Literal["approve", "remove"]
+UuidSource = Literal["auto", "offline", "online"]
 OnPlayerRemoved = Literal["respect", "restore"]
 UnapprovedPlayers = Literal["lock", "report"]
 ConflictWinner = Literal["plugin", "companion"]
@@ -303,6 +305,26 @@ class AuthMeSection:
         """The values that replace AuthMe's own config, by key; empty ones are left out."""
         given = {declared.name: getattr(self, declared.name) for declared in fields(self)}
         return {name: value for name, value in given.items() if value and name not in ("enabled", "config")}
+
+
+@dataclass(frozen=True)
+class AllowlistSection:
+    """The game's own allowlist (whitelist.json): who may play is on it, and who may not is not (docs/allowlist.md)."""
+
+    enabled: Switch = key.switch(
+        "auto", 'Keep the list; "auto" is on if server.properties in game.directory has white-list=true.'
+    )
+    on_added: OnAdded = key.choice(
+        "approve",
+        OnAdded,
+        "What to do when somebody who waits for review or was rejected is put on the list in the game.",
+    )
+    uuids: UuidSource = key.choice(
+        "auto",
+        UuidSource,
+        'Whose UUIDs players have: "offline" ones of the name, "online" ones of Minecraft accounts, or "auto" as the '
+        "server's files say.",
+    )
 
 
 @dataclass(frozen=True)

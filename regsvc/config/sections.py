@@ -16,6 +16,7 @@ from typing import Final, Literal
 from regsvc.config import key_types as key
 from regsvc.config import value_checks as check
 from regsvc.config.host_sections import (
+    AllowlistSection,
     AuthMeSection,
     DatabaseSection,
     GameSection,
@@ -344,6 +345,7 @@ class Config:
     servers: tuple[GameServer, ...] = ()
     """The game servers beside that of `game`, from [[game.server]]."""
     authme: AuthMeSection = field(default_factory=AuthMeSection)
+    allowlist: AllowlistSection = field(default_factory=AllowlistSection)
     sync: SyncSection = field(default_factory=SyncSection)
     auth: AuthSection = field(default_factory=AuthSection)
     registration: RegistrationSection = field(default_factory=RegistrationSection)

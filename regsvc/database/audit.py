@@ -32,7 +32,10 @@ SYNC: Final = Actor("sync")
 AUTOMATIC: Final = Actor("registration")
 """The actor of approvals where `registration.approval` is off."""
 
-AUTOMATED_ACTORS: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name})
+GAME: Final = Actor("game")
+"""An operator who typed `/whitelist` in the game, or at its console."""
+
+AUTOMATED_ACTORS: Final = frozenset({SQL.name, SYNC.name, AUTOMATIC.name, GAME.name})
 """Reserved names: the audit log could not distinguish a user of such a name from the program."""
 
 ACTIONS: Final = (

@@ -425,6 +425,7 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     User,
     Review,
     SyncRecord,
+    Allowed,
     StoredBucket,
     SyncState,
     Session,

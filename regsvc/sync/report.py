@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from regsvc.allowlist.run import ListReport
 from regsvc.core.clock import epoch_ms
 
 COUNTS: Final = ("scanned", "adopted", "provisioned", "updated", "locked", "restored", "removed")
@@ -70,6 +71,8 @@ class SyncReport:
     """What a plan would change, by kind (`reporting/words.py`); empty for a run."""
     restores_players: bool = False
     """Whether rows that are gone are inserted again (`sync.on_player_removed`)."""
+    allowlist: ListReport | None = None
+    """What was done about the game's allowlist; None: nothing was to do."""
     missing_email_column: str | None = None
     """The configured e-mail column, if players were adopted from a table that has none of this name."""
 

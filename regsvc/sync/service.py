@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, TextIO
 
+from regsvc.allowlist.run import AllowlistRunner
 from regsvc.core.errors import SyncRunning
 from regsvc.database.engine import Worker
 from regsvc.sync.lease import SyncLease
@@ -33,9 +34,15 @@ class SyncService:
     """Entry point of the sync for the API, the scheduled job and the command line."""
 
     def __init__(
-        self, worker: Worker, runner: SyncRunner, lease: SyncLease, wait: timedelta = timedelta(seconds=30)
+        self,
+        worker: Worker,
+        runner: SyncRunner,
+        lease: SyncLease,
+        allowlist: AllowlistRunner | None = None,
+        wait: timedelta = timedelta(seconds=30),
     ) -> None:
         """`worker` is the sync's own thread; `wait` limits the wait for another process's run."""
+        self._allowlist = allowlist
         self._worker = worker
         self._runner = runner
         self._lease = lease
@@ -138,9 +145,17 @@ class SyncService:
         try:
             report = self._runner.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
             is_done = report.is_complete and report.unavailable is None
+            if self._allowlist is not None and report.is_complete:
+                self._run_allowlist(report, allow_mass_changes=allow_mass_changes)
             return report
         finally:
             self._lease.release(is_done=is_done)
+
+    def _run_allowlist(self, report: SyncReport, *, allow_mass_changes: bool) -> None:
+        """Let the game's allowlist follow what the run has changed, and take over what was changed in the game."""
+        assert self._allowlist is not None
+        if allow_mass_changes or self._allowlist.is_due():
+            report.allowlist = self._allowlist.run(allow_mass_changes=allow_mass_changes)
 
     def _may_go_on(self) -> bool:
         self._give_way()

@@ -6,21 +6,22 @@ same few statements. The player's row follows by the reconciler. Everything runs
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
 from regsvc.core.errors import UserNotFound, WrongStatus
-from regsvc.core.text import clean_reason
+from regsvc.core.text import clean_reason, name_key
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
-from regsvc.database.bulk import insert_rows
-from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, STATUSES, Review, User
+from regsvc.database.bulk import insert_rows, upsert_query
+from regsvc.database.models import ADD, APPROVED, BANNED, PENDING, REJECTED, REMOVE, STATUSES, Allowed, Review, User
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 from regsvc.notifications.rcon import RconQueue
 from regsvc.notifications.webhook import Event, WebhookQueue
 
+_ROWS: Final = 500
 DELETED: Final = "deleted"
 """Stands for the status of a deleted user in webhook calls."""
 BAN_ENDED: Final = "ban_ended"
@@ -172,12 +173,21 @@ class Transitions:
     """
 
     def __init__(
-        self, audit: Audit, mail_queue: MailQueue, webhook: WebhookQueue, console: RconQueue, now: Clock
+        self,
+        audit: Audit,
+        mail_queue: MailQueue,
+        webhook: WebhookQueue,
+        console: RconQueue,
+        now: Clock,
+        *,
+        is_list_kept: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_list_kept`: whether decisions are to be carried out on the game's allowlist."""
         self._audit = audit
         self._console = console
         self._mail_queue = mail_queue
         self._webhook = webhook
+        self._is_list_kept = is_list_kept
         self._now = now
 
     def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> None:
@@ -237,6 +247,7 @@ class Transitions:
                 self._webhook.enqueue("deleted", key, DELETED)
         if self._console.is_on:
             self._console.on_deletions(dict.fromkeys(keys), _banned_keys(keys))
+        self._note_for_list(dict.fromkeys(keys))
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Delete the user and their sessions; the reviews stay. Raises `UserNotFound`."""
@@ -303,6 +314,26 @@ class Transitions:
                 review_id = None if mail == "password_link" else review_ids[decision.user.id]
                 self._mail_queue.send(decision.user, mail, review_id)
         self._enqueue_commands(decisions)
+        self._note_for_list({decision.user.username: decision.target for decision in decisions})
+
+    def _note_for_list(self, targets: Mapping[str, str | None]) -> None:
+        """Note who is to be put on the game's allowlist, or taken off it, for its next run."""
+        if not self._is_list_kept():
+            return
+        moment = to_milliseconds(self._now())
+        rows = [
+            {
+                "username_key": name_key(name),
+                "username": name,
+                "state": ADD if target == APPROVED else REMOVE,
+                "reason": None,
+                "since": moment,
+            }
+            for name, target in targets.items()
+        ]
+        for start in range(0, len(rows), _ROWS):
+            part, overwritten = rows[start : start + _ROWS], (Allowed.state, Allowed.reason, Allowed.since)
+            upsert_query(Allowed, part, unique=[Allowed.username_key], overwrite=overwritten).execute()
 
     def _enqueue_commands(self, decisions: Sequence[_Decision]) -> None:
         """Enqueue the console commands, also for silent decisions: banned players must be kicked."""

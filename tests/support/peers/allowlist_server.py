@@ -57,7 +57,7 @@ class AllowlistServer(RconServer):
     def type_add(self, name: str) -> str:
         """`/whitelist add`, also from inside the game."""
         with self._main_thread:
-            uuid, right = self.profiles.get(name.lower(), (offline_uuid(name.lower()), name))
+            uuid, right = self.profiles.get(name.lower(), (offline_uuid(name.lower()), name.lower()))
             if uuid in self.listed:
                 return "Player is already whitelisted"
             self.listed[uuid] = right

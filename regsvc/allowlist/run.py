@@ -1,0 +1,337 @@
+"""Runs of the allowlist: the game's list and our users are compared, and each side follows the other as `rules` say.
+
+A run writes our side first, then the file; the server reloads it, and the file is read again: only what is in it then
+is confirmed. What is lost on the way, by a crash or because the running server wrote its own list over ours, is found
+missing by the next run.
+"""
+
+import asyncio
+import logging
+import socket
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from peewee import Database
+
+from plugin_bridge.server.allowlist import AllowlistFile, Entry, Listing
+from plugin_bridge.server.files import PropertiesFile, ServerFileError
+from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, family_of, is_bedrock, offline_uuid
+from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
+from regsvc.allowlist.rules import NO_UUID, UUID_IN_DOUBT, ListPolicy, ListRecord, Member, Step, decide
+from regsvc.core.addresses import connect_host
+from regsvc.core.clock import Clock
+from regsvc.core.text import name_key
+from regsvc.core.units import ChangeLimit
+from regsvc.database.audit import GAME, Audit
+from regsvc.database.bulk import insert_rows, select_rows, upsert_query
+from regsvc.database.models import ADD, APPROVED, REMOVE, TAKEN_OFF, Allowed, User
+from regsvc.notifications.rcon import FindAddress
+from regsvc.users.transitions import DecisionDetails, Transitions
+
+log = logging.getLogger(__name__)
+
+_RELOAD: Final = "whitelist reload"
+_ROUNDS: Final = 6
+"""Two are enough unless the server, or an operator in the game, changes the list at the same time."""
+_CONNECT_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListConfig:
+    """What the config says about the list, as it is now."""
+
+    approves_added: bool
+    restores: bool
+    adopts: bool
+    existing_players: str
+    new_players: str
+    family: UuidFamily | None
+    """Whose UUIDs players have; None: as the server's files say."""
+    max_changes: ChangeLimit
+
+
+@dataclass
+class ListReport:
+    """What a run did, or would do, by kind: added, removed, adopted, approved, taken_off."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    names: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    held_back: Counter[str] = field(default_factory=Counter)
+    unavailable: str | None = None
+    """Why the list cannot be read or written."""
+    doubt: str | None = None
+    """A player who joined with a UUID that contradicts the server's config; no entry is added then."""
+    is_loaded: bool = True
+    """Whether the running server knows the list as it is in the file."""
+
+
+class AllowlistRunner:
+    """Runner over all names on the list and all users who may play. Blocking: it has the sync's thread and lease."""
+
+    def __init__(
+        self,
+        database: Database,
+        file: AllowlistFile,
+        uuids: PlayerUuids,
+        properties: PropertiesFile,
+        find_console: FindAddress,
+        transitions: Transitions,
+        audit: Audit,
+        config: Callable[[], ListConfig],
+        now: Clock,
+        *,
+        is_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`find_console` may block; `is_on`: whether the list is kept at this moment."""
+        self.is_on = is_on
+        self._database = database
+        self._file = file
+        self._uuids = uuids
+        self._properties = properties
+        self._find_console = find_console
+        self._transitions = transitions
+        self._audit = audit
+        self._config = config
+        self._now = now
+        self._seen: object = object()  # the file's stamp, and what else a run depends on, after the last one
+        self._may_have_lost = False
+
+    def is_due(self) -> bool:
+        """Return whether there may be something to do: the list changed, or something is to be added or removed."""
+        return self.is_on() and (self._seen != self._find_inputs() or _has_open())
+
+    def run(self, *, is_plan: bool = False, allow_mass_changes: bool = False) -> ListReport:
+        """Bring the list and our users in accord, or with `is_plan` only report the differences."""
+        report, config = ListReport(), self._config()
+        try:
+            if is_plan:
+                _count(report, self._plan(report, config, is_loaded=False, allow_mass_changes=allow_mass_changes))
+                return report
+            self._file.settle()
+            report.is_loaded = self._run(report, config, allow_mass_changes=allow_mass_changes)
+            self._seen = self._find_inputs()
+            self._may_have_lost = False
+        except ServerFileError as problem:
+            report.unavailable = str(problem)
+            self._may_have_lost, self._seen = True, object()
+        return report
+
+    def _run(self, report: ListReport, config: ListConfig, *, allow_mass_changes: bool) -> bool:
+        """Return whether the server knows the list as it is in the end."""
+        is_loaded = False
+        for _round in range(_ROUNDS):
+            steps = self._plan(report, config, is_loaded=is_loaded, allow_mass_changes=allow_mass_changes)
+            self._record(steps, config)
+            _count(report, steps)
+            if self._write(steps):
+                is_loaded = self._load()
+            elif steps:
+                continue  # what one step leads to may be another one
+            elif is_loaded or not _has_open():
+                return True
+            elif not (is_loaded := self._load()):
+                break
+        return False
+
+    def _plan(
+        self, report: ListReport, config: ListConfig, *, is_loaded: bool, allow_mass_changes: bool
+    ) -> list[tuple[Member, Step]]:
+        """Return the steps to take now, without those that the guard holds back."""
+        listing = self._file.read()
+        members, records = self._load_members(listing, report, config)
+        policy = ListPolicy(
+            config.approves_added,
+            config.restores,
+            config.adopts,
+            is_loaded,
+            self._may_have_lost or (not listing.entries and records > 1),
+            UUID_IN_DOUBT if report.doubt else NO_UUID,
+        )
+        steps = [(member, step) for member in members if (step := decide(member, policy)) is not None]
+        guarded = [step for _member, step in steps if step.is_guarded]
+        report.held_back.clear()
+        if allow_mass_changes or not config.max_changes.is_exceeded_by(
+            len(guarded), max(records, len(listing.entries))
+        ):
+            return steps
+        report.held_back.update(_kind_of(step) for step in guarded)
+        return [(member, step) for member, step in steps if not step.is_guarded]
+
+    def _load_members(self, listing: Listing, report: ListReport, config: ListConfig) -> tuple[list[Member], int]:
+        """Return all names with an entry, a record, or a user who may play, and the number of records."""
+        fields = (Allowed.username_key, Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason)
+        records = {key: (name, ListRecord(*rest)) for key, name, *rest in _tuples(Allowed.select(*fields))}
+        by_uuid = {record.uuid: key for key, (_name, record) in records.items() if record.uuid is not None}
+        entries: dict[str, list[Entry]] = defaultdict(list)
+        for entry in listing.entries:
+            entries[by_uuid.get(entry.uuid) or name_key(entry.name)].append(entry)
+        entries.pop("", None)
+        columns = (User.username_key, User.username, User.applied_status)
+        users = {key: (name, status) for key, name, status in _tuples(User.select(*columns).where(_MAY_PLAY))}
+        others = list((entries.keys() | records.keys()) - users.keys())
+        found = select_rows(self._database, User, columns, User.username_key, others)
+        users |= {key: (name, status) for key, name, status in found}
+        family = config.family or self._uuids.family
+        joined = self._uuids.joined
+        if config.family is None:
+            report.doubt = _find_doubt([name for name, _status in users.values()], joined, family)
+        members = []
+        for key in users.keys() | entries.keys() | records.keys():
+            remembered, record = records.get(key, (None, None))
+            own = tuple(entries.get(key, ()))
+            name, status = users.get(key) or (remembered or (own[0].name if own else key), None)
+            proven = joined.get(name)
+            uuid = proven or (offline_uuid(name) if family == "offline" else None)
+            if family == "offline" and status == APPROVED:  # in another case, it is another player to the game
+                known = {uuid, record.uuid if record is not None else None}
+                own = tuple(entry for entry in own if entry.name == name or entry.uuid in known)
+            members.append(Member(key, name, status, record, own, uuid, proven is not None))
+        return members, len(records)
+
+    def _record(self, steps: Sequence[tuple[Member, Step]], config: ListConfig) -> None:
+        """Write our side of the steps."""
+        if not steps:
+            return
+        moment = self._now()
+        with self._database.atomic():
+            self._approve([member.key for member, step in steps if step.effect == "approve"])
+            self._adopt([(member, step) for member, step in steps if step.effect == "adopt"], config)
+            rows = [
+                {
+                    "username_key": member.key,
+                    "username": member.username,
+                    "state": step.state,
+                    "uuid": step.uuid,
+                    "reason": step.reason,
+                    "since": moment,
+                }
+                for member, step in steps
+                if step.state is not None
+            ]
+            for start in range(0, len(rows), _ROWS):
+                part = rows[start : start + _ROWS]
+                upsert_query(Allowed, part, unique=[Allowed.username_key], overwrite=_OVERWRITTEN).execute()
+            forgotten = [member.key for member, step in steps if step.state is None]
+            if forgotten:
+                Allowed.delete().where(Allowed.username_key.in_(forgotten)).execute()
+
+    def _write(self, steps: Iterable[tuple[Member, Step]]) -> bool:
+        """Write the list, and return whether it was changed. Raises `ServerFileError`."""
+        added = [step.add for _member, step in steps if step.add is not None]
+        removed = {entry.uuid for _member, step in steps for entry in step.remove}
+        if not added and not removed:
+            return False
+        self._file.change(added, removed - {entry.uuid for entry in added})
+        return True
+
+    def _load(self) -> bool:
+        """Let the server read the list; returns whether it has, or will when it starts."""
+        while True:
+            address = self._find_console()
+            try:
+                if address is None:
+                    return not self._is_server_up()
+                asyncio.run(_reload(address))
+            except RconError:
+                return not self._is_server_up()
+            if not self._file.settle():
+                return True
+
+    def _is_server_up(self) -> bool:
+        properties = self._properties.refresh()
+        if properties is None:
+            return True  # nobody knows
+        try:
+            address = connect_host(properties.server_ip), properties.server_port
+            socket.create_connection(address, _CONNECT_SECONDS).close()
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def _approve(self, keys: Sequence[str]) -> None:
+        for user in User.select().where(User.username_key.in_(list(keys))) if keys else ():
+            self._transitions.change(user, "approve", GAME, DecisionDetails(None))
+
+    def _adopt(self, adopted: Sequence[tuple[Member, Step]], config: ListConfig) -> None:
+        """Create users for players on the list: those that were there first, and those that came later."""
+        if not adopted:
+            return
+        is_first = not Allowed.select().limit(1).exists()
+        later = APPROVED if config.approves_added else config.new_players
+        status, moment = config.existing_players if is_first else later, self._now()
+        rows = [
+            {
+                "username": member.username,
+                "username_key": member.key,
+                "status": status,
+                "applied_status": status,
+                "platform": "bedrock" if step.uuid and is_bedrock(step.uuid) else "java",
+                "origin": "adopted",
+                "created_at": moment,
+            }
+            for member, step in adopted
+        ]
+        insert_rows(self._database, User, rows)
+        if len(adopted) > _SINGLE_ENTRIES_UP_TO:
+            names = [member.username for member, _step in adopted]
+            self._audit.record("user.adopted", GAME, None, {"count": len(names), "first": names[0], "last": names[-1]})
+        else:
+            for member, _step in adopted:
+                self._audit.record("user.adopted", GAME, member.username, {"status": status})
+
+    def _find_inputs(self) -> object:
+        """Return what a run depends on besides our tables. Raises `ServerFileError`."""
+        return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config()
+
+
+_SINGLE_ENTRIES_UP_TO: Final = 20
+_ROWS: Final = 500
+_OVERWRITTEN: Final = (Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason, Allowed.since)
+_MAY_PLAY: Final = User.applied_status == APPROVED
+
+
+def _tuples(query: Any) -> Iterable[tuple[Any, ...]]:
+    return query.tuples()  # type: ignore[no-any-return]
+
+
+def _has_open() -> bool:
+    """Return whether something is to be added or removed."""
+    return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE))).limit(1).exists())
+
+
+def _find_doubt(usernames: Iterable[str], joined: Mapping[str, str], family: UuidFamily | None) -> str | None:
+    """Return a user who joined with a UUID that players cannot have, if the server's config is as it seems."""
+    for name in usernames:
+        found = family_of(joined[name]) if name in joined else None
+        if found is not None and found != family:
+            return name
+    return None
+
+
+def _kind_of(step: Step) -> str:
+    """Return the step's kind as the report counts it; "" for what changes nothing but our own notes."""
+    if step.effect is not None:
+        return {"adopt": "adopted", "approve": "approved"}[step.effect]
+    if step.add is not None:
+        return "added"
+    if step.remove:
+        return "removed"
+    return "taken_off" if step.state == TAKEN_OFF else ""
+
+
+def _count(report: ListReport, steps: Iterable[tuple[Member, Step]]) -> None:
+    for member, step in steps:
+        kind = _kind_of(step)
+        if kind:
+            report.counts[kind] += 1
+            report.names[kind].append(member.username)
+
+
+async def _reload(address: RconAddress) -> None:
+    """Let the server read the file. Its answer says nothing: only the list does. Raises `RconError`."""
+    async with open_rcon(address) as connection:
+        await connection.execute(_RELOAD)
