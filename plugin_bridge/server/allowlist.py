@@ -67,6 +67,9 @@ class AllowlistFile:
         An added entry replaces the one of its UUID. Raises `ServerFileError`; then nothing was changed.
         """
         self.settle()
+        self._change(add, remove)
+
+    def _change(self, add: Iterable[Entry], remove: Collection[str]) -> None:
         try:
             for _attempt in range(_TRIES):
                 if self._replace(list(add), frozenset(remove)):
@@ -83,18 +86,19 @@ class AllowlistFile:
         """
         if self._replaced is None:
             return False
-        (file, before), self._replaced = self._replaced, None
-        with file:
-            file.seek(0)
-            after = file.read(MAX_BYTES)
-        if after == before:
-            return False
-        try:
-            old, new = ({entry.uuid: entry for entry in _entries_of(_parse(content))} for content in (before, after))
-        except ValueError as problem:
-            raise _error(self.path, problem) from problem
-        self.change([new[key] for key in new.keys() - old.keys()], old.keys() - new.keys())
-        return True
+        file, before = self._replaced
+        file.seek(0)
+        after = file.read(MAX_BYTES)
+        if after != before:
+            try:
+                old, new = ({entry.uuid: entry for entry in _entries_of(_parse(text))} for text in (before, after))
+            except ValueError as problem:  # half written: the next call finds the rest
+                raise _error(self.path, problem) from problem
+            self._change([new[key] for key in new.keys() - old.keys()], old.keys() - new.keys())
+        if self._replaced == (file, before):
+            self._replaced = None
+        file.close()
+        return after != before
 
     def close(self) -> None:
         """Let go of the file that was replaced."""

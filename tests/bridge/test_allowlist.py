@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -149,13 +150,15 @@ def test_two_writers_lose_nothing_and_no_reader_sees_half_of_ours(server: Allowl
 
     typist = threading.Thread(target=play)
     typist.start()
+    listed = set[str]()
     missing = [Entry(offline_uuid(f"ours_{number}"), f"ours_{number}") for number in range(rounds)]
     while missing:
-        file.change(missing[:5], ())
-        reload(server)
-        while file.settle():
+        with suppress(ServerFileError):  # the game writes too often: later
+            file.change(missing[:5], ())
             reload(server)
-        listed = {entry.uuid for entry in file.read().entries}
+            while file.settle():
+                reload(server)
+            listed = {entry.uuid for entry in file.read().entries}
         missing = [entry for entry in missing if entry.uuid not in listed]
     typist.join()
     assert done.is_set()
