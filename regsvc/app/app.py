@@ -595,6 +595,7 @@ class App:
     def _on_change(self) -> None:
         for delivery in self.deliveries:
             delivery.wake()
+        self.sync.wake_allowlist()
         self.events.wake()
         self.application_streams.wake()
 

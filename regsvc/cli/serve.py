@@ -163,6 +163,7 @@ class Daemon:
         if is_open:
             _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
+        allowlist = asyncio.create_task(self._app.sync.follow_decisions(), name="allowlist")
         opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
@@ -175,7 +176,7 @@ class Daemon:
             task.cancel()
         self._app.loop_lag.stop()
         self._app.stop_delivering()
-        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
+        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery, allowlist)
         if self._fatal_error is not None:
             raise self._fatal_error
 

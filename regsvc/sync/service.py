@@ -1,6 +1,8 @@
 """Scheduling of sync runs, one at a time: callers in this process share a run, processes share a lease."""
 
 import asyncio
+import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -9,11 +11,14 @@ from functools import partial
 from typing import Final, TextIO
 
 from regsvc.allowlist.run import AllowlistRunner
-from regsvc.core.errors import SyncRunning
+from regsvc.core.errors import Refusal, SyncRunning
+from regsvc.core.exceptions import describe_exception, locate_exception
 from regsvc.database.engine import Worker
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.report import SyncReport
 from regsvc.sync.run import SyncRunner
+
+log = logging.getLogger(__name__)
 
 _BUSY_AFTER: Final = 0.001
 """Seconds that a busy event loop needs to answer; an idle one needs a tenth of it."""
@@ -55,6 +60,9 @@ class SyncService:
         self._ran_at = time.monotonic()
         self._every = timedelta()
         self._is_stopping = False
+        self._turn = asyncio.Lock()
+        """Held by who holds the lease in this process."""
+        self._list_work = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._resumed_at = 0.0
 
@@ -118,6 +126,7 @@ class SyncService:
     async def stop(self) -> None:
         """Stop the run in progress after its current page, and wait for it."""
         self._is_stopping = True
+        self._list_work.set()
         for task in (self._next, self._running):
             if task is not None:
                 await asyncio.gather(task, return_exceptions=True)
@@ -127,16 +136,22 @@ class SyncService:
             await asyncio.wait([running])
         self._running, self._next = self._next, None
         self._loop = asyncio.get_running_loop()
-        deadline = self._loop.time() + self._wait.total_seconds()
-        while not await self._worker.run(self._lease.acquire):
-            if self._is_stopping or self._loop.time() > deadline:
-                raise SyncRunning
-            await asyncio.sleep(0.5)
-        report = await self._worker.run(self.run_here)
+        async with self._turn:
+            await self._acquire()
+            report = await self._worker.run(self.run_here)
         self.last_report = report
         self._ran_at = time.monotonic()
         self.on_finished(report)
         return report
+
+    async def _acquire(self) -> None:
+        """Wait for the lease. Raises `SyncRunning`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._wait.total_seconds()
+        while not await self._worker.run(self._lease.acquire):
+            if self._is_stopping or loop.time() > deadline:
+                raise SyncRunning
+            await asyncio.sleep(0.5)
 
     def run_here(self, *, allow_mass_changes: bool = False, is_full: bool = False) -> SyncReport:
         """Run on the calling thread, which holds the lease, and release it."""
@@ -150,6 +165,36 @@ class SyncService:
             return report
         finally:
             self._lease.release(is_done=is_done)
+
+    def wake_allowlist(self) -> None:
+        """Let the allowlist follow a decision soon. Called on any thread; does nothing before `follow_decisions`."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has just been closed
+                self._loop.call_soon_threadsafe(self._list_work.set)
+
+    async def follow_decisions(self) -> None:
+        """Run the allowlist each time it is woken, until `stop`. A run that fails is repeated by the next sync run."""
+        self._loop = asyncio.get_running_loop()
+        while self._allowlist is not None and not self._is_stopping:
+            await self._list_work.wait()
+            self._list_work.clear()
+            try:
+                if not self._is_stopping and await self._worker.run(self._allowlist.is_due):
+                    async with self._turn:
+                        await self._acquire()
+                        await self._worker.run(self._run_allowlist_here)
+            except Refusal as refusal:
+                log.warning("the allowlist follows with the next sync run: %s", refusal.code)
+            except Exception as error:
+                log.error("the allowlist could not follow a decision: %s", locate_exception(error))
+                log.info("for a bug report about the allowlist: %s", describe_exception(error))
+
+    def _run_allowlist_here(self) -> None:
+        assert self._allowlist is not None
+        try:
+            self._allowlist.run()
+        finally:
+            self._lease.release(is_done=False)
 
     def _run_allowlist(self, report: SyncReport, *, allow_mass_changes: bool) -> None:
         """Let the game's allowlist follow what the run has changed, and take over what was changed in the game."""
