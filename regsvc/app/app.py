@@ -559,6 +559,15 @@ class App:
         """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none."""
         await asyncio.gather(*(delivery.run() for delivery in self.deliveries))
 
+    async def check_outbox(self) -> None:
+        """Wake all deliveries if any message is due, such as one that another process left, or if that is unknown."""
+        is_due = True
+        try:
+            is_due = await self.worker.run(self.outbox.is_any_due)
+        finally:
+            for delivery in self.deliveries if is_due else ():
+                delivery.check()
+
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
         for delivery in self.deliveries:
@@ -577,13 +586,22 @@ class App:
         self.events.close()
         self.application_streams.close()
 
-    def watch_installation(self) -> None:
-        """Let no service write to files that were removed under this process, until those are back. Blocking."""
+    def has_installation_changed(self) -> bool:
+        """Return whether files that are in use were removed, or are back, since the last look. Blocking."""
         was_lost = self.installation.is_lost
-        if self.worker.is_open and not self.installation.check():
+        return (self.worker.is_open or was_lost) and self.installation.check() == was_lost
+
+    def follow_installation(self) -> None:
+        """Let no service write to files that were removed under this process, until those are back."""
+        if self.installation.is_lost:
             self.pause()
-        elif was_lost and self.installation.check():
+        else:
             self.open()
+
+    def have_rights_changed(self) -> bool:
+        """Return whether `end_lost_rights` has something to look for. Blocking."""
+        dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
+        return dismissed is not None and (bool(dismissed) or is_needed != self._needed_second_factor)
 
     def end_lost_rights(self) -> None:
         """End what operators had open when they lost their rights: it must not revive with those. Blocking.
@@ -591,9 +609,12 @@ class App:
         At the start, and when an operator has left ops.json or `auth.operators_need_totp` has changed. Until then it is
         refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
         """
-        dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
-        if dismissed is None or (not dismissed and is_needed == self._needed_second_factor):
+        if not self.have_rights_changed():
             return
+        dismissed, is_needed = (
+            self.context.ops.find_dismissed() or frozenset(),
+            self.live.current.auth.operators_need_totp,
+        )
         sessions, links = self.sessions.revoke_unentitled(dismissed), self.links.revoke_unentitled(dismissed)
         self.context.ops.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
@@ -615,6 +636,10 @@ class App:
         """Let a clock that was set back while no daemon ran count as set now. Blocking."""
         times = self.audit.find_newest_time(), self.outbox.find_newest_time()
         self.clock.restart(max((time for time in times if time is not None), default=None))
+
+    def has_clock_been_set(self) -> bool:
+        """Return whether `follow_clock` has something to do."""
+        return bool(self.clock.find_step())
 
     def follow_clock(self) -> None:
         """If the clock was set, keep what is stored from waiting, or living, for that long. Blocking."""
