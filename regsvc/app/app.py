@@ -587,11 +587,11 @@ class App:
         self.application_streams.close()
 
     def has_installation_changed(self) -> bool:
-        """Return whether files that are in use were removed, or are back, since the last look. Blocking."""
-        was_lost = self.installation.is_lost
-        return (self.worker.is_open or was_lost) and self.installation.check() == was_lost
+        """Return whether files that are in use were removed, or are back. Blocking."""
+        is_open = self.worker.is_open
+        return (is_open or self.installation.is_lost) and self.installation.check() != is_open
 
-    def follow_installation(self) -> None:
+    async def follow_installation(self) -> None:
         """Let no service write to files that were removed under this process, until those are back."""
         if self.installation.is_lost:
             self.pause()
@@ -611,10 +611,8 @@ class App:
         """
         if not self.have_rights_changed():
             return
-        dismissed, is_needed = (
-            self.context.ops.find_dismissed() or frozenset(),
-            self.live.current.auth.operators_need_totp,
-        )
+        dismissed = self.context.ops.find_dismissed() or frozenset()
+        is_needed = self.live.current.auth.operators_need_totp
         sessions, links = self.sessions.revoke_unentitled(dismissed), self.links.revoke_unentitled(dismissed)
         self.context.ops.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
@@ -636,10 +634,6 @@ class App:
         """Let a clock that was set back while no daemon ran count as set now. Blocking."""
         times = self.audit.find_newest_time(), self.outbox.find_newest_time()
         self.clock.restart(max((time for time in times if time is not None), default=None))
-
-    def has_clock_been_set(self) -> bool:
-        """Return whether `follow_clock` has something to do."""
-        return bool(self.clock.find_step())
 
     def follow_clock(self) -> None:
         """If the clock was set, keep what is stored from waiting, or living, for that long. Blocking."""

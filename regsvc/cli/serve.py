@@ -263,9 +263,6 @@ class Daemon:
             finally:
                 self._has_synced.set()
 
-        async def installation() -> None:
-            app.follow_installation()
-
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
@@ -276,8 +273,8 @@ class Daemon:
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
             # one thread looks for what they have to do
-            Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.has_clock_been_set, runs_at_start=True),
-            Job("installation", POLL_INTERVAL, installation, look=app.has_installation_changed),
+            Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
+            Job("installation", POLL_INTERVAL, app.follow_installation, look=app.has_installation_changed),
             Job("rights", POLL_INTERVAL, run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
             Job("game files", POLL_INTERVAL, self._game_files.apply, look=self._game_files.look),
         ]

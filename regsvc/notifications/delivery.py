@@ -120,9 +120,9 @@ class DeliveryWorker:
                 self._wakeup.clear()
                 await self._start_due()
                 # until woken, an attempt ended, the back-off is over, or the database may be back
-                poll = _DATABASE_POLL_INTERVAL.total_seconds() if self._is_database_down else None
+                waits = self._backoff.remaining(), self._is_database_down * _DATABASE_POLL_INTERVAL.total_seconds()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wakeup.wait(), self._backoff.remaining() or poll)
+                    await asyncio.wait_for(self._wakeup.wait(), min(filter(None, waits), default=None))
         finally:
             self._loop = None
             await self._finish()

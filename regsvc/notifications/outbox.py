@@ -89,10 +89,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Undelivered entries, of which no more than `MAX_COUNT` are counted; `oldest_at` is when the oldest was enqueued.
-
-    None when there is none.
-    """
+    """Undelivered entries, counted up to `MAX_COUNT`; `oldest_at` is when the oldest was enqueued, None if none was."""
 
     count: int
     oldest_at: datetime | None

@@ -1,6 +1,7 @@
 """Periodic jobs: a name, an interval and a function each. Every job is also available as a command."""
 
 import asyncio
+import contextlib
 import logging
 import math
 import random
@@ -29,9 +30,9 @@ class Job:
     """Set for a job that may take long, and loses nothing when it is cancelled."""
     spread: timedelta = timedelta()
     """It starts up to so much later, at random: many daemons that start together do not run the job together."""
-    look: Callable[[], bool] | None = None
-    """Returns whether there is something to do, without which the job does not run; called on a thread that all such
-    jobs share, never while the job runs. May block.
+    look: Callable[[], object] | None = None
+    """Returns something true if there is work, without which the job does not run. May block: one thread calls those of
+    all jobs, but none while its job runs.
     """
 
 
@@ -94,19 +95,21 @@ class JobRunner:
 
     def _look(self, loop: asyncio.AbstractEventLoop, tasks: object, every: timedelta) -> None:
         """Look for what the waiting jobs have to do, on a thread of its own, until `stop` takes these tasks away."""
-        while True:
-            time.sleep(every.total_seconds())  # unlike a wait for an event, whatever the machine's clock is set to
-            if tasks is not self._tasks or loop.is_closed():
-                return
+        while tasks is self._tasks:
             for job, found in list(self._looking.items()):
-                try:
-                    has_work = job.look is not None and job.look()
-                except Exception as error:
-                    loop.call_soon_threadsafe(self._log_failure, job, error)
-                    continue
-                if has_work:
-                    del self._looking[job]
-                    loop.call_soon_threadsafe(found.set)
+                with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                    self._look_for(job, found, loop)
+            time.sleep(every.total_seconds())  # unlike a wait for an event, whatever the machine's clock is set to
+
+    def _look_for(self, job: Job, found: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            has_work = job.look is not None and job.look()
+        except Exception as error:
+            loop.call_soon_threadsafe(self._log_failure, job, error)
+            return
+        if has_work:
+            del self._looking[job]
+            loop.call_soon_threadsafe(found.set)
 
     async def _tick(self, job: Job) -> None:
         try:

@@ -56,7 +56,7 @@ class LoopLag:
     def _measure(self, due_at: float) -> None:
         lag, every = asyncio.get_running_loop().time() - due_at, self._every.total_seconds()
         self._lags.append(lag)
-        self._wait_until(due_at + every * (1 + lag // every))  # in step with the jobs: they share wake-ups
+        self._wait_until(due_at + every * max(1, math.ceil(lag / every)))  # in step with the jobs: they share wake-ups
 
     def _wait_until(self, due_at: float) -> None:
         self._timer = asyncio.get_running_loop().call_at(due_at, self._measure, due_at)

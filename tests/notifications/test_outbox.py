@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from peewee import Database
@@ -217,7 +218,7 @@ def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: ManualCloc
 def explained(database: Database) -> Iterator[list[str]]:
     """Collect how the database finds the rows of each statement meanwhile, in its own words."""
     plans: list[str] = []
-    execute = database.execute_sql
+    execute: Any = database.execute_sql
     explain = "EXPLAIN" if database.param == "%s" else "EXPLAIN QUERY PLAN"
 
     def record(sql: str, params: object = None) -> object:
