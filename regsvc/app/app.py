@@ -559,15 +559,6 @@ class App:
         """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none."""
         await asyncio.gather(*(delivery.run() for delivery in self.deliveries))
 
-    async def check_outbox(self) -> None:
-        """Wake all deliveries if any message is due, such as one that another process left, or if that is unknown."""
-        is_due = True
-        try:
-            is_due = await self.worker.run(self.outbox.is_any_due)
-        finally:
-            for delivery in self.deliveries if is_due else ():
-                delivery.check()
-
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
         for delivery in self.deliveries:
@@ -577,26 +568,14 @@ class App:
         """Let services run: the database has our tables."""
         self.worker.is_open = self.sync_worker.is_open = True
 
-    def pause(self) -> None:
-        """Keep the workers from beginning new work; clients get 503."""
-        self.worker.is_open = self.sync_worker.is_open = False
-
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
         self.events.close()
         self.application_streams.close()
 
-    def has_installation_changed(self) -> bool:
-        """Return whether files that are in use were removed, or are back. Blocking."""
-        is_open = self.worker.is_open
-        return (is_open or self.installation.is_lost) and self.installation.check() != is_open
-
     async def follow_installation(self) -> None:
-        """Let no service write to files that were removed under this process, until those are back."""
-        if self.installation.is_lost:
-            self.pause()
-        else:
-            self.open()
+        """Let no service write to files that were removed under this process, until those are back: clients get 503."""
+        self.worker.is_open = self.sync_worker.is_open = not self.installation.is_lost
 
     def have_rights_changed(self) -> bool:
         """Return whether `end_lost_rights` has something to look for. Blocking."""

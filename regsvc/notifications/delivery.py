@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
@@ -78,6 +78,16 @@ class Transport(ABC):
 
         Raises `Drop`, `PermanentFailure`, `TemporaryFailure` or `TransportUnavailable`.
         """
+
+
+async def wake_if_due(worker: Worker, outbox: Outbox, deliveries: Iterable["DeliveryWorker"]) -> None:
+    """Wake them all if any message is due, such as one that another process left, or if that is unknown."""
+    is_due = True
+    try:
+        is_due = await worker.run(outbox.is_any_due)
+    finally:
+        for delivery in deliveries if is_due else ():
+            delivery.check()
 
 
 class DeliveryWorker:

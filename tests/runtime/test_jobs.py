@@ -11,7 +11,7 @@ import pytest
 
 from regsvc.cli import serve
 from regsvc.core.errors import DatabaseUnavailable
-from regsvc.notifications.delivery import DeliveryWorker
+from regsvc.notifications.delivery import DeliveryWorker, wake_if_due
 from regsvc.runtime.jobs import Job, JobRunner
 from tests.support.mail_parts import ALICE
 from tests.support.services import ServiceHarness
@@ -179,7 +179,7 @@ def test_one_statement_serves_every_kind_of_message(services: ServiceHarness, mo
         """Return the numbers of statements and of deliveries that were woken."""
         checked.reset_mock()
         sent.reset_mock()
-        asyncio.run(app.check_outbox())
+        asyncio.run(wake_if_due(app.worker, app.outbox, app.deliveries))
         return sent.call_count, checked.call_count
 
     check()  # opens the connection
@@ -191,7 +191,7 @@ def test_one_statement_serves_every_kind_of_message(services: ServiceHarness, mo
     assert check() == (1, 0)
     services.clock.advance(hours=1)
     assert check() == (1, len(app.deliveries))
-    app.pause()
+    app.worker.is_open = False
     with pytest.raises(DatabaseUnavailable):
         check()
     assert checked.call_count == len(app.deliveries)
