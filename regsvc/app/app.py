@@ -568,22 +568,19 @@ class App:
         """Let services run: the database has our tables."""
         self.worker.is_open = self.sync_worker.is_open = True
 
-    def pause(self) -> None:
-        """Keep the workers from beginning new work; clients get 503."""
-        self.worker.is_open = self.sync_worker.is_open = False
-
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
         self.events.close()
         self.application_streams.close()
 
-    def watch_installation(self) -> None:
-        """Let no service write to files that were removed under this process, until those are back. Blocking."""
-        was_lost = self.installation.is_lost
-        if self.worker.is_open and not self.installation.check():
-            self.pause()
-        elif was_lost and self.installation.check():
-            self.open()
+    async def follow_installation(self) -> None:
+        """Let no service write to files that were removed under this process, until those are back: clients get 503."""
+        self.worker.is_open = self.sync_worker.is_open = not self.installation.is_lost
+
+    def have_rights_changed(self) -> bool:
+        """Return whether `end_lost_rights` has something to look for. Blocking."""
+        dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
+        return dismissed is not None and (bool(dismissed) or is_needed != self._needed_second_factor)
 
     def end_lost_rights(self) -> None:
         """End what operators had open when they lost their rights: it must not revive with those. Blocking.
@@ -591,9 +588,10 @@ class App:
         At the start, and when an operator has left ops.json or `auth.operators_need_totp` has changed. Until then it is
         refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
         """
-        dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
-        if dismissed is None or (not dismissed and is_needed == self._needed_second_factor):
+        if not self.have_rights_changed():
             return
+        dismissed = self.context.ops.find_dismissed() or frozenset()
+        is_needed = self.live.current.auth.operators_need_totp
         sessions, links = self.sessions.revoke_unentitled(dismissed), self.links.revoke_unentitled(dismissed)
         self.context.ops.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed

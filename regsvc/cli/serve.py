@@ -36,6 +36,7 @@ from regsvc.database.location import describe_login, read_password
 from regsvc.database.migrator import MigrationRunning, remove_old_copies
 from regsvc.doctor.facts.host import Host, find_running_daemon
 from regsvc.doctor.report import log_summary
+from regsvc.notifications.delivery import CHECK_INTERVAL, wake_if_due
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.game_status import PING_INTERVAL
 from regsvc.runtime.health import BridgeState, count_pending
@@ -262,22 +263,23 @@ class Daemon:
             finally:
                 self._has_synced.set()
 
-        async def clock() -> None:
-            if app.clock.find_step():
-                await app.worker.run(app.follow_clock)
+        def has_installation_changed() -> bool:
+            return app.installation.has_changed(app.worker.is_open)
 
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
-            Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
+            Job("outbox", CHECK_INTERVAL, partial(wake_if_due, app.worker, app.outbox, app.deliveries)),
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
-            Job("rights", POLL_INTERVAL, run(app.end_lost_rights), runs_at_start=True),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
-            Job("game files", POLL_INTERVAL, self._game_files.poll),
-            Job("installation", POLL_INTERVAL, partial(asyncio.to_thread, app.watch_installation)),
+            # one thread looks for what they have to do
+            Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
+            Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
+            Job("rights", POLL_INTERVAL, run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
+            Job("game files", POLL_INTERVAL, self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:
             check, spread = services.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)

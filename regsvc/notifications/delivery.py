@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
@@ -19,7 +19,8 @@ from regsvc.notifications.outbox import Outbox
 log = logging.getLogger(__name__)
 
 _MAX_CONCURRENT: Final = 4
-_POLL_INTERVAL: Final = timedelta(seconds=15)
+CHECK_INTERVAL: Final = timedelta(seconds=15)
+"""Interval at which a job tests for all kinds whether a message is due that nobody was woken for."""
 _DATABASE_POLL_INTERVAL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
@@ -79,6 +80,16 @@ class Transport(ABC):
         """
 
 
+async def wake_if_due(worker: Worker, outbox: Outbox, deliveries: Iterable["DeliveryWorker"]) -> None:
+    """Wake them all if any message is due, such as one that another process left, or if that is unknown."""
+    is_due = True
+    try:
+        is_due = await worker.run(outbox.is_any_due)
+    finally:
+        for delivery in deliveries if is_due else ():
+            delivery.check()
+
+
 class DeliveryWorker:
     """Background delivery of one kind of message: several recipients in parallel, messages of one recipient in order.
 
@@ -118,10 +129,10 @@ class DeliveryWorker:
             while not self._is_stopping:
                 self._wakeup.clear()
                 await self._start_due()
-                # until woken, an attempt ended, the back-off is over, or the poll interval is
-                poll = (_DATABASE_POLL_INTERVAL if self._is_database_down else _POLL_INTERVAL).total_seconds()
+                # until woken, an attempt ended, the back-off is over, or the database may be back
+                waits = self._backoff.remaining(), self._is_database_down * _DATABASE_POLL_INTERVAL.total_seconds()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wakeup.wait(), min(self._backoff.remaining() or poll, poll))
+                    await asyncio.wait_for(self._wakeup.wait(), min(filter(None, waits), default=None))
         finally:
             self._loop = None
             await self._finish()
@@ -138,6 +149,10 @@ class DeliveryWorker:
             return  # not running yet (`run` checks the outbox as soon as it starts), or nothing is enqueued
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(self._wakeup.set)
+
+    def check(self) -> None:
+        """Check the outbox now, also for what was enqueued while `is_on` was true. Called on the event loop."""
+        self._wakeup.set()
 
     def follow_clock(self, step: timedelta) -> None:
         """Move the messages that wait by as much as the clock was set. Blocking."""
@@ -255,7 +270,7 @@ class DeliveryWorker:
         self._backoff.extend(error.retry_after or timedelta())
 
     def _wake_in(self, wait: timedelta | None) -> None:
-        if wait is not None and wait < _POLL_INTERVAL:
+        if wait is not None and wait < CHECK_INTERVAL:
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
     async def _record(self, deadline: float, record: Callable[..., T], *args: Any, **options: Any) -> T:

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["sent", "failed", "dropped"]
 
+MAX_COUNT: Final = 1000
+"""A longer queue counts as so long."""
 _MAX_ERROR_LENGTH: Final = 500
 _MAX_LOGGED_LENGTH: Final = 300
 _URGENT_RETRY: Final = timedelta(seconds=5)
@@ -87,7 +89,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Undelivered entries; `oldest_at` is when the oldest was enqueued, None when there is none."""
+    """Undelivered entries, counted up to `MAX_COUNT`; `oldest_at` is when the oldest was enqueued, None if none was."""
 
     count: int
     oldest_at: datetime | None
@@ -289,12 +291,25 @@ class Outbox:
         is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.done_at == entry.done_at)
         return bool(OutboxEntry.update(changes).where(is_as_read, OutboxEntry.next_attempt_at.is_null()).execute())
 
+    def is_any_due(self) -> bool:
+        """Return whether an entry of any kind is due; one statement, which an index answers."""
+        return bool(OutboxEntry.select().where(OutboxEntry.next_attempt_at <= self._now()).exists())
+
     def backlog(self) -> Backlog:
-        """Return the unfinished entries, including those not due yet. Cheap: finished entries are not read."""
-        query = OutboxEntry.select(fn.COUNT(OutboxEntry.id), fn.MIN(OutboxEntry.created_at)).where(
-            OutboxEntry.kind == self._kind, OutboxEntry.next_attempt_at.is_null(False)
+        """Return the unfinished entries, including those not due yet.
+
+        Cheap: an index lists them, the oldest first, and only `MAX_COUNT` are read.
+        """
+        oldest = (
+            OutboxEntry.select(OutboxEntry.created_at)
+            .where(OutboxEntry.outcome.is_null(), OutboxEntry.kind == self._kind)
+            .order_by(OutboxEntry.id)
+            .limit(MAX_COUNT)
         )
-        count, oldest_at = query.scalar(as_tuple=True)
+        earliest = fn.MIN(oldest.c.created_at).python_value(OutboxEntry.created_at.python_value)
+        count, oldest_at = (
+            OutboxEntry.select(fn.COUNT(oldest.c.created_at), earliest).from_(oldest).scalar(as_tuple=True)
+        )
         return Backlog(count, oldest_at)
 
     def find_newest_time(self) -> datetime | None:

@@ -1,6 +1,5 @@
 """The log: lines with priorities in systemd's journal, JSON and plain lines, and what jobs and outages write to it."""
 
-import asyncio
 import http.client
 import json
 import logging
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,9 +20,7 @@ from regsvc.api import tornado_application
 from regsvc.api.tornado_application import MAX_LINES, ApiApplication
 from regsvc.config.host_sections import LogSection
 from regsvc.config.sections import Config
-from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import OutageLog
-from regsvc.runtime.jobs import Job, JobRunner
 from regsvc.runtime.logs import BackgroundHandler, JournalLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words
 from tests.support.daemon import HOST, Daemon, clean_environment
@@ -243,68 +239,6 @@ def test_one_client_cannot_grow_the_log_without_bound(
             application.log_request(handler)
     assert len(caplog.messages) == MAX_LINES + 2
     assert caplog.messages[MAX_LINES] == "and 1,234 more requests by 2001:db8::/48 within a minute"
-
-
-# --- jobs ---
-
-
-async def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO)
-    outcomes: list[Exception | None] = [ValueError("secret"), ValueError("secret"), None, None]
-
-    async def run() -> None:
-        outcome = outcomes.pop(0)
-        if outcome is not None:
-            raise outcome
-
-    runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
-    for _tick in range(4):
-        runner.start()
-        await runner.stop()
-    failures = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.ERROR]
-    assert len(failures) == 2
-    assert failures[0].startswith("the job sync failed: ValueError at test_logs.py:")
-    assert failures[0].endswith("; it is tried again in 30 seconds")
-    others = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.INFO]
-    begins = [other.split(":")[0] for other in others]
-    assert begins == ["for a bug report about the job sync", "the job sync works again"]
-    assert "secret" not in caplog.text
-
-
-async def test_a_job_waits_for_the_database_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-
-    async def run() -> None:
-        raise DatabaseUnavailable(retry_after=2)
-
-    runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
-    runner.start()
-    await runner.stop()
-    assert caplog.records == []
-
-
-async def test_only_a_job_with_a_spread_starts_later() -> None:
-    runs: list[str] = []
-    has_run = asyncio.Event()
-
-    async def sync() -> None:
-        runs.append("sync")
-
-    async def updates() -> None:
-        runs.append("updates")
-        has_run.set()
-
-    every = timedelta(hours=1)
-    for spread in (every, timedelta(milliseconds=1)):
-        later = Job("updates", every, updates, runs_at_start=True, spread=spread)
-        runner = JobRunner([later, Job("sync", every, sync, runs_at_start=True)])
-        runner.start()
-        if spread != every:
-            await asyncio.wait_for(has_run.wait(), 10)
-        await runner.stop()
-    assert runs == ["sync", "sync", "updates"]
 
 
 # --- outages ---
