@@ -18,14 +18,16 @@ import contextlib
 import logging
 import random
 import re
+import time
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
-from tornado.httputil import HTTPServerRequest
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, format_timestamp
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
@@ -88,6 +90,8 @@ class ServingApplication(Application):
         self.services = services
         self.is_stopping = False
         """While true, every reply asks the client to reconnect."""
+        self.ready_replies: dict[str, tuple[tuple[object, ...], bytes]] = {}
+        """By path, what a reply was made of, and the reply."""
         self._tables = tables
         self._in_flight: set[object] = set()
         self._is_idle = asyncio.Event()
@@ -139,15 +143,24 @@ class BaseHandler(RequestHandler):
         # Not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
         return f"{random.getrandbits(128):032x}"
 
-    def set_default_headers(self) -> None:
-        self.clear_header("Server")
-        for name, value in SECURITY_HEADERS.items():
-            self.set_header(name, value)
-        self.set_header("X-Request-ID", self.request_id)
+    def clear(self) -> None:
+        """Begin a reply anew, as Tornado does, but without its checks: nothing here is the client's own text."""
+        self._headers = HTTPHeaders()
+        for name, value in self.default_headers().items():
+            self._headers[name] = value
+        self._write_buffer = []
+        self.set_status(HTTPStatus.OK)
+
+    def default_headers(self) -> dict[str, str]:
+        """Return the headers that each reply begins with."""
+        headers = {"Content-Type": "text/html; charset=UTF-8", "Date": _http_date(int(time.time()))}
+        headers |= SECURITY_HEADERS
+        headers["X-Request-ID"] = self.request_id
         if self.services.config.server.base_url.startswith("https:"):
-            self.set_header("Strict-Transport-Security", STRICT_TRANSPORT_SECURITY)
+            headers["Strict-Transport-Security"] = STRICT_TRANSPORT_SECURITY
         if self.application.is_stopping:
-            self.set_header("Connection", "close")
+            headers["Connection"] = "close"
+        return headers
 
     def finish_with(self, content: bytes) -> None:
         """Finish with a body that many replies share; no copy of it waits for a client that reads slowly."""
@@ -165,6 +178,9 @@ class BaseHandler(RequestHandler):
         if value is not None and not isinstance(value, Refusal | HTTPError | StreamClosedError):
             where = f"{self.request.method} {printable_path(self.request)}"
             log.error("bug in %s, request=%s: %s", where, self.request_id, describe_exception(value))
+
+
+_http_date = lru_cache(maxsize=1)(format_timestamp)
 
 
 def printable_path(request: HTTPServerRequest) -> str:
@@ -244,14 +260,15 @@ class ApiHandler(BaseHandler):
         """Return the text `message.<key>` in the caller's language, with the facts filled in."""
         return self.services.translations.text(f"message.{key}", self.language, **facts)
 
-    def send(self, reply: Reply, status: int = 200) -> None:
-        """Send a successful reply and finish the request."""
+    def send(self, reply: Reply, status: int = 200) -> bytes:
+        """Send a successful reply, finish the request, and return the body."""
         if reply.message is not UNSET and self.services.config.http.legacy_status:
             text = msgspec.json.encode(msgspec.to_builtins(reply) | {"msg": reply.message})
         else:
             text = msgspec.json.encode(reply)
         self._write_json(status, text)
         self.finish()
+        return text
 
     # --- Tornado's hooks ---
 
@@ -268,6 +285,12 @@ class ApiHandler(BaseHandler):
         """Answer by the function of the route."""
         route = self._route
         assert route is not None  # `prepare` has refused methods without one
+        made_of = () if route.made_of is None else route.made_of(self.services)
+        last_made_of, text = self.application.ready_replies.get(route.path, ((), b""))
+        if made_of and made_of == last_made_of:
+            self._write_json(route.status, text)
+            self.finish()
+            return
         if route.request_type is None:
             reply = await route.answer(self)
         elif route.method == "GET":
@@ -275,7 +298,9 @@ class ApiHandler(BaseHandler):
         else:
             reply = await route.answer(self, convert(self._fields, route.request_type))
         if reply is not None:
-            self.send(reply, route.status)
+            text = self.send(reply, route.status)
+            if made_of:
+                self.application.ready_replies[route.path] = (made_of, text)
 
     post = get
 
@@ -288,17 +313,19 @@ class ApiHandler(BaseHandler):
         self.set_header("Access-Control-Allow-Methods", ", ".join(self._allowed_methods))
         self.set_status(204)
 
-    def set_default_headers(self) -> None:
-        super().set_default_headers()
-        self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.set_header("Content-Security-Policy", _NOTHING)
-        if self.services.config.http.allowed_origins:
-            self.set_header("Vary", "Origin")
+    def default_headers(self) -> dict[str, str]:
+        headers = super().default_headers()
+        headers["Content-Type"] = "application/json; charset=utf-8"
+        headers["Content-Security-Policy"] = _NOTHING
+        allowed_origins = self.services.config.http.allowed_origins
+        if allowed_origins:
+            headers["Vary"] = "Origin"
         origin = self.request.headers.get("Origin")
-        self._is_origin_allowed = origin in self.services.config.http.allowed_origins
+        self._is_origin_allowed = origin in allowed_origins
         if origin is not None and self._is_origin_allowed:
-            self.set_header("Access-Control-Allow-Origin", origin)
-            self.set_header("Access-Control-Expose-Headers", "X-Request-ID, Retry-After")
+            headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After"
+        return headers
 
     def on_connection_close(self) -> None:
         super().on_connection_close()
