@@ -124,6 +124,8 @@ class BaseHandler(RequestHandler):
 
     def __init__(self, application: ServingApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
         self.services = application.services
+        self.request_id = _find_request_id(request.headers)
+        """The client's `X-Request-ID` if it is safe to log, else a new id."""
         super().__init__(application, request, **kwargs)
         application.begin(self)
 
@@ -134,17 +136,8 @@ class BaseHandler(RequestHandler):
         """Stop counting the request as in flight: the client has disconnected."""
         self.application.end(self)
 
-    @cached_property
-    def request_id(self) -> str:
-        """The client's `X-Request-ID` if it is safe to log, else a new id."""
-        headers = self.request.headers
-        if "X-Request-ID" in headers and _REQUEST_ID.fullmatch(headers["X-Request-ID"]):
-            return headers["X-Request-ID"]
-        # Not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
-        return f"{random.getrandbits(128):032x}"
-
     def clear(self) -> None:
-        """Begin a reply anew, as Tornado does, but without its checks: nothing here is the client's own text."""
+        """Begin a reply anew, as Tornado does, but past its checks: nothing here is text of which we know nothing."""
         self._headers = HTTPHeaders()
         for name, value in self.default_headers().items():
             self._headers[name] = value
@@ -178,6 +171,13 @@ class BaseHandler(RequestHandler):
         if value is not None and not isinstance(value, Refusal | HTTPError | StreamClosedError):
             where = f"{self.request.method} {printable_path(self.request)}"
             log.error("bug in %s, request=%s: %s", where, self.request_id, describe_exception(value))
+
+
+def _find_request_id(headers: HTTPHeaders) -> str:
+    if "X-Request-ID" in headers and _REQUEST_ID.fullmatch(headers["X-Request-ID"]):
+        return headers["X-Request-ID"]
+    # Not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
+    return f"{random.getrandbits(128):032x}"
 
 
 _http_date = lru_cache(maxsize=1)(format_timestamp)
@@ -240,9 +240,10 @@ class ApiHandler(BaseHandler):
         requested = self.session.language if self.session else None
         with contextlib.suppress(Refusal):  # a body or query that is refused cannot choose its refusal's language
             requested = self.query.get("language", [requested])[0]
-        with contextlib.suppress(Refusal):
-            language = self._fields.get("language")
-            requested = language if isinstance(language, str) and language else requested
+        if self.request.body:
+            with contextlib.suppress(Refusal):
+                language = self._fields.get("language")
+                requested = language if isinstance(language, str) and language else requested
         accepted = self.request.headers.get("Accept-Language")
         return negotiate_language(known, requested, accepted, self.services.config.server.language)
 
@@ -279,7 +280,8 @@ class ApiHandler(BaseHandler):
             if self.session is not None:
                 for cached in ("language", "caller"):  # computed before the user, and so their language, was known
                     self.__dict__.pop(cached, None)
-            _ = self._fields  # refuses a malformed body, but only after missing rights
+            if self.request.body:
+                _ = self._fields  # refuses a malformed body, but only after missing rights
 
     async def get(self) -> None:
         """Answer by the function of the route."""
@@ -326,6 +328,10 @@ class ApiHandler(BaseHandler):
             headers["Access-Control-Allow-Origin"] = origin
             headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After"
         return headers
+
+    def check_etag_header(self) -> bool:
+        """Skip the search for an ETag, since no reply has one."""
+        return False
 
     def on_connection_close(self) -> None:
         super().on_connection_close()
@@ -395,7 +401,8 @@ class ApiHandler(BaseHandler):
             encoding = headers.get("Content-Encoding", "identity").strip().lower()
             if (media_type, encoding) != ("application/json", "identity"):
                 raise UnsupportedMediaType
-        _ = self.query
+        if self.request.query:
+            _ = self.query
 
     async def _authorize(self) -> None:
         """Look for the session of the access token; raises Unauthorized and Forbidden as the route requires."""
