@@ -20,7 +20,7 @@ from tests.support.stack import Stack
 PARTS = ("status", "logins", "registrations", "politeness", "pages")
 PLAYERS = 100_000
 SERVER_OPTIONS = ("--innodb-buffer-pool-size=256M",)
-CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "warning"}, **captchas.CONFIG}
+CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "info"}, **captchas.CONFIG}
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,8 @@ from regsvc.api.tornado_application import MAX_LINES, ApiApplication
 from regsvc.config.host_sections import LogSection
 from regsvc.config.sections import Config
 from regsvc.database.engine import OutageLog
-from regsvc.runtime.logs import BackgroundHandler, JournalLines, PlainLines, is_journal, set_up_logging
+from regsvc.runtime import logs
+from regsvc.runtime.logs import BackgroundHandler, JournalLines, JsonLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words
 from tests.support.daemon import HOST, Daemon, clean_environment
 from tests.support.live_api import make_services
@@ -123,6 +125,25 @@ def test_elsewhere_lines_are_json(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (line["level"], line["message"]) == ("warning", "hello")
 
 
+@pytest.mark.parametrize("text", ["Bob", 'a "quote" \\', "\x00\x1b\n\u2028\x7f", "Frühling", "\udcff"])
+def test_a_line_is_what_json_would_write(text: str) -> None:
+    """With the milliseconds of any time, and texts that no file name should have."""
+    for created in (0.0, 1_790_000_000.0, 1_790_000_000.0625, 1_790_000_001.99951171875):
+        try:
+            raise KeyError(text)
+        except KeyError as error:
+            entry = logging.LogRecord("regsvc.test", logging.INFO, "", 0, text, None, (KeyError, error, None))
+        entry.created = created
+        line = JsonLines(text).format(entry)
+        read = json.loads(line)
+        assert line == json.dumps(read, ensure_ascii=False)
+        assert [*read] == ["time", "level", "logger", "message", "instance", "exception"]
+        assert (read["level"], read["message"], read["instance"]) == ("info", text, text)
+        told = datetime.fromisoformat(read["time"])
+        assert 0 <= created - told.timestamp() < 0.001
+        assert read["time"] == told.isoformat(timespec="milliseconds")
+
+
 def test_counts_are_words() -> None:
     assert counts_in_words({"scanned": 3002, "adopted": 2997}) == "3,002 players looked at, 2,997 adopted"
     assert counts_in_words({"scanned": 1, "provisioned": 1}) == "1 player looked at, 1 added to the game"
@@ -221,6 +242,27 @@ def test_warnings_are_kept_longer_than_other_lines(monkeypatch: pytest.MonkeyPat
         lines = [reader.readline() for _line in range(number + 1)]
     assert [line.split(" ")[0] for line in lines[: number - 1]] == [str(line) for line in range(number - 1)]
     assert lines[number - 1 :] == ["olivia is needed\n", "2 log lines were dropped while nobody read the log\n"]
+
+
+def test_lines_are_written_together_and_a_warning_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def write(stream: object, text: str) -> bool:
+        written.append(text)
+        return True
+
+    monkeypatch.setattr(logs, "_write", write)
+    monkeypatch.setattr(logs, "_GATHER_SECONDS", 60.0)
+    handler = BackgroundHandler()
+    handler.setFormatter(PlainLines(""))
+    for number in range(20):
+        handler.handle(record(logging.INFO, f"visitor {number}"))
+    handler.handle(record(logging.WARNING, "olivia is needed"))
+    ask_until(lambda: written, bool)
+    assert [len(text.splitlines()) for text in written] == [21]
+    handler.handle(record(logging.INFO, "the last line"))
+    handler.flush()
+    assert written[1:] == ["the last line\n"]
 
 
 def test_one_client_cannot_grow_the_log_without_bound(
