@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
+from peewee import JOIN, Database, Field, SqliteDatabase
 
 from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.sqlite_checksums import name_hash
@@ -14,7 +14,6 @@ from regsvc.database.bulk import select_rows
 from regsvc.database.dates import is_readable
 from regsvc.database.models import BANNED, PRESENT, SyncRecord, User
 from regsvc.sync.account_loader import PAGE, pages_of, rows_in_order
-from regsvc.sync.changes.run_inputs import RunInputs
 from regsvc.sync.changes.table_comparison import TableChanges
 
 _BATCH: Final = 10_000
@@ -23,6 +22,8 @@ _BATCH: Final = 10_000
 
 _NAMES: Final = 2_000
 """Names alone are read in longer pages."""
+_RECORDS_PER_RUN: Final = 10_000
+"""Sync records of which a run checks that their users are there, which takes a few milliseconds."""
 
 Pages = Iterator[Sequence[str]]
 
@@ -35,6 +36,8 @@ class Candidates:
         self._players = players
         self._is_sqlite = isinstance(database, SqliteDatabase)
         self._has_ban_end = is_readable(database, User.ban_expires_at.column_name)
+        self._checked_id: int | None = None
+        """The user up to whose sync record `deleted_in_sql` has checked; None: it has checked none yet."""
 
     def in_changed_buckets(self, changes: TableChanges) -> Pages:
         """Yield the names of changed rows, or of those in changed buckets, and of users whose row may have gone."""
@@ -78,15 +81,13 @@ class Candidates:
         is_edited = User.changed_at.is_null(False) & (User.is_edited == True)  # noqa: E712 - SQL
         yield from _users_by(is_edited, User.changed_at)
 
-    def deleted_in_sql(self, last: RunInputs | None, now: RunInputs, *, is_full: bool) -> Pages:
+    def deleted_in_sql(self, *, is_full: bool) -> Pages:
         """Yield the names of players whose user was deleted in SQL, unless a trigger marks them, as on SQLite.
 
-        The users are counted first, which is cheaper than comparing both tables; a full run compares them.
+        Each run checks `_RECORDS_PER_RUN` sync records, and the next run those after them. All are checked in the first
+        run of a process, in a full run, and where a user is missing: the mass-change guard needs to know of all.
         """
-        if self._is_sqlite:
-            return
-        is_same = last is not None and last.has_same_users(now)
-        if not is_full and (is_same or _tally(SyncRecord.user_id) == _tally(User.id)):
+        if self._is_sqlite or not (is_full or self._checked_id is None or self._misses_user(self._checked_id)):
             return
         orphans = (
             SyncRecord.select(SyncRecord.username_key)
@@ -94,6 +95,18 @@ class Candidates:
             .where(SyncRecord.user_id.is_null(False), User.id.is_null())
         )
         yield from _names_by(orphans, SyncRecord.username_key, PAGE)
+        self._checked_id = self._checked_id or 0
+
+    def _misses_user(self, after: int) -> bool:
+        """Return whether one of the sync records after this user's lacks its user; if not, the next run goes on."""
+        sql = (
+            "SELECT MAX(r.user_id), COUNT(*), COUNT(u.id) FROM (SELECT user_id FROM regsvc_sync_record "  # noqa: S608
+            f"WHERE user_id > %s ORDER BY user_id LIMIT {_RECORDS_PER_RUN}) r LEFT JOIN regsvc_user u ON u.id = r.user_id"
+        )
+        [(newest, records, users)] = self._execute(sql, (after,))
+        if records == users:
+            self._checked_id = newest if records == _RECORDS_PER_RUN else 0
+        return bool(records != users)
 
     def changed_in_buckets(
         self, table: SharedTable, buckets: Collection[int], since: datetime | None = None
@@ -178,21 +191,6 @@ def _is_as_synced(table: SharedTable) -> str:
     )
     is_open = "p.locked_at IS NULL AND p.plugin_state IN ('synced', 'conflict')"
     return f"(p.user_id IS NOT NULL AND p.presence = '{PRESENT}' AND {is_open} AND {same})"
-
-
-def count_users(database: Database) -> tuple[int, int, int]:
-    """Return the number of users, the sum of their ids and the newest user with a player, for `RunInputs`."""
-    if isinstance(database, SqliteDatabase):
-        return 0, 0, 0
-    newest = SyncRecord.select(fn.MAX(SyncRecord.user_id)).scalar()
-    return *_tally(User.id), newest or 0
-
-
-def _tally(ids: Any) -> tuple[int, int]:
-    """Return count and sum of the ids; the sum as a DOUBLE, which is faster than a DECIMAL and exact up to 2^53."""
-    total = fn.COALESCE(fn.SUM(ids + SQL("0e0")), 0)
-    found: Any = ids.model.select(fn.COUNT(ids), total).tuples().get()
-    return int(found[0]), int(found[1])
 
 
 def _users_by(condition: Any, first: Field) -> Pages:
