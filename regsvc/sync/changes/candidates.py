@@ -22,8 +22,8 @@ _BATCH: Final = 10_000
 
 _NAMES: Final = 2_000
 """Names alone are read in longer pages."""
-_RECORDS_PER_RUN: Final = 10_000
-"""Sync records of which a run checks that their users are there, which takes a few milliseconds."""
+_IDS_PER_RUN: Final = 20_000
+"""Ids of users that a run compares with those in the sync records, in milliseconds."""
 
 Pages = Iterator[Sequence[str]]
 
@@ -37,7 +37,7 @@ class Candidates:
         self._is_sqlite = isinstance(database, SqliteDatabase)
         self._has_ban_end = is_readable(database, User.ban_expires_at.column_name)
         self._checked_id: int | None = None
-        """The user up to whose sync record `deleted_in_sql` has checked; None: it has checked none yet."""
+        """Up to which id of a user the sync records were compared; None: no run has compared any."""
 
     def in_changed_buckets(self, changes: TableChanges) -> Pages:
         """Yield the names of changed rows, or of those in changed buckets, and of users whose row may have gone."""
@@ -84,29 +84,41 @@ class Candidates:
     def deleted_in_sql(self, *, is_full: bool) -> Pages:
         """Yield the names of players whose user was deleted in SQL, unless a trigger marks them, as on SQLite.
 
-        Each run checks `_RECORDS_PER_RUN` sync records, and the next run those after them. All are checked in the first
-        run of a process, in a full run, and where a user is missing: the mass-change guard needs to know of all.
+        Each run checks the next `_IDS_PER_RUN` ids; the first of a process checks all, as does a run that misses a user
+        or is full: the mass-change guard needs to know of all.
         """
-        if self._is_sqlite or not (is_full or self._checked_id is None or self._misses_user(self._checked_id)):
-            return
         orphans = (
             SyncRecord.select(SyncRecord.username_key)
             .join(User, JOIN.LEFT_OUTER, on=(User.id == SyncRecord.user_id))
             .where(SyncRecord.user_id.is_null(False), User.id.is_null())
         )
-        yield from _names_by(orphans, SyncRecord.username_key, PAGE)
-        self._checked_id = self._checked_id or 0
+        if not self._is_sqlite and (is_full or self._misses_user(orphans)):
+            yield from _names_by(orphans, SyncRecord.username_key, PAGE)
 
-    def _misses_user(self, after: int) -> bool:
-        """Return whether one of the sync records after this user's lacks its user; if not, the next run goes on."""
+    def _misses_user(self, orphans: Any) -> bool:
+        """Return whether one of the next ids is an orphan's; if not, the next run begins after them.
+
+        Counting and adding up the ids of both tables takes a tenth of the time of joining them. The sums are DOUBLEs,
+        which are faster than DECIMALs and exact up to 2^53.
+        """
+        tallies = [
+            f"(SELECT COUNT({column}) AS ids, COALESCE(SUM({column} + 0e0), 0) AS total FROM {table} "  # noqa: S608
+            f"WHERE {column} > %s AND {column} <= %s)"
+            for table, column in (("regsvc_sync_record", "user_id"), ("regsvc_user", "id"))
+        ]
         sql = (
-            "SELECT MAX(r.user_id), COUNT(*), COUNT(u.id) FROM (SELECT user_id FROM regsvc_sync_record "  # noqa: S608
-            f"WHERE user_id > %s ORDER BY user_id LIMIT {_RECORDS_PER_RUN}) r LEFT JOIN regsvc_user u ON u.id = r.user_id"
+            "SELECT r.ids <> u.ids OR r.total <> u.total, (SELECT MAX(user_id) FROM regsvc_sync_record) "  # noqa: S608
+            f"FROM {tallies[0]} r, {tallies[1]} u"
         )
-        [(newest, records, users)] = self._execute(sql, (after,))
-        if records == users:
-            self._checked_id = newest if records == _RECORDS_PER_RUN else 0
-        return bool(records != users)
+        known = self._checked_id
+        span = (0, 1 << 62) if known is None else (known, known + _IDS_PER_RUN)
+        [(differs, newest)] = self._execute(sql, span * 2)
+        # users may have no sync record where AuthMe is not set up
+        after, upto = span
+        if differs and orphans.where(SyncRecord.user_id > after, SyncRecord.user_id <= upto).exists():
+            return True
+        self._checked_id = upto if upto < (newest or 0) else 0
+        return False
 
     def changed_in_buckets(
         self, table: SharedTable, buckets: Collection[int], since: datetime | None = None
