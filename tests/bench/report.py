@@ -39,7 +39,7 @@ def sync_text(players: int, rows: Iterable[Row]) -> str:
 def growth_text(sizes: Sequence[int], lines: Iterable[Sequence[str]]) -> str:
     """Return the section about growth, whose lines have a figure for each size, and a computed one."""
     introduction = (
-        f"Written by `make bench-sync` on {_today()}: {_versions()}, MariaDB with 2 GiB for InnoDB, one daemon. The last "
+        f"Written by `make bench-sync` on {_today()}: {_versions()}, MariaDB with 2 GiB for InnoDB. The last "
         "column is computed: a straight line through the two columns before it."
     )
     head = ["players", *(f"{size:,}" for size in sizes), f"{10 * sizes[-1]:,}"]
