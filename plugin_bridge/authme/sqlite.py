@@ -6,6 +6,8 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, cast
@@ -24,6 +26,8 @@ from plugin_bridge.authme.table_checksums import COMPARED_FIELDS
 
 _MAX_SECONDS: Final = 0.02
 """A transaction ends after this time: AuthMe writes for the server's main thread, which waits."""
+
+_PAGES_SORTED: Final = 10
 
 
 class SqliteWriter:
@@ -133,6 +137,17 @@ class SqlitePlayers(AuthMePlayers):
         self._version.close()
 
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
+        """Yield the pages of some thousands of rows in the order of their names.
+
+        Adopted in that order, they fill the same pages of our indexes of names, which takes two thirds of the time.
+        """
+        pages = self._pages_by_id(size)
+        while rows := [row for page in islice(pages, _PAGES_SORTED) for row in page]:
+            rows.sort(key=attrgetter("username"))
+            for start in range(0, len(rows), size):
+                yield rows[start : start + size]
+
+    def _pages_by_id(self, size: int) -> Iterator[list[PlayerRow]]:
         after = -(1 << 63)  # not by name: one that is not UTF-8 sorts elsewhere than the text it is read as
         while True:
             with self._open_table() as layout:
