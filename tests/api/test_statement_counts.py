@@ -80,7 +80,7 @@ def host(make_services: MakeServices) -> Iterator[Host]:
 
 def test_a_code(host: Host) -> None:
     assert host.send("alice").status == 200
-    host.assert_at_most(7)
+    host.assert_at_most(6)
 
 
 def test_a_code_again(host: Host) -> None:
@@ -103,7 +103,7 @@ def test_a_code_too_soon(host: Host) -> None:
 
 def test_a_registration(host: Host) -> None:
     assert host.register("alice").status == 201
-    host.assert_at_most(10)
+    host.assert_at_most(7)
 
 
 def test_an_application_that_waits(host: Host) -> None:
@@ -123,7 +123,7 @@ def test_a_registration_with_a_wrong_code(host: Host) -> None:
 
 def test_a_registration_of_a_taken_name(host: Host) -> None:
     assert host.register("alice", username="First").json["code"] == "username_taken"
-    host.assert_at_most(9)
+    host.assert_at_most(8)
 
 
 def test_the_list_of_users(host: Host) -> None:

@@ -48,6 +48,11 @@ def is_right(codes: VerificationCodes, email_key: str, purpose: Purpose, code: s
     return True
 
 
+def redeem(codes: VerificationCodes, email_key: str, given: CodeOrProof, caller: Caller) -> None:
+    """Redeems a code or proof for a registration."""
+    codes.redeem(codes.check(email_key, "register", given, caller), given, caller)
+
+
 def rows_of(table: type[BaseModel]) -> list[dict[str, Any]]:
     """All rows of a table."""
     rows: Any = table.select().dicts()
