@@ -146,7 +146,7 @@ async def delivering(
 ) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished the attempts under way when it returns."""
     worker = WatchedWorker(database)
-    transport = MailTransport(database, worker, mail_harness.renderer, backend)
+    transport = MailTransport(database, mail_harness.renderer, backend)
     delivery = DeliveryWorker(
         worker,
         mail_harness.outbox,
