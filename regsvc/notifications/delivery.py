@@ -285,7 +285,10 @@ class DeliveryWorker:
         return None
 
     def _record_sent_and_claim(self, message: OutboxEntry) -> _Claims:
-        """Record a success, and claim the next message unless `stop` was called. Blocking: for a worker thread."""
+        """Record a success, and claim the next message unless `stop` was called. Blocking: for a worker thread.
+
+        A claim that lost a race repeats both, which records the success again.
+        """
         self._outbox.record_sent(message)
         return [] if self._is_stopping else self._claim_here(1)
 

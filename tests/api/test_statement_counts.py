@@ -126,6 +126,15 @@ def test_a_registration_of_a_taken_name(host: Host) -> None:
     host.assert_at_most(8)
 
 
+def test_a_forgotten_password_takes_as_many_for_an_unknown_address(host: Host) -> None:
+    counts = set()
+    for name in ("first", "nobody", "first", "somebody"):
+        host.services.clock.advance(hours=1)
+        assert host.request("POST", "/api/password/forgot", {"email": f"{name}@example.org"}).status == 200
+        counts.add(len(host.statements))
+    assert len(counts) == 1, counts
+
+
 def test_the_list_of_users(host: Host) -> None:
     host.services.decide("approve", "first")
     assert len(host.request("GET", "/api/admin/users", token=host.olivia()).json["users"]) == 2
