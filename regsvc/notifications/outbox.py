@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["sent", "failed", "dropped"]
 
-_SPARE: Final = 4
-"""How many more messages are listed than are to be claimed: other threads and processes may claim some first."""
 _MAX_ERROR_LENGTH: Final = 500
 _MAX_LOGGED_LENGTH: Final = 300
 _URGENT_RETRY: Final = timedelta(seconds=5)
 _LONGEST_WITHHELD: Final = timedelta(minutes=30)
 _WITHHELD_FOR: Final = timedelta(days=3)
 """Age at which a withheld message is given up, if messages enqueued after it were sent."""
+_SPARE: Final = 4
+"""How many more messages are listed than are to be claimed: other threads and processes may claim some first."""
 
 
 class Recipient(NamedTuple):
