@@ -219,7 +219,7 @@ class App:
                 review, live.current.registration.reapply_after, now()
             ),
         )
-        transport = MailTransport(self._database, self.worker, self.mail_renderer, self.mail_backend)
+        transport = MailTransport(self._database, self.mail_renderer, self.mail_backend)
         self.mail_delivery = DeliveryWorker(self.worker, self.outbox, transport)
         self.deliveries.append(self.mail_delivery)
 

@@ -115,7 +115,7 @@ class WebhookTransport(Transport):
         self._server_name = server_name
         self._now = now
 
-    async def send(self, message: OutboxEntry) -> None:
+    async def send(self, message: OutboxEntry, prepared: Any) -> None:
         if not self._config.url:
             raise Drop("no webhook is configured any more")
         delivery, body = render_webhook(message, self._translations, self._server_name)
