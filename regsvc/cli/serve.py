@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from itertools import count
 from ssl import SSLError
 from typing import TYPE_CHECKING
@@ -169,6 +170,7 @@ class Daemon:
             _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
+        preloading = asyncio.create_task(asyncio.to_thread(import_module, "email_validator"), name="preload")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.loop_lag.start()
@@ -180,7 +182,7 @@ class Daemon:
             task.cancel()
         self._app.loop_lag.stop()
         self._app.stop_delivering()
-        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
+        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery, preloading)
         if self._fatal_error is not None:
             raise self._fatal_error
 
