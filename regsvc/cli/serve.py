@@ -170,6 +170,7 @@ class Daemon:
             _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
+        # the event loop is the first that uses it
         preloading = asyncio.create_task(asyncio.to_thread(import_module, "email_validator"), name="preload")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
