@@ -91,9 +91,8 @@ class WebPage:
     @property
     def files(self) -> tuple[AssetFile, ...]:
         """Its style sheet, its script, and the worker that this may start."""
-        script, worker = (load_script, self.name), (load_worker, "captcha")
-        has_worker = self.asks_captchas
-        return (load_style, self.name), *([script] if self.has_script else []), *([worker] if has_worker else [])
+        scripts = [(load_script, self.name)] if self.has_script else []
+        return (load_style, self.name), *scripts, *([(load_worker, "captcha")] if self.asks_captchas else [])
 
     @property
     def sections(self) -> tuple[str, ...]:
