@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -29,10 +29,12 @@ from regsvc.api.users import Fate, MailName
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.database.audit import ACTIONS, AuditRecord
-from regsvc.doctor.report import in_language
 from regsvc.notifications.mail import history
 from regsvc.notifications.mail.history import WAITING
 from regsvc.sync.report import SyncReport
+
+if TYPE_CHECKING:
+    from regsvc.doctor.checkup import Checkup
 
 ROUTES: Final = Routes()
 
@@ -377,6 +379,12 @@ class CheckupReply(Reply, frozen=True, kw_only=True):
     checked_at: EpochMilliseconds
 
 
+def _translate(checkup: Checkup, language: str) -> Checkup:
+    from regsvc.doctor.report import in_language
+
+    return in_language(checkup, language)
+
+
 @ROUTES.add("GET", "/api/admin/doctor", ADMIN)
 async def show_checkup(call: ApiHandler, query: DoctorQuery) -> CheckupReply:
     """List what is broken or risky about this installation and what to change, like `companion doctor`.
@@ -385,5 +393,5 @@ async def show_checkup(call: ApiHandler, query: DoctorQuery) -> CheckupReply:
     caller's language if the doctor speaks it (`language` of the reply), else in English.
     """
     checkup, made_at = await call.services.doctor.get(force=query.fresh)
-    checkup = await call.run(in_language, checkup, call.language)
+    checkup = await call.run(_translate, checkup, call.language)
     return to_reply(CheckupReply, checkup, checked_at=milliseconds_of(made_at))

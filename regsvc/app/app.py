@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
-from regsvc.accounts.captcha.pictures import puzzle_maker, render
 from regsvc.accounts.decisions import Decisions
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
@@ -42,9 +42,7 @@ from regsvc.database.engine import Worker
 from regsvc.database.lease import instance_id
 from regsvc.database.location import read_other_authmes
 from regsvc.database.models import OutboxEntry
-from regsvc.doctor.checkup import cached_checkup
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Host, RunningDaemon
+from regsvc.doctor.abandonable import await_call
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.history import MailResender
@@ -95,6 +93,9 @@ from regsvc.users.retention import Retention, find_reapply_at_after
 from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
+
+if TYPE_CHECKING:
+    from regsvc.doctor.checkup import Checkup
 
 log = logging.getLogger(__name__)
 
@@ -308,8 +309,6 @@ class App:
         self.captchas = self.services.captchas = Captchas(
             config=config,
             required_for=uses_with_captcha(self._config),
-            make_puzzle=puzzle_maker(config),
-            render=render,
             pool=self.captcha_pool,
             challenges=self.challenges,
             limits=MemoryLimits(self._now),
@@ -526,23 +525,25 @@ class App:
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
         )
-        services.doctor = cached_checkup(self._gather_facts, now)
+        services.doctor = CachedCall(self._examine, timedelta(minutes=1), "doctor")
 
-    def _gather_facts(self) -> Facts:
-        """Return what the doctor starts from. On the event loop."""
+    async def _examine(self) -> "tuple[Checkup, datetime]":
+        """Return what the doctor finds, and when; on a thread of its own."""
         config, report = self.live.current, self.sync.last_report
-        is_braked = report is not None and report.held_back is not None
-        restart_needed = self.pending_restart.keys
-        running_daemon = RunningDaemon(
-            config.address(),
-            is_companion=True,
-            has_held_back_changes=is_braked,
-            restart_needed=restart_needed,
-            is_state_lost=self.installation.is_lost,
-            is_unwritable=self.worker.outage_log.write_problem is not None,
-            seconds_since_sync=self.sync.seconds_since_run,
-        )
-        return Facts(config, Host(now=self._now), running_daemon)
+        about_us: dict[str, Any] = {
+            "has_held_back_changes": report is not None and report.held_back is not None,
+            "restart_needed": self.pending_restart.keys,
+            "is_state_lost": self.installation.is_lost,
+            "is_unwritable": self.worker.outage_log.write_problem is not None,
+            "seconds_since_sync": self.sync.seconds_since_run,
+        }
+
+        def look() -> "Checkup":
+            from regsvc.doctor.checkup import examine_daemon
+
+            return examine_daemon(config, self._now, about_us)
+
+        return await await_call(look), self._now()
 
     def _on_sync_finished(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)

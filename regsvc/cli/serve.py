@@ -1,5 +1,7 @@
 """The daemon: opens the database, serves requests, runs jobs, reloads its config, and stops gracefully."""
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import contextlib
@@ -13,8 +15,10 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from itertools import count
 from ssl import SSLError
+from typing import TYPE_CHECKING
 
 from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
@@ -34,8 +38,7 @@ from regsvc.core.units import format_duration
 from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, explain_refused_write
 from regsvc.database.location import describe_login, read_password
 from regsvc.database.migrator import MigrationRunning, remove_old_copies
-from regsvc.doctor.facts.host import Host, find_running_daemon
-from regsvc.doctor.report import log_summary
+from regsvc.doctor.abandonable import await_call
 from regsvc.notifications.delivery import CHECK_INTERVAL, wake_if_due
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.game_status import PING_INTERVAL
@@ -49,6 +52,9 @@ from regsvc.users.retention import Retention
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
+
+if TYPE_CHECKING:
+    from regsvc.doctor.checkup import Checkup
 
 log = logging.getLogger(__name__)
 _DRAIN = timedelta(seconds=8)
@@ -165,6 +171,8 @@ class Daemon:
             _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
+        # the event loop is the first that uses it
+        preloading = asyncio.create_task(asyncio.to_thread(import_module, "email_validator"), name="preload")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.loop_lag.start()
@@ -176,7 +184,7 @@ class Daemon:
             task.cancel()
         self._app.loop_lag.stop()
         self._app.stop_delivering()
-        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery)
+        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery, preloading)
         if self._fatal_error is not None:
             raise self._fatal_error
 
@@ -184,7 +192,7 @@ class Daemon:
         """Log what the doctor finds, once the first sync run has ended: it may leave something to decide."""
         await self._has_synced.wait()
         checkup, _made_at = await self._app.services.doctor.get()
-        log_summary(checkup)
+        await await_call(partial(_log_summary, checkup))
 
     def _listen_to_signals(self) -> None:
         # closing a terminal sends SIGHUP too, and means stop
@@ -321,6 +329,12 @@ class Daemon:
             await asyncio.wait_for(server.close_all_connections(), 1)
 
 
+def _log_summary(checkup: Checkup) -> None:
+    from regsvc.doctor.report import log_summary
+
+    log_summary(checkup)
+
+
 def _favour_event_loop() -> None:
     """Keep threads that work in Python, such as a sync run over every player, from holding up the event loop.
 
@@ -388,7 +402,9 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
 
 
 def _describe_listener(config: Config) -> str:
-    """Return a sentence about the program that has our port."""
+    """Return a sentence about the program that has our port. Blocking."""
+    from regsvc.doctor.facts.host import Host, find_running_daemon
+
     running = find_running_daemon(config, Host())
     if running is None or not running.is_companion:
         return "another program listens there; choose another port with server.port"

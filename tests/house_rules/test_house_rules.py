@@ -121,6 +121,14 @@ def test_no_import_circles_between_modules() -> None:
     assert not circles
 
 
+def test_every_module_can_be_imported() -> None:
+    """Also what is imported when it is used, and so would fail only then."""
+    modules = [name_of(file).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in PRODUCT]
+    assert len(modules) > 200
+    for module in modules:
+        import_module(module)
+
+
 def test_nothing_is_marked_for_later() -> None:
     mark = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "NotImplemented" + "Error")))
     marked = [
