@@ -234,26 +234,17 @@ class _Matching:
         if offset > MAX_COUNT:
             return self._load_far(size, offset)
         matching, many = self._rows.select(*self._keys), Value(MAX_COUNT + 1)
-        is_sorted_scan = self._is_scan and self._sort.name == "name"
-        if is_sorted_scan:  # once, for the page and the total
+        if self._is_scan:  # once, for the page and the total
             hits = matching.limit(MAX_COUNT + 1).alias("hits")
             total = fn.COUNT(1).over().alias("total")
             found = User.select(hits.c.id, hits.c.position, total).from_(hits).alias("found")
             ids = User.select(found.c.id, found.c.position, found.c.total).from_(found)
             rows = self._load(ids, found.c.position, size, offset, after)
         else:
-            is_counted = self._is_long or self._is_scan
-            rows = self._load_by_index(many if is_counted else _counting(matching), size, offset, after)
-        if not rows and (offset or after is not None):
-            count = _count(matching)
-        elif not self._is_scan or is_sorted_scan:
-            count = rows[0].total if rows else 0
-        elif after is not None:
-            count = _count(matching)
-        else:  # the scan goes on where the page ends
-            rest = matching.where(self._sort.is_past(self._position, rows[-1].position)) if len(rows) == size else None
-            count = offset + len(rows) + (0 if rest is None else _count(rest))
-        if is_sorted_scan and count > MAX_COUNT:  # too many to sort, and not far between
+            rows = self._load_by_index(many if self._is_long else _counting(matching), size, offset, after)
+        is_end = not rows and (offset > 0 or after is not None)
+        count = rows[0].total if rows else _count(matching) if is_end else 0
+        if self._is_scan and count > MAX_COUNT:  # too many to sort, and not far between
             rows = self._load_by_index(many, size, offset, after)
         return rows, count if count <= MAX_COUNT else None
 

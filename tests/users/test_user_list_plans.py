@@ -1,4 +1,4 @@
-"""Which tables a list of users reads whole, by the database's own word, whatever is filtered and however it is sorted."""
+"""Which tables a list of users reads whole, as the database tells, whatever is filtered and however it is sorted."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ LISTS = list(
 
 def may_scan(search: str, match: str, status: str, plugin: str, sort: str) -> bool:
     """Return whether this list may read all users: in their order up to the end of the page, or for a text in any."""
-    is_search = search != "" and match == "part" and (status, plugin) in (("all", "all"), ("all", "synced"))
+    is_search = search != "" and match == "part" and status != "pending" and plugin in ("all", "synced")
     is_in_order = search == "" and status == "all" and (plugin == "all" or (plugin == "synced" and sort == "name"))
     return is_search or is_in_order
 
