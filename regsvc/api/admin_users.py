@@ -83,6 +83,10 @@ class UsersQuery(Request, frozen=True, kw_only=True):
             examples=["ali"],
         ),
     ] = ""
+    match: Annotated[
+        Literal["part", "whole"],
+        Meta(description="`whole`: `search` is the whole name or e-mail address, which an index finds."),
+    ] = "part"
     status: Annotated[
         Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
     ] = "all"
@@ -216,6 +220,7 @@ async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
             page=query.page,
             size=query.size,
             search=query.search,
+            match=query.match,
             status=query.status,
             plugin=query.plugin or "all",
             sort=query.sort,

@@ -517,7 +517,7 @@ class App:
         """Views of operators: users, mails, health, findings of the doctor."""
         services, worker, now, is_bridge_on = self.services, self.worker, self._now, self._players.is_enabled
         services.is_authme_enabled = is_bridge_on
-        services.users = UserList(now, self.context.is_operator, is_bridge_on=is_bridge_on)
+        services.users = UserList(self.context.is_operator, is_bridge_on=is_bridge_on)
         services.user_details = UserDetailsLoader(services.users, self.questionnaire_results.find_of, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit

@@ -14,6 +14,7 @@ from regsvc.accounts.decisions import DecisionResult
 from regsvc.app.app import App
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
 from regsvc.database.audit import Actor
+from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.models import BANNED
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_list import UserListItem
@@ -40,9 +41,11 @@ def _list(args: argparse.Namespace, app: App) -> int:
     page = app.services.users.list_users(query)
     for entry in page.entries:
         print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {entry.email or ''}")
-    pages, what = max(1, page.total_pages), "user" if page.total == 1 else "users"
-    where = f"page {args.page} of {pages}" if args.page <= pages else f"there is no page {args.page}"
-    print(f"{page.total} {what}, {where}", file=sys.stderr)
+    total = f"more than {MAX_COUNT:,}" if page.total is None else page.total
+    pages, what = max(1, page.total_pages or args.page), "user" if page.total == 1 else "users"
+    of = "" if page.total is None else f" of {pages}"
+    where = f"page {args.page}{of}" if args.page <= pages else f"there is no page {args.page}"
+    print(f"{total} {what}, {where}", file=sys.stderr)
     return 0
 
 
