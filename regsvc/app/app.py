@@ -38,7 +38,7 @@ from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit, format_roughly
 from regsvc.database.audit import Audit
-from regsvc.database.engine import Worker
+from regsvc.database.engine import MAX_LISTS, Worker
 from regsvc.database.lease import instance_id
 from regsvc.database.location import read_other_authmes
 from regsvc.database.models import OutboxEntry
@@ -139,7 +139,13 @@ class App:
         self.live.apply_other_authmes(read_other_authmes(config).values())
         close = self._players.close
         self.worker = self.services.worker = Worker(self._database, config.database.threads, also_close=close)
-        self.sync_worker = Worker(self._database, 1, "sync", also_close=close, outage_log=self.worker.outage_log)
+        outages = self.worker.outage_log
+        self.sync_worker = Worker(self._database, 1, "sync", also_close=close, outage_log=outages)
+        # What may take seconds waits for itself alone: neither logins nor look-ups for a search, nor lists for a sync
+        # run of minutes. A list sees what another thread committed before: each of its statements has a new snapshot.
+        self.list_worker = Worker(self._database, 1, "list", outage_log=outages, max_calls=MAX_LISTS)
+        self.services.list_worker = self.list_worker
+        self._workers = (self.worker, self.list_worker, self.sync_worker)
         folder = config.server.translations
         self.translations = self.services.translations = load_translations(
             *([folder] if folder else []), offered=config.server.languages, default=config.server.language
@@ -180,7 +186,9 @@ class App:
         self.hashing = PasswordHashing(self.live, self.hash_pool)
         bedrock_names = BedrockNames(bedrock.enabled, bedrock.prefix, compile_pattern(bedrock.username_regex))
         self.credential_rules = CredentialRules(self.live, bedrock_names, self.context.ops.names)
-        self.metrics.register(ProcessCollector(), QueueCollector(self.worker, self.hash_pool, self.loop_lag))
+        self.metrics.register(
+            ProcessCollector(), QueueCollector(self.worker, self.list_worker, self.hash_pool, self.loop_lag)
+        )
 
     def _wire_mail(self) -> None:
         """E-mail: what is in the mails, and their delivery."""
@@ -566,11 +574,13 @@ class App:
 
     def open(self) -> None:
         """Let services run: the database has our tables."""
-        self.worker.is_open = self.sync_worker.is_open = True
+        for worker in self._workers:
+            worker.is_open = True
 
     def pause(self) -> None:
         """Keep the workers from beginning new work; clients get 503."""
-        self.worker.is_open = self.sync_worker.is_open = False
+        for worker in self._workers:
+            worker.is_open = False
 
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
@@ -632,8 +642,9 @@ class App:
         self._on_change()
 
     def close(self) -> None:
-        """Let work on threads finish, then close every connection. Blocking."""
-        self.worker.close()
-        self.sync_worker.close()
+        """Let work on threads finish, but for lists that wait; then close every connection. Blocking."""
+        self.list_worker.is_open = False
+        for worker in self._workers:
+            worker.close()
         self.hash_pool.close()
         self.captcha_pool.close()
