@@ -251,8 +251,10 @@ class Audit:
         Past the end it is empty.
         Names match without regard to case, both times are inclusive. The caller has validated the filters.
         """
-        conditions = _conditions(action, operator, target)
         is_period = since is not None or until is not None
+        if is_period and isinstance(action, str):
+            action = [action, ""]  # which no entry has: for a single value MariaDB does not use the range of ids
+        conditions = _conditions(action, operator, target)
         is_indexed = len(conditions) + is_period <= 1
         time, written = _unindexed(AuditEntry.created_at), AuditEntry.created_at.db_value
         if since is not None:
