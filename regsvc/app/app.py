@@ -139,17 +139,12 @@ class App:
         self.live.apply_other_authmes(read_other_authmes(config).values())
         close = self._players.close
         self.worker = self.services.worker = Worker(self._database, config.database.threads, also_close=close)
-        outages = self.worker.outage_log
-        self.sync_worker = Worker(self._database, 1, "sync", also_close=close, outage_log=outages)
-        # What may take seconds waits for itself alone: neither logins nor look-ups for a search, nor lists for a sync
-        # run of minutes. A list sees what another thread committed before: each of its statements has a new snapshot.
-        self.list_worker = Worker(self._database, 1, "list", outage_log=outages, max_calls=MAX_LISTS)
-        self.services.list_worker = self.list_worker
-        self._workers = (self.worker, self.list_worker, self.sync_worker)
-        folder = config.server.translations
-        self.translations = self.services.translations = load_translations(
-            *([folder] if folder else []), offered=config.server.languages, default=config.server.language
-        )
+        single = partial(Worker, self._database, 1, outage_log=self.worker.outage_log)
+        self.sync_worker = single("sync", also_close=close)
+        self.list_worker = self.services.list_worker = single("list", max_calls=MAX_LISTS)
+        own, server = filter(None, [config.server.translations]), config.server
+        self.translations = load_translations(*own, offered=server.languages, default=server.language)
+        self.services.translations = self.translations
         self.metrics = self.services.metrics = Metrics(config.server.instance)
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
@@ -186,9 +181,8 @@ class App:
         self.hashing = PasswordHashing(self.live, self.hash_pool)
         bedrock_names = BedrockNames(bedrock.enabled, bedrock.prefix, compile_pattern(bedrock.username_regex))
         self.credential_rules = CredentialRules(self.live, bedrock_names, self.context.ops.names)
-        self.metrics.register(
-            ProcessCollector(), QueueCollector(self.worker, self.list_worker, self.hash_pool, self.loop_lag)
-        )
+        queues = QueueCollector(self.worker, self.list_worker, self.hash_pool, self.loop_lag)
+        self.metrics.register(ProcessCollector(), queues)
 
     def _wire_mail(self) -> None:
         """E-mail: what is in the mails, and their delivery."""
@@ -539,13 +533,11 @@ class App:
     def _gather_facts(self) -> Facts:
         """Return what the doctor starts from. On the event loop."""
         config, report = self.live.current, self.sync.last_report
-        is_braked = report is not None and report.held_back is not None
-        restart_needed = self.pending_restart.keys
         running_daemon = RunningDaemon(
             config.address(),
             is_companion=True,
-            has_held_back_changes=is_braked,
-            restart_needed=restart_needed,
+            has_held_back_changes=report is not None and report.held_back is not None,
+            restart_needed=self.pending_restart.keys,
             is_state_lost=self.installation.is_lost,
             is_unwritable=self.worker.outage_log.write_problem is not None,
             seconds_since_sync=self.sync.seconds_since_run,
@@ -574,13 +566,11 @@ class App:
 
     def open(self) -> None:
         """Let services run: the database has our tables."""
-        for worker in self._workers:
-            worker.is_open = True
+        self.worker.is_open = self.list_worker.is_open = self.sync_worker.is_open = True
 
     def pause(self) -> None:
         """Keep the workers from beginning new work; clients get 503."""
-        for worker in self._workers:
-            worker.is_open = False
+        self.worker.is_open = self.list_worker.is_open = self.sync_worker.is_open = False
 
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
@@ -644,7 +634,7 @@ class App:
     def close(self) -> None:
         """Let work on threads finish, but for lists that wait; then close every connection. Blocking."""
         self.list_worker.is_open = False
-        for worker in self._workers:
+        for worker in (self.worker, self.list_worker, self.sync_worker):
             worker.close()
         self.hash_pool.close()
         self.captcha_pool.close()

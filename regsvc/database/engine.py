@@ -139,7 +139,11 @@ _LONGEST_PAUSE = 0.5
 _IDLE_SECONDS_BEFORE_PING = 5.0
 _MAX_CALLS = 2000  # running or waiting
 MAX_LISTS: Final = 64
-"""Lists that run or wait: as many as one client address may ask for at once (`http.max_connections_per_client`)."""
+"""Searches and lists that run or wait: as many as one client address may have connections.
+
+They have a thread of their own, so that what takes seconds keeps no login waiting; not that of the sync, whose runs may
+take minutes. They see what other threads committed before: each of their statements has a new snapshot.
+"""
 
 
 class _WithFailpoints(Database):

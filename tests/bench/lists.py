@@ -114,8 +114,8 @@ class Measured:
     total: int | None = None
 
 
-def list_queries(start: datetime, count: int) -> list[Query]:
-    """Return every filter and order of users, then of audit entries."""
+def list_user_queries(count: int) -> list[Query]:
+    """Return every filter and order of users."""
     queries = list[Query]()
 
     def users(bar: str = "<= 100 ms", **parameters: object) -> None:
@@ -146,6 +146,12 @@ def list_queries(start: datetime, count: int) -> list[Query]:
     users(search="steve", page=count // 500, bar="one scan")
     users(search="steve", status="banned")
     users(search="steve", plugin="locked")
+    return queries
+
+
+def list_audit_queries(start: datetime, count: int) -> list[Query]:
+    """Return every filter of audit entries, with several periods."""
+    queries = list[Query]()
 
     def audits(since: float | None = None, until: float | None = None, **parameters: object) -> None:
         shown = dict(parameters)
@@ -191,7 +197,7 @@ def measure_lists(directory: Path, server: MariaDBServer, count: int, runs: int)
         with Stack(kind, directory / kind, server, config=CONFIG, is_quick=False) as stack:
             lists = _Lists(stack, server, measured)
             lists.fill(start, count)
-            lists.measure(list_queries(start, count), min(runs, ROUNDS))
+            lists.measure([*list_user_queries(count), *list_audit_queries(start, count)], min(runs, ROUNDS))
             latencies.append(lists.measure_look_ups(count))
             print(*latencies[-1], sep=" | ", flush=True)
     return [*_rows(measured.values()), *latencies]
