@@ -105,7 +105,7 @@ async def list_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply:
     """Read the audit log, newest first."""
     if query.action is not None and query.action not in ACTIONS:
         raise errors.InvalidField("action")
-    page = await call.run(
+    page = await call.run_list(
         call.services.audit.list_entries,
         query.page,
         query.size,
@@ -221,7 +221,7 @@ class BulkResendReply(Reply, frozen=True, kw_only=True):
 @ROUTES.add("GET", "/api/admin/mails", ADMIN)
 async def list_mails(call: ApiHandler, query: MailsQuery) -> MailsReply:
     """List the mails of the last weeks and their state, newest first."""
-    page = await call.run(history.list_mails, query.page, query.size, to=query.to, state=query.state)
+    page = await call.run_list(history.list_mails, query.page, query.size, to=query.to, state=query.state)
     return MailsReply(
         mails=[to_reply(MailFields, entry) for entry in page.entries],
         pagination=_pagination(query, page.total, has_next=page.has_next),

@@ -207,6 +207,10 @@ class ApiHandler(BaseHandler):
         """Run a blocking function on a worker thread; return its result or raise its exception."""
         return await self.services.worker.run(function, *args, **kwargs)
 
+    async def run_list(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a list, which may be slow, like `run`, but on the thread that lists have to themselves."""
+        return await self.services.list_worker.run(function, *args, **kwargs)
+
     def require_session(self) -> VerifiedSession:
         """Return the session; raises Unauthorized if there is none, which happens on public routes only."""
         if self.session is None:

@@ -60,6 +60,7 @@ class Services:
 
     live: LiveConfig
     worker: BlockingRunner
+    list_worker: BlockingRunner
     translations: Translations
     sessions: Sessions
     is_authme_enabled: bool

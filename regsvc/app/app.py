@@ -38,7 +38,7 @@ from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit, format_roughly
 from regsvc.database.audit import Audit
-from regsvc.database.engine import Worker
+from regsvc.database.engine import MAX_LISTS, Worker
 from regsvc.database.lease import instance_id
 from regsvc.database.location import read_other_authmes
 from regsvc.database.models import OutboxEntry
@@ -140,11 +140,12 @@ class App:
         self.live.apply_other_authmes(read_other_authmes(config).values())
         close = self._players.close
         self.worker = self.services.worker = Worker(self._database, config.database.threads, also_close=close)
-        self.sync_worker = Worker(self._database, 1, "sync", also_close=close, outage_log=self.worker.outage_log)
-        folder = config.server.translations
-        self.translations = self.services.translations = load_translations(
-            *([folder] if folder else []), offered=config.server.languages, default=config.server.language
-        )
+        single = partial(Worker, self._database, 1, outage_log=self.worker.outage_log)
+        self.sync_worker = single("sync", also_close=close)
+        self.list_worker = self.services.list_worker = single("list", max_calls=MAX_LISTS)
+        own, server = filter(None, [config.server.translations]), config.server
+        self.translations = load_translations(*own, offered=server.languages, default=server.language)
+        self.services.translations = self.translations
         self.metrics = self.services.metrics = Metrics(config.server.instance)
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
@@ -181,7 +182,8 @@ class App:
         self.hashing = PasswordHashing(self.live, self.hash_pool)
         bedrock_names = BedrockNames(bedrock.enabled, bedrock.prefix, compile_pattern(bedrock.username_regex))
         self.credential_rules = CredentialRules(self.live, bedrock_names, self.context.ops.names)
-        self.metrics.register(ProcessCollector(), QueueCollector(self.worker, self.hash_pool, self.loop_lag))
+        queues = QueueCollector(self.worker, self.list_worker, self.hash_pool, self.loop_lag)
+        self.metrics.register(ProcessCollector(), queues)
 
     def _wire_mail(self) -> None:
         """E-mail: what is in the mails, and their delivery."""
@@ -567,7 +569,7 @@ class App:
 
     def open(self) -> None:
         """Let services run: the database has our tables."""
-        self.worker.is_open = self.sync_worker.is_open = True
+        self.worker.is_open = self.list_worker.is_open = self.sync_worker.is_open = True
 
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
@@ -576,7 +578,7 @@ class App:
 
     async def follow_installation(self) -> None:
         """Let no service write to files that were removed under this process, until those are back: clients get 503."""
-        self.worker.is_open = self.sync_worker.is_open = not self.installation.is_lost
+        self.worker.is_open = self.list_worker.is_open = self.sync_worker.is_open = not self.installation.is_lost
 
     def have_rights_changed(self) -> bool:
         """Return whether `end_lost_rights` has something to look for. Blocking."""
@@ -631,8 +633,9 @@ class App:
         self._on_change()
 
     def close(self) -> None:
-        """Let work on threads finish, then close every connection. Blocking."""
-        self.worker.close()
-        self.sync_worker.close()
+        """Let work on threads finish, but for lists that wait; then close every connection. Blocking."""
+        self.list_worker.is_open = False
+        for worker in (self.worker, self.list_worker, self.sync_worker):
+            worker.close()
         self.hash_pool.close()
         self.captcha_pool.close()

@@ -238,8 +238,9 @@ class Metrics:
 class QueueCollector(Collector):
     """Collector for work waiting for a thread, and for the lag of the event loop."""
 
-    def __init__(self, worker: Worker, hash_pool: HashPool, loop_lag: LoopLag) -> None:
+    def __init__(self, worker: Worker, list_worker: Worker, hash_pool: HashPool, loop_lag: LoopLag) -> None:
         self._worker = worker
+        self._list_worker = list_worker
         self._hash_pool = hash_pool
         self._loop_lag = loop_lag
 
@@ -255,6 +256,9 @@ class QueueCollector(Collector):
         )
         yield GaugeMetricFamily(
             "companion_worker_waiting", "Requests waiting for a database thread.", self._worker.waiting
+        )
+        yield GaugeMetricFamily(
+            "companion_list_waiting", "Searches and lists waiting for their thread.", self._list_worker.waiting
         )
         yield GaugeMetricFamily(
             "companion_loop_lag_seconds", "Longest lag of the event loop in the last minute.", self._loop_lag.seconds

@@ -333,7 +333,7 @@ async def list_plain_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply
         return await list_audits(call, query)
     if query.action is not None and query.action not in {*ACTIONS, *KNOWN_ACTIONS.values()}:
         raise InvalidField("action")
-    found = await call.run(
+    found = await call.run_list(
         call.services.audit.list_entries,
         1,
         MAX_PLAIN_AUDITS,
