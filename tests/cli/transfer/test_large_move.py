@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from plugin_bridge.hashers.bcrypts import create_bcrypt
 from plugin_bridge.hashers.catalogue import HASHERS
 from regsvc.database.failpoints import VARIABLE
 from tests.cli.transfer.conftest import Run
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.one_database("sqlite")
 KILLED = -9
 WORDS = ("salted-secret", "digest-secret", "bcrypt-secret")
 SALTED = HASHERS["SHA256"].hash(WORDS[0], "").hash
-BCRYPT = HASHERS["BCRYPT2Y"].hash(WORDS[2], "").hash  # not AuthMe's algorithm here
+BCRYPT = create_bcrypt(WORDS[2], "$2y$", 4)  # not AuthMe's algorithm here
 PASSWORDS = (SALTED, unsalted(WORDS[1]), BCRYPT)
 STATUSES = ("approved", "approved", "approved", "pending", "rejected", "banned", "approved")
 USERS = 2000
