@@ -118,8 +118,8 @@ class QuickStart:
 
 
 def can_start_quickly(environment: Mapping[str, str]) -> bool:
-    """Return whether the environment sets nothing but the failpoint variable."""
-    return environment.keys() <= {VARIABLE}
+    """Return whether the environment sets nothing but config keys and the failpoint variable."""
+    return all(name.startswith("COMPANION_") for name in environment)
 
 
 def quick_start(environment: Mapping[str, str]) -> QuickStart:
