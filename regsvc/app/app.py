@@ -143,9 +143,11 @@ class App:
         single = partial(Worker, self._database, 1, outage_log=self.worker.outage_log)
         self.sync_worker = single("sync", also_close=close)
         self.list_worker = self.services.list_worker = single("list", max_calls=MAX_LISTS)
-        own, server = filter(None, [config.server.translations]), config.server
-        self.translations = load_translations(*own, offered=server.languages, default=server.language)
-        self.services.translations = self.translations
+        self._workers = (self.worker, self.list_worker, self.sync_worker)
+        folder = config.server.translations
+        self.translations = self.services.translations = load_translations(
+            *([folder] if folder else []), offered=config.server.languages, default=config.server.language
+        )
         self.metrics = self.services.metrics = Metrics(config.server.instance)
         self.loop_lag = LoopLag()
         self.deliveries: list[DeliveryWorker] = []
@@ -567,9 +569,10 @@ class App:
         for delivery in self.deliveries:
             delivery.stop()
 
-    def open(self) -> None:
-        """Let services run: the database has our tables."""
-        self.worker.is_open = self.list_worker.is_open = self.sync_worker.is_open = True
+    def open(self, *, is_open: bool = True) -> None:
+        """Let services run, since the database has our tables, or keep them from it: clients get 503."""
+        for worker in self._workers:
+            worker.is_open = is_open
 
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
@@ -577,8 +580,8 @@ class App:
         self.application_streams.close()
 
     async def follow_installation(self) -> None:
-        """Let no service write to files that were removed under this process, until those are back: clients get 503."""
-        self.worker.is_open = self.list_worker.is_open = self.sync_worker.is_open = not self.installation.is_lost
+        """Let no service write to files that were removed under this process, until those are back."""
+        self.open(is_open=not self.installation.is_lost)
 
     def have_rights_changed(self) -> bool:
         """Return whether `end_lost_rights` has something to look for. Blocking."""
@@ -635,7 +638,7 @@ class App:
     def close(self) -> None:
         """Let work on threads finish, but for lists that wait; then close every connection. Blocking."""
         self.list_worker.is_open = False
-        for worker in (self.worker, self.list_worker, self.sync_worker):
+        for worker in self._workers:
             worker.close()
         self.hash_pool.close()
         self.captcha_pool.close()

@@ -52,7 +52,7 @@ def _megabytes(stack: Stack) -> tuple[float, float]:
     if isinstance(place, SqliteFile):
         assert isinstance(stack.table.database, SqliteFile)
         return place.path.stat().st_size / 1e6, stack.table.database.path.stat().st_size / 1e6
-    sizes = {}
+    sizes: dict[bool, float] = {}
     for row in place.query("SHOW TABLE STATUS"):
         if row["Data_length"] is not None:  # a view has none
             is_ours = str(row["Name"]).startswith("regsvc_")
