@@ -81,9 +81,9 @@ bench: $(STAMP) $(BENCH_STAMP)  ## measures beside a peer, and writes docs/bench
 	@sh tests/install_system_packages.sh
 	$(PY) -m tests.bench $(if $(PLAYERS),--players $(PLAYERS)) $(PART)
 
-bench-sync: $(STAMP)  ## measures the sync over a million players (PART=sqlite, PLAYERS=200000)
+bench-sync: $(STAMP)  ## measures the sync over a million players (PART=sqlite, PLAYERS=200000, SIZES="10000 100000")
 	@sh tests/install_system_packages.sh
-	$(PY) -m tests.bench.sync $(if $(PLAYERS),--players $(PLAYERS)) $(PART)
+	$(PY) -m tests.bench.sync $(PART) $(if $(PLAYERS),--players $(PLAYERS)) $(if $(SIZES),--sizes $(SIZES))
 
 pictures: $(STAMP)  ## takes pictures of every page, into docs/pictures: look at them
 	$(PY) -m tests.browser.pictures

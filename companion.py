@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from ssl import SSLError
 from typing import NoReturn
 
 from regsvc.cli.command_line import CONFIG, INSTALL_COMMANDS, VERSION, parse
@@ -38,9 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has closed the pipe, as in `companion export | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit
         return EX_PIPE
-    except (StartupError, SSLError) as error:
+    except Exception as error:
+        from ssl import SSLError
+
         from regsvc.runtime.logs import print_error
 
+        if not isinstance(error, StartupError | SSLError):
+            raise
         print_error(str(error))
         return error.exit_status if isinstance(error, StartupError) else EX_CONFIG
     except KeyboardInterrupt:

@@ -27,9 +27,11 @@ import asyncio
 import gc
 import inspect
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -189,8 +191,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: begun first, since all other workers would wait for it at the end")
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Import a share of the test files first, in each worker another: none compiles what another one has compiled."""
+    worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    for file in sorted(TESTS.rglob("test_*.py"))[int(worker["workerid"][2:]) :: worker["workercount"]]:
+        import_module(".".join(("tests", *file.relative_to(TESTS).with_suffix("").parts)))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the other database of a test about one, unless COMPANION_TEST_ALL_DATABASES=1; long tests come first."""
+    if (hypothesis := sys.modules.get("hypothesis.internal.conjecture.providers")) is not None:
+        # else it parses the whole program in each worker, for seconds, to draw a few of its constants
+        vars(hypothesis)["_get_local_constants"] = lambda: vars(hypothesis)["_local_constants"]
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.environ.get(ALL_DATABASES) == "1":
         return

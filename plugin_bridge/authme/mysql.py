@@ -268,20 +268,21 @@ class MySqlPlayers(AuthMePlayers):
                 found |= {name: int(number) for name, number in cursor.fetchall()}
         return {key: found[key] for key in wanted if key in found}
 
-    def changed_buckets(self, stored: str) -> tuple[dict[int, Bucket], bool]:
+    def changed_buckets(self, stored: str, *, expects_some: bool) -> tuple[dict[int, Bucket], int, int]:
         table = self._shared_sql()
         with self._open_table() as layout:
-            comparison = table.comparison(stored, layout.is_open_lock)
-            added, is_same, is_counted, open_locks = self._database.execute_sql(comparison).fetchone()
-            if is_same:
-                return {}, open_locks > 0
-            found = self._database.execute_sql(table.differences(stored)).fetchall()
-            changed = {int(number): Bucket(*map(int, now)) for number, *now, _added in found}
-            # the counts may also differ because of a write in between, which does no harm
-            if not is_counted or added != sum(added_here for *_bucket, added_here in found):
+            if not expects_some:
+                comparison = table.comparison(stored, layout.is_open_lock)
+                is_same, total, open_locks = self._database.execute_sql(comparison).fetchone()
+                if is_same:
+                    return {}, total, open_locks
+            found = self._database.execute_sql(table.differences(stored, layout.is_open_lock)).fetchall()
+            changed = {int(row[0]): Bucket(int(row[1]), int(row[2])) for row in found if row[0] is not None}
+            total, open_locks, seen = (sum(int(row[column]) for row in found) for column in (1, 3, 4))
+            if not found or seen != found[0][5]:  # a table without rows has no row to tell that
                 gone = self._database.execute_sql(table.missing(stored)).fetchall()
                 changed |= dict.fromkeys((int(number) for (number,) in gone), EMPTY)
-        return changed, open_locks > 0
+        return changed, total, open_locks
 
     def lock(self, keys: Collection[str]) -> None:
         if not keys or not self.shares_transactions:

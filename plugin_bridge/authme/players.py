@@ -231,12 +231,13 @@ class Players(ABC):
         """Return the bucket of each of these usernames. Names without a row may be missing."""
         return {}
 
-    def changed_buckets(self, stored: str) -> tuple[dict[int, Bucket], bool]:
+    def changed_buckets(self, stored: str, *, expects_some: bool) -> tuple[dict[int, Bucket], int, int]:
         """Return the buckets that differ from those in our table `stored`, as they are now; empty ones without rows.
 
-        With them comes whether `find_open_locks` would find any.
+        With them come the number of all rows, and of those that `find_open_locks` would find. `expects_some` saves time
+        if there are such buckets, and costs some if there are none.
         """
-        return {}, False
+        return {}, 0, 0
 
     def scan(self, last: TableScan | None) -> TableScan | None:
         """Compare every row with the last scan; None where checksums of buckets are compared instead."""

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, cast
@@ -24,6 +26,8 @@ from plugin_bridge.authme.table_checksums import COMPARED_FIELDS
 
 _MAX_SECONDS: Final = 0.02
 """A transaction ends after this time: AuthMe writes for the server's main thread, which waits."""
+
+_PAGES_SORTED: Final = 10
 
 
 class SqliteWriter:
@@ -133,6 +137,25 @@ class SqlitePlayers(AuthMePlayers):
         self._version.close()
 
     def pages(self, size: int) -> Iterator[list[PlayerRow]]:
+        """Yield the pages of some thousands of rows in the order of their names.
+
+        Adopted in that order, they fill the same pages of our indexes of names: a sixth as much is written to the disk.
+        """
+        pages = self._pages_by_id(size)
+        while True:
+            rows = list[PlayerRow]()
+            for page in islice(pages, _PAGES_SORTED):
+                rows += page
+                if len(page) < size:
+                    break
+            if not rows:
+                return
+            rows.sort(key=attrgetter("username"))
+            for start in range(0, len(rows), size):
+                yield rows[start : start + size]
+
+    def _pages_by_id(self, size: int) -> Iterator[list[PlayerRow]]:
+        """Yield pages for ever: empty ones where no row is left, until one is added."""
         after = -(1 << 63)  # not by name: one that is not UTF-8 sorts elsewhere than the text it is read as
         while True:
             with self._open_table() as layout:
@@ -140,15 +163,12 @@ class SqlitePlayers(AuthMePlayers):
                 is_blob = f"typeof({layout.columns['username']}) = 'blob'"
                 numbered = layout.select.replace("SELECT ", f"SELECT rowid, {is_blob}, ", 1)
                 page = self._query(f"{numbered} WHERE rowid > ? ORDER BY rowid LIMIT {size:d}", (after,))
-            if page:
-                rows = player_rows(values for _number, _is_blob, *values in page)
-                for place, (_number, is_blob, *_values) in enumerate(page):
-                    if is_blob:
-                        rows[place] = replace(rows[place], username=f"{UNREADABLE}{rows[place].username}")
-                yield rows
-                after = page[-1][0]
-            if len(page) < size:
-                return
+            rows = player_rows(values for _number, _is_blob, *values in page)
+            for place, (_number, is_blob, *_values) in enumerate(page):
+                if is_blob:
+                    rows[place] = replace(rows[place], username=f"{UNREADABLE}{rows[place].username}")
+            after = page[-1][0] if page else after
+            yield rows
 
     def version(self) -> object:
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from peewee import IntegrityError
 
@@ -65,18 +66,19 @@ class EmailChanges:
             identity = await self.checker.recognize_owner(session, caller)
         else:
             identity = await self.checker.check_owner(session, current_password, caller)
-        await self.worker.run(self.codes.check, address.key, "change_email", given, caller)
-        changed = await self.worker.run(self._change, identity, address, given, caller)
+        row = await self.worker.run(self.codes.check, address.key, "change_email", given, caller)
+        redeem = partial(self.codes.redeem, row, given, caller)
+        changed = await self.worker.run(self._change, identity, address, redeem, caller)
         self.mail_queue.wake_all()
         return changed
 
     def _change(
-        self, identity: LoginIdentity, address: EmailAddress, given: CodeOrProof, caller: Caller
+        self, identity: LoginIdentity, address: EmailAddress, redeem: Callable[[], None], caller: Caller
     ) -> EmailChangeResult:
         try:
             _done, warnings = self.access.change(
                 identity.key,
-                lambda locked: self._change_in_transaction(locked, identity, address, given, caller),
+                lambda locked: self._change_in_transaction(locked, identity, address, redeem, caller),
                 if_missing=errors.Unauthorized,
             )
         except IntegrityError as error:  # another request verified the same address at the same time
@@ -90,10 +92,10 @@ class EmailChanges:
         locked: AccountForUpdate,
         identity: LoginIdentity,
         address: EmailAddress,
-        given: CodeOrProof,
+        redeem: Callable[[], None],
         caller: Caller,
     ) -> None:
-        self.codes.redeem(address.key, "change_email", given, caller)
+        redeem()
         user = locked.user
         require_account_owner(user, identity)
         claim(address.key, self.audit, claimant_id=user.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -29,10 +29,12 @@ from regsvc.api.users import Fate, MailName
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.database.audit import ACTIONS, AuditRecord
-from regsvc.doctor.report import in_language
 from regsvc.notifications.mail import history
 from regsvc.notifications.mail.history import WAITING
 from regsvc.sync.report import SyncReport
+
+if TYPE_CHECKING:
+    from regsvc.doctor.checkup import Checkup
 
 ROUTES: Final = Routes()
 
@@ -103,7 +105,7 @@ async def list_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply:
     """Read the audit log, newest first."""
     if query.action is not None and query.action not in ACTIONS:
         raise errors.InvalidField("action")
-    page = await call.run(
+    page = await call.run_list(
         call.services.audit.list_entries,
         query.page,
         query.size,
@@ -219,7 +221,7 @@ class BulkResendReply(Reply, frozen=True, kw_only=True):
 @ROUTES.add("GET", "/api/admin/mails", ADMIN)
 async def list_mails(call: ApiHandler, query: MailsQuery) -> MailsReply:
     """List the mails of the last weeks and their state, newest first."""
-    page = await call.run(history.list_mails, query.page, query.size, to=query.to, state=query.state)
+    page = await call.run_list(history.list_mails, query.page, query.size, to=query.to, state=query.state)
     return MailsReply(
         mails=[to_reply(MailFields, entry) for entry in page.entries],
         pagination=_pagination(query, page.total, has_next=page.has_next),
@@ -377,6 +379,12 @@ class CheckupReply(Reply, frozen=True, kw_only=True):
     checked_at: EpochMilliseconds
 
 
+def _translate(checkup: Checkup, language: str) -> Checkup:
+    from regsvc.doctor.report import in_language
+
+    return in_language(checkup, language)
+
+
 @ROUTES.add("GET", "/api/admin/doctor", ADMIN)
 async def show_checkup(call: ApiHandler, query: DoctorQuery) -> CheckupReply:
     """List what is broken or risky about this installation and what to change, like `companion doctor`.
@@ -385,5 +393,5 @@ async def show_checkup(call: ApiHandler, query: DoctorQuery) -> CheckupReply:
     caller's language if the doctor speaks it (`language` of the reply), else in English.
     """
     checkup, made_at = await call.services.doctor.get(force=query.fresh)
-    checkup = await call.run(in_language, checkup, call.language)
+    checkup = await call.run(_translate, checkup, call.language)
     return to_reply(CheckupReply, checkup, checked_at=milliseconds_of(made_at))

@@ -83,6 +83,10 @@ class UsersQuery(Request, frozen=True, kw_only=True):
             examples=["ali"],
         ),
     ] = ""
+    match: Annotated[
+        Literal["part", "whole"],
+        Meta(description="`whole`: `search` is the whole name or e-mail address, which an index finds."),
+    ] = "part"
     status: Annotated[
         Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
     ] = "all"
@@ -210,12 +214,13 @@ class UserDetailsReply(Reply, frozen=True, kw_only=True):
 @ROUTES.add("GET", "/api/admin/users", ADMIN)
 async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
     """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
-    page = await call.run(
+    page = await call.run_list(
         call.services.users.list_users,
         UserQuery(
             page=query.page,
             size=query.size,
             search=query.search,
+            match=query.match,
             status=query.status,
             plugin=query.plugin or "all",
             sort=query.sort,

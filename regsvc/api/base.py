@@ -18,14 +18,16 @@ import contextlib
 import logging
 import random
 import re
+import time
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET
-from tornado.httputil import HTTPServerRequest
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, format_timestamp
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
@@ -88,6 +90,8 @@ class ServingApplication(Application):
         self.services = services
         self.is_stopping = False
         """While true, every reply asks the client to reconnect."""
+        self.ready_replies: dict[str, tuple[tuple[object, ...], bytes]] = {}
+        """By path, what a reply was made of, and the reply."""
         self._tables = tables
         self._in_flight: set[object] = set()
         self._is_idle = asyncio.Event()
@@ -120,6 +124,8 @@ class BaseHandler(RequestHandler):
 
     def __init__(self, application: ServingApplication, request: HTTPServerRequest, **kwargs: Any) -> None:
         self.services = application.services
+        self.request_id = _find_request_id(request.headers)
+        """The client's `X-Request-ID` if it is safe to log, else a new id."""
         super().__init__(application, request, **kwargs)
         application.begin(self)
 
@@ -130,24 +136,24 @@ class BaseHandler(RequestHandler):
         """Stop counting the request as in flight: the client has disconnected."""
         self.application.end(self)
 
-    @cached_property
-    def request_id(self) -> str:
-        """The client's `X-Request-ID` if it is safe to log, else a new id."""
-        headers = self.request.headers
-        if "X-Request-ID" in headers and _REQUEST_ID.fullmatch(headers["X-Request-ID"]):
-            return headers["X-Request-ID"]
-        # Not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
-        return f"{random.getrandbits(128):032x}"
+    def clear(self) -> None:
+        """Begin a reply anew, as Tornado does, but past its checks: nothing here is text of which we know nothing."""
+        self._headers = HTTPHeaders()
+        for name, value in self.default_headers().items():
+            self._headers[name] = value
+        self._write_buffer = []
+        self.set_status(HTTPStatus.OK)
 
-    def set_default_headers(self) -> None:
-        self.clear_header("Server")
-        for name, value in SECURITY_HEADERS.items():
-            self.set_header(name, value)
-        self.set_header("X-Request-ID", self.request_id)
+    def default_headers(self) -> dict[str, str]:
+        """Return the headers that each reply begins with."""
+        headers = {"Content-Type": "text/html; charset=UTF-8", "Date": _http_date(int(time.time()))}
+        headers |= SECURITY_HEADERS
+        headers["X-Request-ID"] = self.request_id
         if self.services.config.server.base_url.startswith("https:"):
-            self.set_header("Strict-Transport-Security", STRICT_TRANSPORT_SECURITY)
+            headers["Strict-Transport-Security"] = STRICT_TRANSPORT_SECURITY
         if self.application.is_stopping:
-            self.set_header("Connection", "close")
+            headers["Connection"] = "close"
+        return headers
 
     def finish_with(self, content: bytes) -> None:
         """Finish with a body that many replies share; no copy of it waits for a client that reads slowly."""
@@ -165,6 +171,16 @@ class BaseHandler(RequestHandler):
         if value is not None and not isinstance(value, Refusal | HTTPError | StreamClosedError):
             where = f"{self.request.method} {printable_path(self.request)}"
             log.error("bug in %s, request=%s: %s", where, self.request_id, describe_exception(value))
+
+
+def _find_request_id(headers: HTTPHeaders) -> str:
+    if "X-Request-ID" in headers and _REQUEST_ID.fullmatch(headers["X-Request-ID"]):
+        return headers["X-Request-ID"]
+    # Not secret. The system's random numbers take a system call, at which other threads take over the interpreter.
+    return f"{random.getrandbits(128):032x}"
+
+
+_http_date = lru_cache(maxsize=1)(format_timestamp)
 
 
 def printable_path(request: HTTPServerRequest) -> str:
@@ -190,6 +206,10 @@ class ApiHandler(BaseHandler):
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function on a worker thread; return its result or raise its exception."""
         return await self.services.worker.run(function, *args, **kwargs)
+
+    async def run_list(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a list, which may be slow, like `run`, but on the thread that lists have to themselves."""
+        return await self.services.list_worker.run(function, *args, **kwargs)
 
     def require_session(self) -> VerifiedSession:
         """Return the session; raises Unauthorized if there is none, which happens on public routes only."""
@@ -224,9 +244,10 @@ class ApiHandler(BaseHandler):
         requested = self.session.language if self.session else None
         with contextlib.suppress(Refusal):  # a body or query that is refused cannot choose its refusal's language
             requested = self.query.get("language", [requested])[0]
-        with contextlib.suppress(Refusal):
-            language = self._fields.get("language")
-            requested = language if isinstance(language, str) and language else requested
+        if self.request.body:
+            with contextlib.suppress(Refusal):
+                language = self._fields.get("language")
+                requested = language if isinstance(language, str) and language else requested
         accepted = self.request.headers.get("Accept-Language")
         return negotiate_language(known, requested, accepted, self.services.config.server.language)
 
@@ -244,14 +265,15 @@ class ApiHandler(BaseHandler):
         """Return the text `message.<key>` in the caller's language, with the facts filled in."""
         return self.services.translations.text(f"message.{key}", self.language, **facts)
 
-    def send(self, reply: Reply, status: int = 200) -> None:
-        """Send a successful reply and finish the request."""
+    def send(self, reply: Reply, status: int = 200) -> bytes:
+        """Send a successful reply, finish the request, and return the body."""
         if reply.message is not UNSET and self.services.config.http.legacy_status:
             text = msgspec.json.encode(msgspec.to_builtins(reply) | {"msg": reply.message})
         else:
             text = msgspec.json.encode(reply)
         self._write_json(status, text)
         self.finish()
+        return text
 
     # --- Tornado's hooks ---
 
@@ -262,12 +284,19 @@ class ApiHandler(BaseHandler):
             if self.session is not None:
                 for cached in ("language", "caller"):  # computed before the user, and so their language, was known
                     self.__dict__.pop(cached, None)
-            _ = self._fields  # refuses a malformed body, but only after missing rights
+            if self.request.body:
+                _ = self._fields  # refuses a malformed body, but only after missing rights
 
     async def get(self) -> None:
         """Answer by the function of the route."""
         route = self._route
         assert route is not None  # `prepare` has refused methods without one
+        made_of = () if route.made_of is None else route.made_of(self.services)
+        last_made_of, text = self.application.ready_replies.get(route.path, ((), b""))
+        if made_of and made_of == last_made_of:
+            self._write_json(route.status, text)
+            self.finish()
+            return
         if route.request_type is None:
             reply = await route.answer(self)
         elif route.method == "GET":
@@ -275,7 +304,9 @@ class ApiHandler(BaseHandler):
         else:
             reply = await route.answer(self, convert(self._fields, route.request_type))
         if reply is not None:
-            self.send(reply, route.status)
+            text = self.send(reply, route.status)
+            if made_of:
+                self.application.ready_replies[route.path] = (made_of, text)
 
     post = get
 
@@ -288,17 +319,23 @@ class ApiHandler(BaseHandler):
         self.set_header("Access-Control-Allow-Methods", ", ".join(self._allowed_methods))
         self.set_status(204)
 
-    def set_default_headers(self) -> None:
-        super().set_default_headers()
-        self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.set_header("Content-Security-Policy", _NOTHING)
-        if self.services.config.http.allowed_origins:
-            self.set_header("Vary", "Origin")
+    def default_headers(self) -> dict[str, str]:
+        headers = super().default_headers()
+        headers["Content-Type"] = "application/json; charset=utf-8"
+        headers["Content-Security-Policy"] = _NOTHING
+        allowed_origins = self.services.config.http.allowed_origins
+        if allowed_origins:
+            headers["Vary"] = "Origin"
         origin = self.request.headers.get("Origin")
-        self._is_origin_allowed = origin in self.services.config.http.allowed_origins
+        self._is_origin_allowed = origin in allowed_origins
         if origin is not None and self._is_origin_allowed:
-            self.set_header("Access-Control-Allow-Origin", origin)
-            self.set_header("Access-Control-Expose-Headers", "X-Request-ID, Retry-After")
+            headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = "X-Request-ID, Retry-After"
+        return headers
+
+    def check_etag_header(self) -> bool:
+        """Skip the search for an ETag, since no reply has one."""
+        return False
 
     def on_connection_close(self) -> None:
         super().on_connection_close()
@@ -368,7 +405,8 @@ class ApiHandler(BaseHandler):
             encoding = headers.get("Content-Encoding", "identity").strip().lower()
             if (media_type, encoding) != ("application/json", "identity"):
                 raise UnsupportedMediaType
-        _ = self.query
+        if self.request.query:
+            _ = self.query
 
     async def _authorize(self) -> None:
         """Look for the session of the access token; raises Unauthorized and Forbidden as the route requires."""

@@ -120,7 +120,13 @@ class ConfigReply(Reply, frozen=True, kw_only=True):
 USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
 
 
-@ROUTES.add("GET", "/api/config", PUBLIC)
+def sources_of_config(services: Services) -> tuple[object, ...]:
+    """Return all that the public config is made of; each is replaced when it changes."""
+    rules, mails = services.live.authme, services.mail_queue.is_available
+    return services.config, rules, services.is_authme_enabled, services.translations, services.questionnaires, mails
+
+
+@ROUTES.add("GET", "/api/config", PUBLIC, made_of=sources_of_config)
 async def show_config(call: ApiHandler) -> ConfigReply:
     """Show the public config of this host: texts for front ends, and the requirements of a registration."""
     return ConfigReply(config=public_config(call.services))

@@ -79,6 +79,8 @@ class Route:
     keeps_429: bool = False
     """Whether its limits have their true status under `http.legacy_status`, too."""
     is_deprecated: bool = False
+    made_of: Callable[[Any], tuple[object, ...]] | None = None
+    """Returns all that the reply is made of, given the services: while that is equal, the last reply is sent again."""
     write_refusal: Callable[[Any, Refusal], bool] | None = None
     """Writes refusals in the route's own way, and returns False for those to be written as JSON."""
 

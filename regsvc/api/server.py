@@ -73,6 +73,8 @@ class LimitedServer(HTTPServer):
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         self._limits.add(stream, _host(address))
+        stream.set_nodelay(True)
+        stream.set_nodelay = _keep_nodelay  # type: ignore[method-assign]
         if self._watch is None:
             self._watch = asyncio.get_running_loop().call_later(self._watch_interval, self._cut_unread)
         super().handle_stream(stream, address)
@@ -136,6 +138,10 @@ class Acceptor:
             log.error("no connection can be accepted (%s); trying again every second", error.strerror)
         self._loop.remove_reader(self._listening)
         self._resumption = self._loop.call_later(_ACCEPT_PAUSE, self._resume)
+
+
+def _keep_nodelay(value: bool) -> None:
+    """Leave the option on: Tornado would turn it on and off at each reply, with two system calls."""
 
 
 def _host(address: tuple[Any, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from plugin_bridge.authme.rules import NameRule, PasswordRule
 from regsvc.accounts.captcha.captcha import Captchas
@@ -23,7 +23,6 @@ from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.database.audit import Audit
-from regsvc.doctor.checkup import Checkup
 from regsvc.notifications.mail.history import MailResender
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.applications.changes import ApplicationChanges
@@ -42,6 +41,9 @@ from regsvc.users.export import UserExport
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
+if TYPE_CHECKING:
+    from regsvc.doctor.checkup import Checkup
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -58,6 +60,7 @@ class Services:
 
     live: LiveConfig
     worker: BlockingRunner
+    list_worker: BlockingRunner
     translations: Translations
     sessions: Sessions
     is_authme_enabled: bool

@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from plugin_bridge.authme.rules import compile_pattern
 from plugin_bridge.server.allowlist import AllowlistFile
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
-from regsvc.accounts.captcha.pictures import puzzle_maker, render
 from regsvc.accounts.decisions import Decisions
 from regsvc.accounts.email_changes import EmailChanges
 from regsvc.accounts.email_verification import EmailVerification
@@ -40,13 +40,11 @@ from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit, format_roughly
 from regsvc.database.audit import Audit
-from regsvc.database.engine import Worker
+from regsvc.database.engine import MAX_LISTS, Worker
 from regsvc.database.lease import instance_id
 from regsvc.database.location import read_other_authmes
 from regsvc.database.models import OutboxEntry
-from regsvc.doctor.checkup import cached_checkup
-from regsvc.doctor.facts.facts import Facts
-from regsvc.doctor.facts.host import Host, RunningDaemon
+from regsvc.doctor.abandonable import await_call
 from regsvc.notifications.delivery import DeliveryWorker
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.mail.history import MailResender
@@ -98,6 +96,9 @@ from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
+if TYPE_CHECKING:
+    from regsvc.doctor.checkup import Checkup
+
 log = logging.getLogger(__name__)
 
 
@@ -141,7 +142,10 @@ class App:
         self.live.apply_other_authmes(read_other_authmes(config).values())
         close = self._players.close
         self.worker = self.services.worker = Worker(self._database, config.database.threads, also_close=close)
-        self.sync_worker = Worker(self._database, 1, "sync", also_close=close, outage_log=self.worker.outage_log)
+        single = partial(Worker, self._database, 1, outage_log=self.worker.outage_log)
+        self.sync_worker = single("sync", also_close=close)
+        self.list_worker = self.services.list_worker = single("list", max_calls=MAX_LISTS)
+        self._workers = (self.worker, self.list_worker, self.sync_worker)
         folder = config.server.translations
         self.translations = self.services.translations = load_translations(
             *([folder] if folder else []), offered=config.server.languages, default=config.server.language
@@ -182,7 +186,8 @@ class App:
         self.hashing = PasswordHashing(self.live, self.hash_pool)
         bedrock_names = BedrockNames(bedrock.enabled, bedrock.prefix, compile_pattern(bedrock.username_regex))
         self.credential_rules = CredentialRules(self.live, bedrock_names, self.context.ops.names)
-        self.metrics.register(ProcessCollector(), QueueCollector(self.worker, self.hash_pool, self.loop_lag))
+        queues = QueueCollector(self.worker, self.list_worker, self.hash_pool, self.loop_lag)
+        self.metrics.register(ProcessCollector(), queues)
 
     def _wire_mail(self) -> None:
         """E-mail: what is in the mails, and their delivery."""
@@ -221,7 +226,7 @@ class App:
                 review, live.current.registration.reapply_after, now()
             ),
         )
-        transport = MailTransport(self._database, self.worker, self.mail_renderer, self.mail_backend)
+        transport = MailTransport(self._database, self.mail_renderer, self.mail_backend)
         self.mail_delivery = DeliveryWorker(self.worker, self.outbox, transport)
         self.deliveries.append(self.mail_delivery)
 
@@ -351,8 +356,6 @@ class App:
         self.captchas = self.services.captchas = Captchas(
             config=config,
             required_for=uses_with_captcha(self._config),
-            make_puzzle=puzzle_maker(config),
-            render=render,
             pool=self.captcha_pool,
             challenges=self.challenges,
             limits=MemoryLimits(self._now),
@@ -561,7 +564,7 @@ class App:
         """Views of operators: users, mails, health, findings of the doctor."""
         services, worker, now, is_bridge_on = self.services, self.worker, self._now, self._players.is_enabled
         services.is_authme_enabled = is_bridge_on
-        services.users = UserList(now, self.context.is_operator, is_bridge_on=is_bridge_on)
+        services.users = UserList(self.context.is_operator, is_bridge_on=is_bridge_on)
         services.user_details = UserDetailsLoader(services.users, self.questionnaire_results.find_of, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
@@ -569,23 +572,25 @@ class App:
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
         )
-        services.doctor = cached_checkup(self._gather_facts, now)
+        services.doctor = CachedCall(self._examine, timedelta(minutes=1), "doctor")
 
-    def _gather_facts(self) -> Facts:
-        """Return what the doctor starts from. On the event loop."""
+    async def _examine(self) -> "tuple[Checkup, datetime]":
+        """Return what the doctor finds, and when; on a thread of its own."""
         config, report = self.live.current, self.sync.last_report
-        is_braked = report is not None and report.held_back is not None
-        restart_needed = self.pending_restart.keys
-        running_daemon = RunningDaemon(
-            config.address(),
-            is_companion=True,
-            has_held_back_changes=is_braked,
-            restart_needed=restart_needed,
-            is_state_lost=self.installation.is_lost,
-            is_unwritable=self.worker.outage_log.write_problem is not None,
-            seconds_since_sync=self.sync.seconds_since_run,
-        )
-        return Facts(config, Host(now=self._now), running_daemon)
+        about_us: dict[str, Any] = {
+            "has_held_back_changes": report is not None and report.held_back is not None,
+            "restart_needed": self.pending_restart.keys,
+            "is_state_lost": self.installation.is_lost,
+            "is_unwritable": self.worker.outage_log.write_problem is not None,
+            "seconds_since_sync": self.sync.seconds_since_run,
+        }
+
+        def look() -> "Checkup":
+            from regsvc.doctor.checkup import examine_daemon
+
+            return examine_daemon(config, self._now, about_us)
+
+        return await await_call(look), self._now()
 
     def _on_sync_finished(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
@@ -600,34 +605,35 @@ class App:
         self.application_streams.wake()
 
     async def deliver(self) -> None:
-        """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none."""
-        await asyncio.gather(*(delivery.run() for delivery in self.deliveries))
+        """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none.
+
+        The allowlist follows decisions in the same way, until `sync.stop`.
+        """
+        await asyncio.gather(*(delivery.run() for delivery in self.deliveries), self.sync.follow_decisions())
 
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
         for delivery in self.deliveries:
             delivery.stop()
 
-    def open(self) -> None:
-        """Let services run: the database has our tables."""
-        self.worker.is_open = self.sync_worker.is_open = True
-
-    def pause(self) -> None:
-        """Keep the workers from beginning new work; clients get 503."""
-        self.worker.is_open = self.sync_worker.is_open = False
+    def open(self, *, is_open: bool = True) -> None:
+        """Let services run, since the database has our tables, or keep them from it: clients get 503."""
+        for worker in self._workers:
+            worker.is_open = is_open
 
     def end_streams(self) -> None:
         """End all live streams, and every one opened later."""
         self.events.close()
         self.application_streams.close()
 
-    def watch_installation(self) -> None:
-        """Let no service write to files that were removed under this process, until those are back. Blocking."""
-        was_lost = self.installation.is_lost
-        if self.worker.is_open and not self.installation.check():
-            self.pause()
-        elif was_lost and self.installation.check():
-            self.open()
+    async def follow_installation(self) -> None:
+        """Let no service write to files that were removed under this process, until those are back."""
+        self.open(is_open=not self.installation.is_lost)
+
+    def have_rights_changed(self) -> bool:
+        """Return whether `end_lost_rights` has something to look for. Blocking."""
+        dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
+        return dismissed is not None and (bool(dismissed) or is_needed != self._needed_second_factor)
 
     def end_lost_rights(self) -> None:
         """End what operators had open when they lost their rights: it must not revive with those. Blocking.
@@ -635,9 +641,10 @@ class App:
         At the start, and when an operator has left ops.json or `auth.operators_need_totp` has changed. Until then it is
         refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
         """
-        dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
-        if dismissed is None or (not dismissed and is_needed == self._needed_second_factor):
+        if not self.have_rights_changed():
             return
+        dismissed = self.context.ops.find_dismissed() or frozenset()
+        is_needed = self.live.current.auth.operators_need_totp
         sessions, links = self.sessions.revoke_unentitled(dismissed), self.links.revoke_unentitled(dismissed)
         self.context.ops.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
@@ -676,8 +683,9 @@ class App:
         self._on_change()
 
     def close(self) -> None:
-        """Let work on threads finish, then close every connection. Blocking."""
-        self.worker.close()
-        self.sync_worker.close()
+        """Let work on threads finish, but for lists that wait; then close every connection. Blocking."""
+        self.list_worker.is_open = False
+        for worker in self._workers:
+            worker.close()
         self.hash_pool.close()
         self.captcha_pool.close()

@@ -33,6 +33,8 @@ _OWN = CryptContext(
     argon2__time_cost=2,
     argon2__parallelism=1,
 )
+_NOBODYS: Final = "$argon2id$v=19$m=19456,t=2,p=1$ilEqpXSOEULIGcP4H4NQSg$5SICyB3GuxsWQOc4vGIQRanOtjLgxCx/D9iMSxrRA/I"
+"""Hash of a forgotten password with these settings: to verify one for no user takes as long as for any."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,6 @@ class PasswordHashing:
         """`live.authme.hasher` None: there is no AuthMe, and ours is the only algorithm."""
         self._live = live
         self._pool = pool
-        self._dummy_hash = None if live.authme.hasher else _OWN.hash("a password of no user")
 
     async def hash_in_pool(self, password: str, username: str) -> StoredPassword:
         """Return `hash` from a thread of the pool. Raises `Overloaded`."""
@@ -131,5 +132,5 @@ class PasswordHashing:
         if authme is not None:
             authme.verify_dummy(password, username)
         else:
-            _OWN.verify(password, self._dummy_hash)
+            _OWN.verify(password, _NOBODYS)
         return WRONG

@@ -5,9 +5,8 @@ long as the reply says gets through. Limits that all clients share are divided, 
 them up alone. The `limits` package has no store in SQL, but mails are counted in the transaction that queues them.
 """
 
-import functools
+import itertools
 import math
-import operator
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,7 +118,7 @@ class SharedLimits:
             return wait
         scope, subject, _limits = self.network_check
         own = windows.get(WindowKey(scope, subject, _period_seconds(limit)))
-        is_first = own is None or not _is_open(own, now)
+        is_first = own is None or own.hits == 0 or not _is_open(own, now)
         return 0 if is_first or self.is_known() else wait_of_all
 
     def _wait_below(self, allowed: int, limit: RateLimit, windows: Windows, now: datetime) -> int:
@@ -191,33 +190,47 @@ class DurableLimits:
 
         Raises `RateLimited`.
         """
-        with self.counting(checks, shared) as windows:
+        # a savepoint: a refusal leaves no rows behind
+        with RateLimitWindow._meta.database.atomic(), self.counting(checks, shared) as windows:
             _refuse_until(max(map(windows.wait, shared), default=0))
             for limits in shared:
                 windows.count(limits)
 
     @contextmanager
-    def counting(self, checks: Sequence[LimitCheck], shared: Sequence[SharedLimits] = ()) -> Iterator[LockedWindows]:
+    def counting(
+        self, checks: Sequence[LimitCheck], shared: Sequence[SharedLimits] = (), *, writes_twice: bool = False
+    ) -> Iterator[LockedWindows]:
         """Count one hit for several subjects and for the client's part of `shared` limits: all are counted, or none.
 
         Whether the shared limits accept the hit, and whether it is counted there, is left to the block, which may raise
-        a refusal. Raises `RateLimited` if another limit is used up.
+        a refusal. Raises `RateLimited` if another limit is used up. A refusal has to end the caller's transaction.
+
+        Every window is written with the hit, and once more where that is wrong: where an earlier one is over, or the
+        block does not count. `writes_twice`: always, so that the time taken does not tell what the block did.
         """
         slot_number = random.randrange(_SLOTS)  # noqa: S311 - any will do
         allowed = _allowed_by_window([*checks, *(limits.network_check for limits in shared)])
         slots = {each.slot(slot_number % each.slots, limit) for each in shared for limit in each.limits}
         summed = {key for limits in shared for key in limits.all_slots()}
-        with RateLimitWindow._meta.database.atomic():  # a savepoint: a refusal leaves no rows behind
-            written = sorted({*allowed, *slots})
-            _lock_windows(written, self._now())
-            windows = _find_windows(sorted({*written, *summed}))
-            now = self._now()  # after waiting for the locks: the previous holder may have started the window
-            _refuse_until(_longest_wait(windows, allowed, now))
-            locked = LockedWindows(windows, slot_number, now)
-            yield locked
-            for key in allowed:
-                locked.add_hit(key)
-            _store_windows([windows[key] for key in written])
+        written = sorted({*allowed, *slots})
+        _add_hits(written, self._now())
+        windows = _find_windows(sorted({*written, *summed}))
+        now = self._now()  # after waiting for the locks: the previous holder may have started the window
+        stored = {key: (windows[key].ends_at, windows[key].hits) for key in written}
+        for key in written:
+            windows[key].hits -= 1  # as it was before
+        _refuse_until(_longest_wait(windows, allowed, now))
+        locked = LockedWindows(windows, slot_number, now)
+        yield locked
+        for key in allowed:
+            locked.add_hit(key)
+        _store_windows(
+            [
+                windows[key]
+                for key in written
+                if writes_twice or (windows[key].ends_at, windows[key].hits) != stored[key]
+            ]
+        )
 
     def remaining_seconds(self, checks: Sequence[LimitCheck], shared: Sequence[SharedLimits] = ()) -> int:
         """Return the whole seconds until `hit_all` would count the next hit; 0: now."""
@@ -278,24 +291,29 @@ def _find_windows(keys: Sequence[WindowKey]) -> dict[WindowKey, RateLimitWindow]
     """Return the windows that exist."""
     if not keys:
         return {}
-    wanted = (
-        functools.reduce(operator.and_, [field == value for field, value in zip(_KEY_FIELDS, key, strict=True)])
-        for key in keys
-    )
-    rows = RateLimitWindow.select(*_KEY_FIELDS, *_VALUE_FIELDS).where(functools.reduce(operator.or_, wanted))
+    mark = RateLimitWindow._meta.database.param
+    names = [field.column_name for field in _KEY_FIELDS]
+    wanted = " OR ".join([" AND ".join(f"{name} = {mark}" for name in names)] * len(keys))
+    columns = ", ".join([*names, *(field.column_name for field in _VALUE_FIELDS)])
+    # not by the query builder, which takes longer for so many conditions than the database
+    sql = f"SELECT {columns} FROM {RateLimitWindow._meta.table_name} WHERE {wanted}"  # noqa: S608
+    rows = RateLimitWindow.raw(sql, *itertools.chain.from_iterable(keys))
     return {WindowKey(row.scope, row.subject, row.period_seconds): row for row in rows}
 
 
-def _lock_windows(keys: Sequence[WindowKey], now: datetime) -> None:
-    """Lock windows until the transaction ends; they are created, already over, where missing.
+def _add_hits(keys: Sequence[WindowKey], now: datetime) -> None:
+    """Add a hit to each window, which locks them until the transaction ends; missing ones are started with it.
 
     All transactions pass `keys` in order and so lock in one order: they cannot deadlock. A plain INSERT that meets a
     concurrent one leaves shared locks, and two holders of those deadlock.
     """
     if keys:
-        rows = [{**key._asdict(), "started_at": now, "ends_at": now, "hits": 0} for key in keys]
+        rows = [
+            {**key._asdict(), "started_at": now, "ends_at": now + timedelta(seconds=key.period_seconds), "hits": 1}
+            for key in keys
+        ]
         hits = RateLimitWindow.hits
-        upsert_query(RateLimitWindow, rows, unique=_KEY_FIELDS, changes={hits: hits}).execute()
+        upsert_query(RateLimitWindow, rows, unique=_KEY_FIELDS, changes={hits: hits + 1}).execute()
 
 
 def _store_windows(windows: Sequence[RateLimitWindow]) -> None:

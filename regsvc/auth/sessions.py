@@ -9,10 +9,7 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, cast
-
-import jwt
-from jwt.types import Options
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from regsvc.auth.keys import SigningKeys
 from regsvc.core.caller import Audience, Caller, VerifiedSession
@@ -25,10 +22,13 @@ from regsvc.database.engine import catch_up
 from regsvc.database.models import KnownClient
 from regsvc.database.prepared import PreparedQuery, slot
 
+if TYPE_CHECKING:
+    from jwt.types import Options
+
 _ALGORITHM: Final = "HS256"
 _AUDIENCES: Final[tuple[Audience, ...]] = ("user", "admin")
 # PyJWT would read the system clock; `Sessions` checks the times itself, with its own.
-_OPTIONS: Final[Options] = {
+_OPTIONS: Final["Options"] = {
     "require": ["sub", "aud", "jti", "iat", "exp"],
     "verify_exp": False,
     "verify_iat": False,
@@ -133,6 +133,8 @@ class Sessions:
             "iat": int(now.timestamp()),
             "exp": int(expires_at.timestamp()),
         }
+        import jwt
+
         headers = {"kid": self._signing.current_kid}
         return IssuedToken(jwt.encode(claims, self._signing.current, _ALGORITHM, headers), expires_at)
 
@@ -249,6 +251,8 @@ class Sessions:
         """Return the claims of a token signed by us; its times are not checked yet."""
         if not bearer or len(bearer) > _MAX_TOKEN_LENGTH or not bearer.isascii():
             raise Unauthorized
+        import jwt
+
         try:
             key = self._signing.by_kid.get(jwt.get_unverified_header(bearer).get("kid", ""))
             if key is None:

@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any, Final, Literal
 
+from peewee import fn
+
 from regsvc.auth.derived_secrets import DerivedSecrets, is_same_secret, new_nonce, parse_row_id
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.core.caller import Caller
@@ -23,6 +25,7 @@ from regsvc.core.errors import InvalidCode, RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.bulk import redate
 from regsvc.database.models import Verification
+from regsvc.database.prepared import PreparedQuery, slot
 
 Purpose = Literal["register", "change_email", "unlink"]
 
@@ -85,37 +88,27 @@ class VerificationCodes:
         _update(active.id, {Verification.handed_over_at: None, Verification.client: client})
         return int(active.id)
 
-    def check(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> None:
-        """Raise `InvalidCode` unless the code or proof can be redeemed now, and `RateLimited` after too many guesses.
+    def check(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> Verification:
+        """Return the row for `redeem`. Raises `InvalidCode` unless the code or proof can be redeemed now.
 
-        An attempt at a code is counted before it is compared, whatever the result, and a right code gives it back: this
-        comes before the transaction that redeems, and not inside of it.
+        Raises `RateLimited` after too many guesses. A wrong code costs an attempt, which a refusal must not roll back:
+        this comes before the transaction that redeems, and not inside of it.
         """
         if given.proof is not None:
-            self._require_proof(given.proof, email_key, purpose)
-        else:
-            self._compare(email_key, purpose, given.code or "", caller)
+            return self._require_proof(given.proof, email_key, purpose)
+        return self._compare(email_key, purpose, given.code or "", caller)
 
-    def redeem(
-        self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller, *, at: datetime | None = None
-    ) -> None:
-        """Redeem the code or proof in the transaction of its effect. Raises `InvalidCode`, also for a race's loser.
+    def redeem(self, row: Verification, given: CodeOrProof, caller: Caller, *, at: datetime | None = None) -> None:
+        """Redeem what `check` has returned the row of, in the transaction of its effect.
 
-        Counts no attempt, since a refusal rolls the transaction back: `check` comes first. `at`: the moment of the
-        effect, by which `find_redemption` tells what the code was spent on; None: now.
+        Raises `InvalidCode` for a race's loser, and for a code whose attempts were used up meanwhile. `at`: the moment
+        of the effect, by which `find_redemption` tells what the code was spent on; None: now.
         """
-        now = at or self._now()
+        changes: dict[Any, object] = {Verification.redeemed_at: at or self._now()}
         if given.proof is not None:
-            row = self._require_proof(given.proof, email_key, purpose)
-            if not _update(row.id, {Verification.redeemed_at: now}, Verification.redeemed_at.is_null()):
+            if not _update(row.id, changes, Verification.redeemed_at.is_null()):
                 raise InvalidCode("proof", field="proof")
-            return
-        active = self._find_active(email_key, purpose)
-        if active is None or not is_same_secret((given.code or "").strip(), self.code_of(active)):
-            raise InvalidCode
-        tries = _tries_of(active, caller)
-        is_left = (tries < self._max_tries) & Verification.redeemed_at.is_null()
-        if not _update(active.id, {Verification.redeemed_at: now}, is_left):
+        elif not _update(row.id, changes, self._is_left(row, caller)):
             raise InvalidCode
 
     def find_redemption(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> datetime | None:
@@ -124,16 +117,15 @@ class VerificationCodes:
         None if it is wrong, was not redeemed, or longer ago than a proof lives. Attempts are counted as in `check`, and
         for a code that expired unused as well: that one was redeemed, and so that there is a user, must not show.
         """
-        with Verification._meta.database.atomic():  # commits the attempt
-            row = self._find_newest(email_key, purpose) if given.proof is None else _row_of_proof(given.proof)
-            if row is None or (row.email_key, row.purpose) != (email_key, purpose) or self._is_active(row):
-                return None
-            if given.proof is not None:
-                is_right = self._is_own_proof(given.proof, row)
-            else:
-                is_right = self._is_right(row, given.code or "", caller)
-            is_recent = row.redeemed_at is not None and row.redeemed_at > self._now() - PROOF_LIFETIME
-            return row.redeemed_at if is_right and is_recent else None
+        row = _find_newest(email_key, purpose) if given.proof is None else _row_of_proof(given.proof)
+        if row is None or (row.email_key, row.purpose) != (email_key, purpose) or self._is_active(row):
+            return None
+        if given.proof is not None:
+            is_right = self._is_own_proof(given.proof, row)
+        else:
+            is_right = self._is_right(row, given.code or "", caller)
+        is_recent = row.redeemed_at is not None and row.redeemed_at > self._now() - PROOF_LIFETIME
+        return row.redeemed_at if is_right and is_recent else None
 
     def prove(self, email_key: str, purpose: Purpose, code: str, caller: Caller) -> str:
         """Return a proof of the address in exchange for its code, which stays valid. Counts and raises as `check` does.
@@ -141,6 +133,8 @@ class VerificationCodes:
         It reads `<row id>.<mac>.<end, in seconds since 1970>`.
         """
         row = self._compare(email_key, purpose, code, caller)
+        if not _update(row.id, {Verification.tries: Verification.tries}, self._is_left(row, caller)):
+            raise InvalidCode  # as in `redeem`
         ends_at = int((self._now() + PROOF_LIFETIME).timestamp())
         return f"{self._secrets.link_token(int(row.id), row.nonce, _describe_proof(row, ends_at))}.{ends_at}"
 
@@ -154,11 +148,8 @@ class VerificationCodes:
 
     def find_sendable(self, row_id: int) -> Verification | None:
         """Return the row if its code is worth mailing; None when it is used, exhausted, expired or replaced."""
-        row = Verification.get_or_none(Verification.id == row_id)
-        if row is None:
-            return None
-        active = self._find_active(row.email_key, row.purpose)
-        return active if active is not None and active.id == row_id and not self._is_exhausted(active) else None
+        row: Verification | None = _FIND_UNREPLACED.first(id=row_id)
+        return row if row is not None and self._is_active(row) and not self._is_exhausted(row) else None
 
     def code_of(self, row: Verification) -> str:
         """Return the row's code, derived anew each time."""
@@ -171,13 +162,8 @@ class VerificationCodes:
         is_expired = Verification.created_at < self._now() - MAX_AGE - PROOF_LIFETIME
         return int(Verification.delete().where(is_expired).execute())
 
-    def _find_newest(self, email_key: str, purpose: str) -> Verification | None:
-        of_address = (Verification.email_key == email_key) & (Verification.purpose == purpose)
-        newest: Verification | None = Verification.select().where(of_address).order_by(Verification.id.desc()).first()
-        return newest
-
     def _find_active(self, email_key: str, purpose: str) -> Verification | None:
-        newest = self._find_newest(email_key, purpose)
+        newest = _find_newest(email_key, purpose)
         return newest if newest is not None and self._is_active(newest) else None
 
     def _is_active(self, row: Verification) -> bool:
@@ -191,29 +177,33 @@ class VerificationCodes:
         """Return whether the client that asked last has used up its attempts."""
         return bool(row.tries >= self._max_tries)
 
-    def _compare(self, email_key: str, purpose: str, code: str, caller: Caller) -> Verification:
-        """Return the row of a right code, its attempt given back. Raises as `check` does.
+    def _is_left(self, row: Verification, caller: Caller) -> Any:
+        """Return the condition that the code is not redeemed and this client has an attempt left."""
+        return (_tries_of(row, caller) < self._max_tries) & Verification.redeemed_at.is_null()
 
-        An attempt is counted in one statement, so that parallel ones serialize.
-        """
+    def _compare(self, email_key: str, purpose: str, code: str, caller: Caller) -> Verification:
+        """Return the row of a right code. Raises as `check` does."""
         with self._lock:
             self._limits.check(_GUESSES, caller.network_key, self._guesses)
-        with Verification._meta.database.atomic():  # commits the attempt, whatever the result
-            row = self._find_active(email_key, purpose)
-            if row is not None and self._is_right(row, code, caller, Verification.redeemed_at.is_null()):
-                return row
+        row = self._find_active(email_key, purpose)
+        if row is not None and self._is_right(row, code, caller):
+            return row
         with self._lock, suppress(RateLimited):
             self._limits.hit(_GUESSES, caller.network_key, self._guesses)
         raise InvalidCode
 
-    def _is_right(self, row: Verification, code: str, caller: Caller, *state: object) -> bool:
-        """Compare the code if the client has an attempt left and the row is in this state; a right one costs none."""
+    def _is_right(self, row: Verification, code: str, caller: Caller) -> bool:
+        """Compare the code if the client has an attempt left; a wrong one costs it, in one statement.
+
+        So parallel wrong ones serialize. A right one is nothing yet: what it is accepted by requires `_is_left` again.
+        """
         tries = _tries_of(row, caller)
-        is_compared = _update(row.id, {tries: tries + 1}, tries < self._max_tries, *state)
-        if not is_compared or not is_same_secret(code.strip(), self.code_of(row)):
+        if getattr(row, tries.name) >= self._max_tries:
             return False
-        _update(row.id, {tries: tries - 1})
-        return True
+        if is_same_secret(code.strip(), self.code_of(row)):
+            return True
+        _update(row.id, {tries: tries + 1}, tries < self._max_tries)
+        return False
 
     def _require_proof(self, proof: str, email_key: str, purpose: Purpose) -> Verification:
         row = self._find_proof(proof, purpose)
@@ -235,6 +225,33 @@ class VerificationCodes:
         if ends_at is None or not self._secrets.is_link_token(token, row.id, row.nonce, _describe_proof(row, ends_at)):
             return False
         return datetime.fromtimestamp(ends_at, UTC) > self._now()
+
+
+def _find_newest(email_key: str, purpose: str) -> Verification | None:
+    newest: Verification | None = _FIND_NEWEST.first(email_key=email_key, purpose=purpose)
+    return newest
+
+
+def _unreplaced() -> Any:
+    """Return the query for the row of an id, unless its address has a newer one."""
+    newer = Verification.alias()
+    is_newer = (newer.id > Verification.id) & (newer.purpose == Verification.purpose)
+    has_newer = newer.select(newer.id).where(newer.email_key == Verification.email_key, is_newer)
+    return Verification.select().where(Verification.id == slot(Verification.id), ~fn.EXISTS(has_newer))
+
+
+_FIND_UNREPLACED: Final = PreparedQuery(Verification, _unreplaced)
+_FIND_NEWEST: Final = PreparedQuery(
+    Verification,
+    lambda: (
+        Verification.select()
+        .where(
+            Verification.email_key == slot(Verification.email_key), Verification.purpose == slot(Verification.purpose)
+        )
+        .order_by(Verification.id.desc())
+        .limit(1)
+    ),
+)
 
 
 def _row_of_proof(proof: str) -> Verification | None:

@@ -6,10 +6,13 @@ is imported when the command is given.
 
 import argparse
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
 from regsvc import __version__
+from regsvc.core.text import MAX_REASON, clean_name
+from regsvc.core.units import parse_duration
 
 VERSION: Final = f"companion {__version__}"
 DESCRIPTION: Final = "Registration and administration beside a Minecraft server."
@@ -55,6 +58,14 @@ COMMANDS: Final = {
     UPGRADE_CHECK: "report what this version would do to the database, and the backup to make first; changes nothing",
     "version": "print the version",
 }
+# What follows is said by models and rules, too, whose import would take longer than printing the help.
+USER_FILTERS: Final = {
+    "status": ("all", "pending", "approved", "rejected", "banned"),
+    "plugin": ("all", "synced", "absent", "locked", "conflict", "returned", "pending", "off"),
+}
+TRANSITIONS: Final = ("approve", "reject", "ban", "unban", "delete")
+PASSWORD_CHOICES: Final = ("keep", "take", "link")
+PERMANENT: Final = "permanent"
 _CONFIG_HELP: Final = (
     "default: the file that COMPANION_CONFIG names; ./conf/companion.toml, if it sets a key; "
     "/etc/companion/companion.toml"
@@ -133,9 +144,7 @@ def _common_options() -> CommandParser:
 def _declare_options(command: str, common: argparse.ArgumentParser, parser: argparse.ArgumentParser) -> None:
     """Declare the options that the command has beside the common ones."""
     if command == "users":
-        from regsvc.cli.users import add_user_commands
-
-        add_user_commands(parser, common)
+        _add_user_actions(parser, common)
     elif command == "sync":
         _add_sync_options(parser)
     elif command == "migrate" or command in DATA_COMMANDS:
@@ -174,6 +183,88 @@ def _add_sync_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also apply changes held back by the limit (sync.max_changes)",
     )
+
+
+def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    """Add the subcommands of `users`, each with the options of `common`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        description = f"{text[0].upper()}{text[1:]}."
+        return actions.add_parser(name, help=text, description=description, parents=[common])
+
+    list_parser = add("list", "list users, newest first")
+    list_parser.add_argument("--status", choices=USER_FILTERS["status"], default="all")
+    list_parser.add_argument(
+        "--search", default="", metavar="TEXT", help="part of a name or an e-mail, or an IP address"
+    )
+    list_parser.add_argument("--plugin", choices=USER_FILTERS["plugin"], default="all", help="state of the player")
+    list_parser.add_argument("--page", type=int, default=1)
+    show = add("show", "print everything known about a user")
+    _add_name(show)
+    create = add("create", "create an approved user; asks for the password")
+    _add_name(create)
+    create.add_argument("--email", metavar="ADDRESS")
+    _add_password_source(create)
+    for name in TRANSITIONS:
+        decide = add(name, f"{name} a user")
+        _add_name(decide)
+        decide.add_argument(
+            "--reason",
+            type=_reason,
+            metavar="TEXT",
+            help="or the code of a built-in one: reject.short_answers",
+        )
+        decide.add_argument("--silent", action="store_true", help="send no mail")
+        if name == "approve":
+            decide.add_argument(
+                "--password",
+                choices=PASSWORD_CHOICES,
+                help="which counts if the name was registered anew in the game: keep the one from before, take the new "
+                "one, or mail a link to set one",
+            )
+        if name == "reject":
+            decide.add_argument("--may-reapply", action="store_true", help="allow another application at once")
+        if name == "ban":
+            decide.add_argument(
+                "--for",
+                dest="duration",
+                type=_duration,
+                metavar="DURATION",
+                help='such as "3 days", or "permanent"; default: permanent, and for a ban that exists its own end',
+            )
+    password = add("password", "set a user's password, which it asks for, or make a link to set it")
+    _add_name(password)
+    source = password.add_mutually_exclusive_group()
+    _add_password_source(source)
+    source.add_argument(
+        "--link", action="store_true", help="print a link with which the user sets it, once and within an hour"
+    )
+    reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
+    _add_name(reset)
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("username", type=clean_name)
+
+
+def _add_password_source(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
+
+
+def _duration(text: str) -> timedelta | str:
+    if text == PERMANENT:
+        return text
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _reason(text: str) -> str:
+    if len(text) > MAX_REASON:
+        raise argparse.ArgumentTypeError(f"it has more than {MAX_REASON:,} characters; shorten it")
+    return text
 
 
 def _add_report_options(command: str, parser: argparse.ArgumentParser) -> None:

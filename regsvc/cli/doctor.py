@@ -12,10 +12,8 @@ from regsvc.config.places import list_installations
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.exceptions import locate_exception
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
-from regsvc.doctor.checkup import examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host
-from regsvc.doctor.report import EXIT_STATUS, as_json, as_text, in_language
 
 
 def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: str | None = None) -> int:
@@ -23,6 +21,9 @@ def run_doctor(read_config: Callable[[], Config], *, is_json: bool, language: st
 
     The text is in `language`, else in the host's (`server.language`); the JSON is in English.
     """
+    from regsvc.doctor.checkup import examine
+    from regsvc.doctor.report import EXIT_STATUS, as_json, as_text, in_language
+
     logging.disable()  # whatever is worth reporting is a finding
     try:
         config: Config | ConfigError

@@ -1,5 +1,7 @@
 """The daemon: opens the database, serves requests, runs jobs, reloads its config, and stops gracefully."""
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import contextlib
@@ -13,8 +15,10 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from itertools import count
 from ssl import SSLError
+from typing import TYPE_CHECKING
 
 from peewee import PeeweeException
 from tornado.httpserver import HTTPServer
@@ -34,8 +38,8 @@ from regsvc.core.units import format_duration
 from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, explain_refused_write
 from regsvc.database.location import describe_login, read_password
 from regsvc.database.migrator import MigrationRunning, remove_old_copies
-from regsvc.doctor.facts.host import Host, find_running_daemon
-from regsvc.doctor.report import log_summary
+from regsvc.doctor.abandonable import await_call
+from regsvc.notifications.delivery import CHECK_INTERVAL, wake_if_due
 from regsvc.runtime.game_files import POLL_INTERVAL, GameFileWatcher
 from regsvc.runtime.game_status import PING_INTERVAL
 from regsvc.runtime.health import BridgeState, count_pending
@@ -48,6 +52,9 @@ from regsvc.users.retention import Retention
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
+
+if TYPE_CHECKING:
+    from regsvc.doctor.checkup import Checkup
 
 log = logging.getLogger(__name__)
 _DRAIN = timedelta(seconds=8)
@@ -163,8 +170,9 @@ class Daemon:
         if is_open:
             _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
-        allowlist = asyncio.create_task(self._app.sync.follow_decisions(), name="allowlist")
         opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
+        # the event loop is the first that uses it
+        preloading = asyncio.create_task(asyncio.to_thread(import_module, "email_validator"), name="preload")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.loop_lag.start()
@@ -176,7 +184,7 @@ class Daemon:
             task.cancel()
         self._app.loop_lag.stop()
         self._app.stop_delivering()
-        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery, allowlist)
+        await asyncio.gather(self._drain(server), self._app.sync.stop(), self._jobs.stop(), delivery, preloading)
         if self._fatal_error is not None:
             raise self._fatal_error
 
@@ -184,7 +192,7 @@ class Daemon:
         """Log what the doctor finds, once the first sync run has ended: it may leave something to decide."""
         await self._has_synced.wait()
         checkup, _made_at = await self._app.services.doctor.get()
-        log_summary(checkup)
+        await await_call(partial(_log_summary, checkup))
 
     def _listen_to_signals(self) -> None:
         # closing a terminal sends SIGHUP too, and means stop
@@ -263,22 +271,23 @@ class Daemon:
             finally:
                 self._has_synced.set()
 
-        async def clock() -> None:
-            if app.clock.find_step():
-                await app.worker.run(app.follow_clock)
+        def has_installation_changed() -> bool:
+            return app.installation.has_changed(app.worker.is_open)
 
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
-            Job("clock", POLL_INTERVAL, clock, runs_at_start=True),
+            Job("outbox", CHECK_INTERVAL, partial(wake_if_due, app.worker, app.outbox, app.deliveries)),
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
-            Job("rights", POLL_INTERVAL, run(app.end_lost_rights), runs_at_start=True),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
-            Job("game files", POLL_INTERVAL, self._game_files.poll),
-            Job("installation", POLL_INTERVAL, partial(asyncio.to_thread, app.watch_installation)),
+            # one thread looks for what they have to do
+            Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
+            Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
+            Job("rights", POLL_INTERVAL, run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
+            Job("game files", POLL_INTERVAL, self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:
             check, spread = services.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)
@@ -318,6 +327,12 @@ class Daemon:
             await asyncio.wait_for(self._application.wait_until_idle(), _DRAIN.total_seconds())
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(server.close_all_connections(), 1)
+
+
+def _log_summary(checkup: Checkup) -> None:
+    from regsvc.doctor.report import log_summary
+
+    log_summary(checkup)
 
 
 def _favour_event_loop() -> None:
@@ -387,7 +402,9 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
 
 
 def _describe_listener(config: Config) -> str:
-    """Return a sentence about the program that has our port."""
+    """Return a sentence about the program that has our port. Blocking."""
+    from regsvc.doctor.facts.host import Host, find_running_daemon
+
     running = find_running_daemon(config, Host())
     if running is None or not running.is_companion:
         return "another program listens there; choose another port with server.port"

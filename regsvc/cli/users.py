@@ -7,103 +7,18 @@ import sys
 import warnings
 from dataclasses import asdict, fields, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, get_args
+from typing import Any
 
 from regsvc.accounts.access import MEANINGS, Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.app.app import App
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
-from regsvc.core.text import MAX_REASON, clean_name
-from regsvc.core.units import parse_duration
 from regsvc.database.audit import Actor
-from regsvc.database.models import BANNED, STATUSES
-from regsvc.users.transitions import TRANSITIONS, DecisionDetails, PasswordChoice
+from regsvc.database.bulk import MAX_COUNT
+from regsvc.database.models import BANNED
+from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_list import UserListItem
-from regsvc.users.user_query import PLUGIN_STATES, UserQuery
-
-PERMANENT: Final = "permanent"
-
-
-def add_user_commands(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    """Add the subcommands of `users`, each with the options of `common`."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-    def add(name: str, text: str) -> argparse.ArgumentParser:
-        description = f"{text[0].upper()}{text[1:]}."
-        return actions.add_parser(name, help=text, description=description, parents=[common])
-
-    list_parser = add("list", "list users, newest first")
-    list_parser.add_argument("--status", choices=("all", *STATUSES), default="all")
-    list_parser.add_argument(
-        "--search", default="", metavar="TEXT", help="part of a name or an e-mail, or an IP address"
-    )
-    list_parser.add_argument("--plugin", choices=("all", *PLUGIN_STATES), default="all", help="state of the player")
-    list_parser.add_argument("--page", type=int, default=1)
-    show = add("show", "print everything known about a user")
-    _add_name(show)
-    create = add("create", "create an approved user; asks for the password")
-    _add_name(create)
-    create.add_argument("--email", metavar="ADDRESS")
-    _add_password_source(create)
-    for name in TRANSITIONS:
-        decide = add(name, f"{name} a user")
-        _add_name(decide)
-        decide.add_argument(
-            "--reason",
-            type=_reason,
-            metavar="TEXT",
-            help="or the code of a built-in one: reject.short_answers",
-        )
-        decide.add_argument("--silent", action="store_true", help="send no mail")
-        if name == "approve":
-            decide.add_argument(
-                "--password",
-                choices=get_args(PasswordChoice),
-                help="which counts if the name was registered anew in the game: keep the one from before, take the new "
-                "one, or mail a link to set one",
-            )
-        if name == "reject":
-            decide.add_argument("--may-reapply", action="store_true", help="allow another application at once")
-        if name == "ban":
-            decide.add_argument(
-                "--for",
-                dest="duration",
-                type=_duration,
-                metavar="DURATION",
-                help='such as "3 days", or "permanent"; default: permanent, and for a ban that exists its own end',
-            )
-    password = add("password", "set a user's password, which it asks for, or make a link to set it")
-    _add_name(password)
-    source = password.add_mutually_exclusive_group()
-    _add_password_source(source)
-    source.add_argument(
-        "--link", action="store_true", help="print a link with which the user sets it, once and within an hour"
-    )
-    reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
-    _add_name(reset)
-
-
-def _add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("username", type=clean_name)
-
-
-def _add_password_source(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
-
-
-def _duration(text: str) -> timedelta | str:
-    if text == PERMANENT:
-        return text
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _reason(text: str) -> str:
-    if len(text) > MAX_REASON:
-        raise argparse.ArgumentTypeError(f"it has more than {MAX_REASON:,} characters; shorten it")
-    return text
+from regsvc.users.user_query import UserQuery
 
 
 def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
@@ -126,9 +41,11 @@ def _list(args: argparse.Namespace, app: App) -> int:
     page = app.services.users.list_users(query)
     for entry in page.entries:
         print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {entry.email or ''}")
-    pages, what = max(1, page.total_pages), "user" if page.total == 1 else "users"
-    where = f"page {args.page} of {pages}" if args.page <= pages else f"there is no page {args.page}"
-    print(f"{page.total} {what}, {where}", file=sys.stderr)
+    total = f"more than {MAX_COUNT:,}" if page.total is None else page.total
+    pages, what = max(1, page.total_pages or args.page), "user" if page.total == 1 else "users"
+    of = "" if page.total is None else f" of {pages}"
+    where = f"page {args.page}{of}" if args.page <= pages else f"there is no page {args.page}"
+    print(f"{total} {what}, {where}", file=sys.stderr)
     return 0
 
 

@@ -186,7 +186,8 @@ class DatabaseSection:
     )
     threads: int = key.integer(
         2,
-        "Worker threads, each with its own connection; the sync has one more. 4 if the database is on another machine.",
+        "Worker threads, each with its own connection; the sync and lists have one more each. 4 if the database is on "
+        "another machine.",
         at_least=1,
         at_most=64,
     )

@@ -114,7 +114,7 @@ def network_key(address: str) -> str:
 def _parse_hop(hop: str) -> Address | None:
     """Parse one entry of X-Forwarded-For; some proxies add the port, which needs brackets around IPv6."""
     text = hop.strip()
-    with_port = _BRACKETED.fullmatch(text) or _IPV4_WITH_PORT.fullmatch(text)
+    with_port = None if _parse(text) else _BRACKETED.fullmatch(text) or _IPV4_WITH_PORT.fullmatch(text)
     return _parse(with_port["address"] if with_port else text)
 
 

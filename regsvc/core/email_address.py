@@ -4,10 +4,12 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-from email_validator import EmailNotValidError, ValidatedEmail, validate_email
+from typing import TYPE_CHECKING
 
 from regsvc.core.errors import DomainNotAllowed, InvalidEmail
+
+if TYPE_CHECKING:
+    from email_validator import ValidatedEmail
 
 MAX_EMAIL_LENGTH = 254
 """Bytes of a whole address (RFC 5321); the database columns hold more."""
@@ -79,7 +81,9 @@ def parse_email(text: str) -> EmailAddress:
     return EmailAddress(parsed.normalized, f"{local_part}@{parsed.ascii_domain.lower()}")
 
 
-def _validate(text: str) -> ValidatedEmail:
+def _validate(text: str) -> "ValidatedEmail":
+    from email_validator import EmailNotValidError, validate_email
+
     try:
         return validate_email(
             text,

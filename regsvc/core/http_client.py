@@ -4,13 +4,10 @@ Nothing here logs, and no error repeats an address, a header or a body: some of 
 """
 
 import errno
-import http
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from socket import AF_UNSPEC, AddressFamily
 from time import monotonic
 from typing import Any, Final, Self
@@ -24,6 +21,7 @@ from tornado.simple_httpclient import HTTPStreamClosedError, HTTPTimeoutError, S
 
 from regsvc import __version__
 from regsvc.core.addresses import is_public
+from regsvc.core.http_response import LostAnswer, NoResponse, PrivateAddress, Response
 
 USER_AGENT: Final = f"companion/{__version__}"
 
@@ -32,8 +30,6 @@ _MAX_HEADERS: Final = 16 * 1024
 _SHORTEST_TIMEOUT: Final = 0.001  # seconds; Tornado takes 0 for "no limit"
 _HTTPS_PORT: Final = 443
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_RETRYABLE: Final = frozenset({408, 425, 429})
-_LONGEST_RETRY_AFTER: Final = timedelta(hours=1)
 _UNREACHABLE: Final = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH})
 # of sockets, names and certificates; of HTTP; of responses that are too large; of an address that cannot be used
 _NETWORK_ERRORS: Final = (
@@ -44,62 +40,6 @@ _NETWORK_ERRORS: Final = (
     StreamBufferFullError,
     ValueError,
 )
-
-
-class NoResponse(Exception):
-    """The request got no response that can be used. `str()` says why, without the address."""
-
-
-class PrivateAddress(NoResponse):
-    """The host has no public address."""
-
-    def __init__(self) -> None:
-        super().__init__("it leads to no public address")
-
-
-class LostAnswer(NoResponse):
-    """The server may have received the request: the connection ended, or took too long, after it was opened."""
-
-
-@dataclass(frozen=True)
-class Response:
-    """`body` is empty if the caller did not want it. `headers` are looked up without regard to case."""
-
-    status: int
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-
-    @property
-    def is_success(self) -> bool:
-        return 200 <= self.status < 300
-
-    @property
-    def is_temporary(self) -> bool:
-        """Whether the same request may succeed later."""
-        return self.status in _RETRYABLE or self.status >= 500
-
-    def describe(self) -> str:
-        """Return the status with the standard's phrase, not the server's: that one may repeat the URL."""
-        if 300 <= self.status < 400:
-            return f"HTTP {self.status}: redirects are not followed"
-        try:
-            return f"HTTP {self.status} {http.HTTPStatus(self.status).phrase}"
-        except ValueError:
-            return f"HTTP {self.status}"
-
-    def retry_after(self, moment: datetime, header: str = "Retry-After") -> timedelta | None:
-        """Return the wait that the server asked for, an hour at most; None where it named none."""
-        written = self.headers.get(header)
-        if not written:
-            return None
-        try:
-            wait = timedelta(seconds=float(written))
-        except (ValueError, OverflowError):
-            try:
-                wait = parsedate_to_datetime(written) - moment
-            except (ValueError, TypeError, OverflowError):
-                return None
-        return min(max(wait, timedelta()), _LONGEST_RETRY_AFTER)
 
 
 class HttpClient:

@@ -138,6 +138,12 @@ _MAX_PARENT_RETRIES = 2
 _LONGEST_PAUSE = 0.5
 _IDLE_SECONDS_BEFORE_PING = 5.0
 _MAX_CALLS = 2000  # running or waiting
+MAX_LISTS: Final = 64
+"""Searches and lists that run or wait: as many as one client address may have connections.
+
+They have a thread of their own, so that what takes seconds keeps no login waiting; not that of the sync, whose runs may
+take minutes. They see what other threads committed before: each of their statements has a new snapshot.
+"""
 
 
 class _WithFailpoints(Database):
@@ -449,10 +455,14 @@ class Worker:
         name: str = "worker",
         also_close: Callable[[], None] | None = None,
         outage_log: OutageLog | None = None,
+        max_calls: int = _MAX_CALLS,
     ) -> None:
-        """`also_close` closes the calling thread's other connections; workers of one database share `outage_log`."""
+        """`also_close` closes the calling thread's other connections; workers of one database share `outage_log`.
+
+        At most `max_calls` run or wait.
+        """
         self._database = database
-        self._pool = BoundedPool(name, threads, max_waiting=_MAX_CALLS - threads)
+        self._pool = BoundedPool(name, threads, max_waiting=max_calls - threads)
         self._also_close = also_close
         self.outage_log = outage_log or OutageLog()
         self._local = threading.local()
@@ -473,9 +483,16 @@ class Worker:
 
         Raises `DatabaseUnavailable`, `Busy` or `Overloaded` instead of waiting for ever.
         """
+        self._require_open()
+        return await self._pool.run(functools.partial(self._run_if_open, work, *args, **kwargs))
+
+    def _require_open(self) -> None:
         if not self.is_open:
             raise DatabaseUnavailable(retry_after=2)
-        return await self._pool.run(functools.partial(self.run_here, work, *args, **kwargs))
+
+    def _run_if_open(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self._require_open()  # which may have changed while the call waited
+        return self.run_here(work, *args, **kwargs)
 
     def run_here(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on the calling thread, with the same retries, for commands and tests."""

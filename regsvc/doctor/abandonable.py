@@ -1,6 +1,5 @@
 """Blocking calls that may be abandoned: on a thread of their own, which does not keep the process from ending."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -38,6 +37,8 @@ def call_within(seconds: float, work: Callable[[], T]) -> T:
 
 async def await_call(work: Callable[[], T]) -> T:
     """Await the result of `work`; the process may end before it."""
+    import asyncio
+
     return await asyncio.wrap_future(start_call(work))
 
 

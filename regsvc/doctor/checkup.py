@@ -1,20 +1,18 @@
-"""Checkups: all checks, in the order of the report, the function that runs them, and the daemon's cache of the last."""
+"""Checkups: all checks, in the order of the report, and the function that runs them."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
+from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception, locate_exception
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.sentences import Sentence
-from regsvc.core.shared_lookup import CachedCall
-from regsvc.doctor.abandonable import await_call
 from regsvc.doctor.checks import authme, background, config, database, game, host, rules, tables
 from regsvc.doctor.facts.facts import Facts, FactUnavailable, FixLocation, Source
+from regsvc.doctor.facts.host import Host, RunningDaemon
 from regsvc.doctor.finding import Check, Finding, Severity, check
 
 log = logging.getLogger(__name__)
@@ -39,7 +37,6 @@ CHECKS: Final = (
     checks_fail,
 )
 """All checks, in the order of the report."""
-MAX_AGE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -82,16 +79,7 @@ def examine(facts: Facts) -> Checkup:
     return Checkup(tuple(found), tuple(dict.fromkeys(reason for reason in not_examined if reason)))
 
 
-def cached_checkup(
-    gather: Callable[[], Facts],
-    now: Clock,
-    *,
-    examine: Callable[[Facts], Checkup] = examine,
-    max_age: timedelta = MAX_AGE,
-) -> CachedCall[tuple[Checkup, datetime]]:
-    """Return checkups, each with when it was made, on a thread of their own. `gather` creates the facts for one."""
-
-    async def run() -> tuple[Checkup, datetime]:
-        return await await_call(partial(examine, gather())), now()
-
-    return CachedCall(run, max_age, "doctor")
+def examine_daemon(config: Config, now: Clock, about_us: Mapping[str, Any]) -> Checkup:
+    """Run all checks inside the daemon; `about_us` are further fields of `RunningDaemon`. Blocking."""
+    running_daemon = RunningDaemon(config.address(), is_companion=True, **about_us)
+    return examine(Facts(config, Host(now=now), running_daemon))

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
@@ -19,7 +19,8 @@ from regsvc.notifications.outbox import Outbox
 log = logging.getLogger(__name__)
 
 _MAX_CONCURRENT: Final = 4
-_POLL_INTERVAL: Final = timedelta(seconds=15)
+CHECK_INTERVAL: Final = timedelta(seconds=15)
+"""Interval at which a job tests for all kinds whether a message is due that nobody was woken for."""
 _DATABASE_POLL_INTERVAL: Final = timedelta(seconds=2)
 _FIRST_PAUSE: Final = timedelta(seconds=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=1)
@@ -34,6 +35,10 @@ _TRY_AGAIN: Final = (DatabaseUnavailable, Overloaded, Busy)
 """Errors after which the same call may succeed a moment later."""
 
 T = TypeVar("T")
+
+_Claims = list[tuple[OutboxEntry, Any]]
+"""Claimed messages, each with what its transport has prepared, the `Drop` that it raised, or `_UNPREPARED`."""
+_UNPREPARED: Final = object()
 
 
 class Drop(Exception):
@@ -71,12 +76,26 @@ class Transport(ABC):
 
     noun: ClassVar[str]
 
+    def prepare(self, message: OutboxEntry) -> Any:
+        """Return what `send` needs from the database: nothing. Blocking: for a worker thread. Raises `Drop`."""
+        return None
+
     @abstractmethod
-    async def send(self, message: OutboxEntry) -> None:
-        """Send the message; returns once the other side has accepted it.
+    async def send(self, message: OutboxEntry, prepared: Any) -> None:
+        """Send the message, as it was prepared; returns once the other side has accepted it.
 
         Raises `Drop`, `PermanentFailure`, `TemporaryFailure` or `TransportUnavailable`.
         """
+
+
+async def wake_if_due(worker: Worker, outbox: Outbox, deliveries: Iterable["DeliveryWorker"]) -> None:
+    """Wake them all if any message is due, such as one that another process left, or if that is unknown."""
+    is_due = True
+    try:
+        is_due = await worker.run(outbox.is_any_due)
+    finally:
+        for delivery in deliveries if is_due else ():
+            delivery.check()
 
 
 class DeliveryWorker:
@@ -118,10 +137,10 @@ class DeliveryWorker:
             while not self._is_stopping:
                 self._wakeup.clear()
                 await self._start_due()
-                # until woken, an attempt ended, the back-off is over, or the poll interval is
-                poll = (_DATABASE_POLL_INTERVAL if self._is_database_down else _POLL_INTERVAL).total_seconds()
+                # until woken, an attempt ended, the back-off is over, or the database may be back
+                waits = self._backoff.remaining(), self._is_database_down * _DATABASE_POLL_INTERVAL.total_seconds()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wakeup.wait(), min(self._backoff.remaining() or poll, poll))
+                    await asyncio.wait_for(self._wakeup.wait(), min(filter(None, waits), default=None))
         finally:
             self._loop = None
             await self._finish()
@@ -138,6 +157,10 @@ class DeliveryWorker:
             return  # not running yet (`run` checks the outbox as soon as it starts), or nothing is enqueued
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(self._wakeup.set)
+
+    def check(self) -> None:
+        """Check the outbox now, also for what was enqueued while `is_on` was true. Called on the event loop."""
+        self._wakeup.set()
 
     def follow_clock(self, step: timedelta) -> None:
         """Move the messages that wait by as much as the clock was set. Blocking."""
@@ -162,16 +185,13 @@ class DeliveryWorker:
         """Start attempts until so many are under way."""
         if limit <= len(self._in_flight):
             return
-        for message in await self._claim(limit - len(self._in_flight), urgent_only):
-            if any(message.id == other.id for other in self._in_flight.values()):
-                continue  # the clock was set forward, to where the claim is over
-            task = asyncio.create_task(self._deliver(message))
+        for message, prepared in await self._claim(limit - len(self._in_flight), urgent_only):
+            task = asyncio.create_task(self._deliver(message, prepared))
             self._in_flight[task] = message
-            task.add_done_callback(self._on_done)
 
-    async def _claim(self, limit: int, urgent_only: bool) -> list[OutboxEntry]:
+    async def _claim(self, limit: int, urgent_only: bool) -> _Claims:
         try:
-            claimed = await self._worker.run(self._outbox.claim_due, limit, urgent_only)
+            claimed = await self._worker.run(self._claim_here, limit, urgent_only)
         except _TRY_AGAIN:
             self._is_database_down = True  # reported where the database is used
             return []
@@ -181,19 +201,49 @@ class DeliveryWorker:
             self._is_database_down = True
             return []
         self._is_database_down = False
-        return claimed
+        return self._not_under_way(claimed)
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._in_flight.pop(task, None)
-        self._wakeup.set()
+    def _claim_here(self, limit: int, urgent_only: bool = False) -> _Claims:
+        """Claim and prepare messages. Blocking: for a worker thread."""
+        return [(message, self._prepare(message)) for message in self._outbox.claim_due(limit, urgent_only)]
 
-    async def _deliver(self, message: OutboxEntry) -> None:
-        """Make one attempt, whatever happens.
+    def _prepare(self, message: OutboxEntry) -> Any:
+        try:
+            return self._transport.prepare(message)
+        except Drop as reason:
+            return reason
+        except Exception:  # it is claimed already: the attempt prepares it again, in a call that can be repeated
+            return _UNPREPARED
+
+    def _not_under_way(self, claimed: _Claims) -> _Claims:
+        """Leave out what is under way: the clock was set forward, to where the claim is over."""
+        under_way = {message.id for message in self._in_flight.values()}
+        return [claim for claim in claimed if claim[0].id not in under_way]
+
+    async def _deliver(self, message: OutboxEntry, prepared: Any) -> None:
+        """Make one attempt after another, as long as each has claimed the next message with its result."""
+        task, claimed = asyncio.current_task(), None
+        assert task is not None
+        try:
+            while True:
+                claimed = None
+                claimed = await self._attempt_once(message, prepared)
+                if not claimed:
+                    return
+                [(message, prepared)] = claimed
+                self._in_flight[task] = message
+        finally:
+            self._in_flight.pop(task, None)
+            if claimed is None:  # else nothing is due
+                self._wakeup.set()
+
+    async def _attempt_once(self, message: OutboxEntry, prepared: Any) -> _Claims | None:
+        """Make one attempt, whatever happens; returns what was claimed next, None if nobody has looked.
 
         If its result cannot be recorded before the claim ends, the message is due again.
         """
         try:
-            await self._attempt(message)
+            return await self._attempt(message, prepared)
         except _TRY_AGAIN:
             text = "%s %d (%s): the result cannot be recorded, the database is unavailable"
             log.warning(text, self._noun, message.id, message.template)
@@ -206,21 +256,26 @@ class DeliveryWorker:
                 describe_exception(error),
             )
             await self._worker.run(self._outbox.record_failure, message, f"internal error: {type(error).__name__}")
+        return None
 
-    async def _attempt(self, message: OutboxEntry) -> None:
+    async def _attempt(self, message: OutboxEntry, prepared: Any) -> _Claims | None:
         deadline = asyncio.get_running_loop().time() + _CLAIM_SHARE * self._outbox.claim_period.total_seconds()
         run, outbox = partial(self._record, deadline), self._outbox
         try:
-            await self._transport.send(message)
+            if prepared is _UNPREPARED:
+                prepared = await self._worker.run(self._transport.prepare, message)
+            if isinstance(prepared, Drop):
+                raise prepared
+            await self._transport.send(message, prepared)
         except asyncio.CancelledError:  # later it was sent, and is not released
             await self._worker.run(outbox.release, message, "the companion was stopped")
             raise
         except _TRY_AGAIN:  # it was not even rendered
             await run(outbox.release, message, "the database was away")
-            return
+            return None
         except Drop as reason:
             await run(outbox.drop, message, str(reason))
-            return
+            return None
         except TransportUnavailable as error:
             if not error.is_alleged or not outbox.is_urgent(message):
                 self._note_outage(error)
@@ -228,18 +283,29 @@ class DeliveryWorker:
                 self._wake_in(await run(outbox.withhold, message, str(error), error.retry_after))
             else:
                 await self._worker.run(outbox.release, message, str(error))
-            return
+            return None
         except PermanentFailure as error:
             await run(outbox.record_failure, message, str(error), is_final=True)
         except TemporaryFailure as error:
             self._wake_in(await run(outbox.record_failure, message, str(error), retry_after=error.retry_after))
         else:
+            if not self._backoff.is_active:
+                return self._not_under_way(await run(self._record_sent_and_claim, message))
             await run(outbox.record_sent, message)
             if self._is_alleged:
                 self._backoff.reset()
         if self._backoff.is_active and not self._is_alleged:
             log.info("%ss can be sent again", self._noun)
             self._backoff.reset()
+        return None
+
+    def _record_sent_and_claim(self, message: OutboxEntry) -> _Claims:
+        """Record a success, and claim the next message unless `stop` was called. Blocking: for a worker thread.
+
+        A claim that lost a race repeats both, which records the success again.
+        """
+        self._outbox.record_sent(message)
+        return [] if self._is_stopping else self._claim_here(1)
 
     def _note_outage(self, error: TransportUnavailable) -> None:
         """Start the next pause. A reply to a recipient ends what only kept us from getting that far."""
@@ -255,7 +321,7 @@ class DeliveryWorker:
         self._backoff.extend(error.retry_after or timedelta())
 
     def _wake_in(self, wait: timedelta | None) -> None:
-        if wait is not None and wait < _POLL_INTERVAL:
+        if wait is not None and wait < CHECK_INTERVAL:
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._wakeup.set)
 
     async def _record(self, deadline: float, record: Callable[..., T], *args: Any, **options: Any) -> T:

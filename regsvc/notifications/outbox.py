@@ -10,7 +10,7 @@ import random
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -30,12 +30,16 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["sent", "failed", "dropped"]
 
+MAX_COUNT: Final = 1000
+"""A longer queue counts as so long."""
 _MAX_ERROR_LENGTH: Final = 500
 _MAX_LOGGED_LENGTH: Final = 300
 _URGENT_RETRY: Final = timedelta(seconds=5)
 _LONGEST_WITHHELD: Final = timedelta(minutes=30)
 _WITHHELD_FOR: Final = timedelta(days=3)
 """Age at which a withheld message is given up, if messages enqueued after it were sent."""
+_SPARE: Final = 4
+"""How many more messages are listed than are to be claimed: other threads and processes may claim some first."""
 
 
 class Recipient(NamedTuple):
@@ -87,7 +91,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Undelivered entries; `oldest_at` is when the oldest was enqueued, None when there is none."""
+    """Undelivered entries, counted up to `MAX_COUNT`; `oldest_at` is when the oldest was enqueued, None if none was."""
 
     count: int
     oldest_at: datetime | None
@@ -183,26 +187,25 @@ class Outbox:
         or locked.
         """
         due = self._list_due(limit, urgent_only)
-        if not due:
-            return []
-        with OutboxEntry._meta.database.atomic():
-            until = self._now() + self.claim_period
-            claimed = [  # those that another process claimed first are left out
-                entry
-                for entry in due
-                if _CLAIM.execute(id=entry.id, listed=entry.next_attempt_at, next_attempt_at=until)
-            ]
-        for entry in claimed:
-            entry.attempts += 1
+        until, claimed = self._now() + self.claim_period, list[OutboxEntry]()
+        with OutboxEntry._meta.database.atomic() if min(limit, len(due)) > 1 else nullcontext():
+            for entry in due:
+                if len(claimed) == limit:
+                    break
+                # not those that another thread or process claimed first
+                if _CLAIM.execute(id=entry.id, listed=entry.next_attempt_at, next_attempt_at=until):
+                    entry.attempts += 1
+                    claimed.append(entry)
         return claimed
 
     def _list_due(self, limit: int, urgent_only: bool) -> list[OutboxEntry]:
-        given = {"kind": self._kind, "now": self._now(), "limit": limit}
+        """Return at least as many as are to be claimed, if so many are due."""
+        given = {"kind": self._kind, "now": self._now(), "limit": limit + _SPARE}
         names = self._urgent_names
-        due = _list_urgent(len(names)).rows(**given, **names) if names else []
-        if not urgent_only and len(due) < limit:
-            due += _LIST_DUE.rows(**given)
-        return list({entry.id: entry for entry in due}.values())[:limit]  # urgent ones are in both lists
+        due = [] if urgent_only else _LIST_DUE.rows(**given)
+        if names and (urgent_only or len(due) > limit):  # else these are all
+            due = _list_urgent(len(names)).rows(**given, **names) + due
+        return list({entry.id: entry for entry in due}.values())  # urgent ones are in both lists
 
     def record_sent(self, message: OutboxEntry) -> None:
         """Record that the other side has accepted the message."""
@@ -289,12 +292,25 @@ class Outbox:
         is_as_read = (OutboxEntry.id == entry.id) & (OutboxEntry.done_at == entry.done_at)
         return bool(OutboxEntry.update(changes).where(is_as_read, OutboxEntry.next_attempt_at.is_null()).execute())
 
+    def is_any_due(self) -> bool:
+        """Return whether an entry of any kind is due; one statement, which an index answers."""
+        return bool(OutboxEntry.select().where(OutboxEntry.next_attempt_at <= self._now()).exists())
+
     def backlog(self) -> Backlog:
-        """Return the unfinished entries, including those not due yet. Cheap: finished entries are not read."""
-        query = OutboxEntry.select(fn.COUNT(OutboxEntry.id), fn.MIN(OutboxEntry.created_at)).where(
-            OutboxEntry.kind == self._kind, OutboxEntry.next_attempt_at.is_null(False)
+        """Return the unfinished entries, including those not due yet.
+
+        Cheap: an index lists them, the oldest first, and only `MAX_COUNT` are read.
+        """
+        oldest = (
+            OutboxEntry.select(OutboxEntry.created_at)
+            .where(OutboxEntry.outcome.is_null(), OutboxEntry.kind == self._kind)
+            .order_by(OutboxEntry.id)
+            .limit(MAX_COUNT)
         )
-        count, oldest_at = query.scalar(as_tuple=True)
+        earliest = fn.MIN(oldest.c.created_at).python_value(OutboxEntry.created_at.python_value)
+        count, oldest_at = (
+            OutboxEntry.select(fn.COUNT(oldest.c.created_at), earliest).from_(oldest).scalar(as_tuple=True)
+        )
         return Backlog(count, oldest_at)
 
     def find_newest_time(self) -> datetime | None:

@@ -274,7 +274,7 @@ class RconTransport(Transport):
         self._server_name = server_name
         self._now = now
 
-    async def send(self, message: OutboxEntry) -> None:
+    async def send(self, message: OutboxEntry, prepared: Any) -> None:
         payload = json.loads(message.payload or "{}")
         server = payload.get("server", "")
         age = self._now() - message.created_at

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal, NoReturn
 
 from regsvc.config.host_sections import WebhookSection
 from regsvc.core.clock import Clock, epoch_ms
-from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
+from regsvc.core.http_response import NoResponse, PrivateAddress, Response
 from regsvc.core.i18n.translations import Translations
 from regsvc.core.text import shorten, strip_invisible
 from regsvc.core.webhook_signature import signed_headers
@@ -115,7 +115,9 @@ class WebhookTransport(Transport):
         self._server_name = server_name
         self._now = now
 
-    async def send(self, message: OutboxEntry) -> None:
+    async def send(self, message: OutboxEntry, prepared: Any) -> None:
+        from regsvc.core.http_client import HttpClient
+
         if not self._config.url:
             raise Drop("no webhook is configured any more")
         delivery, body = render_webhook(message, self._translations, self._server_name)

@@ -21,7 +21,7 @@ from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import AUTOMATIC, Actor
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, PENDING, User
+from regsvc.database.models import APPROVED, PENDING, User, Verification
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
 from regsvc.users.credential_rules import CredentialRules
@@ -98,11 +98,11 @@ class Registration:
         request, proven = self._validate(request)
         try:
             with self.captchas.guard("register", request.captcha, caller):
-                await self.worker.run(self._check, request, proven, caller)
+                code_row = await self.worker.run(self._check, request, proven, caller)
                 password = None
                 if request.password is not None:
                     password = await self.hashing.hash_in_pool(request.password, request.username)
-                registered = await self.worker.run(self._create, request, proven, password, caller)
+                registered = await self.worker.run(self._create, request, proven, code_row, password, caller)
         except Refusal as refusal:
             registered_before = await self._find_repeated(request, proven, caller) if refusal.is_business else None
             if registered_before is None:
@@ -145,24 +145,26 @@ class Registration:
         valid = replace(request, username=name, email=email, password=password)
         return valid, address if registration.requires_code else None
 
-    def _check(self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller) -> None:
-        """Raise `ReservedUsername`, the refusals of the steps and, last, `InvalidCode` or `RateLimited`.
+    def _check(self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller) -> Verification | None:
+        """Return the row of the code or proof; None where nothing is proven.
 
-        Where nothing is proven, registrations are limited; refused ones are not counted.
+        Raises `ReservedUsername`, the refusals of the steps and, last, `InvalidCode` or `RateLimited`. Where nothing is
+        proven, registrations are limited; refused ones are not counted.
         """
         self.rules.check_not_reserved(request.username)
         for step in self.steps:
             step.check(request)
         if proven is not None:
-            self.codes.check(proven.key, "register", request.code_or_proof, caller)
-            return
+            return self.codes.check(proven.key, "register", request.code_or_proof, caller)
         if (seconds := self.limits.remaining_seconds(*self._limits_of(caller))) > 0:
             raise RateLimited(seconds)  # so that no password is hashed in vain
+        return None
 
     def _create(
         self,
         request: RegistrationRequest,
         proven: EmailAddress | None,
+        code_row: Verification | None,
         password: StoredPassword | None,
         caller: Caller,
     ) -> Registered:
@@ -179,8 +181,8 @@ class Registration:
             ip=caller.address,
         )
         with self.users.transaction(user.username_key) as colliding:
-            if proven is not None:
-                self.codes.redeem(proven.key, "register", request.code_or_proof, caller, at=user.created_at)
+            if code_row is not None:
+                self.codes.redeem(code_row, request.code_or_proof, caller, at=user.created_at)
             else:
                 self.limits.hit_all(*self._limits_of(caller))
             self.users.insert(user, colliding, Actor(user.username, caller.address))

@@ -31,8 +31,9 @@ class _WatchedFile:
         self._seen: object = _NEVER_READ
         self._read: object = _NEVER_READ
 
-    def has_changed(self, stamp: object) -> bool:
+    def has_changed(self) -> bool:
         """Return whether the file changed since this last returned True, and is not being written right now."""
+        stamp = stamp_of(self.path)
         is_settled, self._seen = stamp == self._seen, stamp
         if stamp == self._read or not is_settled:
             return False
@@ -47,8 +48,7 @@ class _WatchedFile:
 class GameFileWatcher:
     """Watcher for AuthMe's config.yml, and for the server.properties of each game server.
 
-    ops.json is read whenever operators are looked up. Use on the event loop only; files are read on a thread, and only
-    when they changed.
+    ops.json is read whenever operators are looked up. Files are read on a thread, and only when they changed.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class GameFileWatcher:
         self._pending_restart = pending_restart
         self._uuids = uuids
         self._authme = _WatchedFile(config.authme_config_path)
-        self._is_unread = False
+        self._has_authme_changed = self._have_others_changed = self._is_unread = False
         self._others = [_WatchedFile(server.authme_config_path) for server in config.servers]
         self._properties_files = properties_files
         self._properties = {
@@ -83,22 +83,24 @@ class GameFileWatcher:
         }
         self._known = {server: properties_files[server].current for server in self._properties}
 
-    async def poll(self) -> None:
-        """Check all files once, with one call to a thread; a job calls this every few seconds."""
-        authme, others, servers = await asyncio.to_thread(self._look)
-        if self._authme.has_changed(authme):
-            await self._read_authme()
-        if any(file.has_changed(stamp) for file, stamp in zip(self._others, others, strict=True)):
-            self._apply_others((await asyncio.to_thread(read_other_authmes, self._config)).values())
-        for (server, file), stamp in zip(self._properties.items(), servers, strict=True):
-            if file.has_changed(stamp) or self._known[server] is None:
-                await self._read_properties(server)
-
-    def _look(self) -> tuple[object, list[object], list[object]]:
-        """Return the states of AuthMe's config, of those on other servers, and of each server.properties."""
+    def look(self) -> bool:
+        """Check all files once; return whether `apply` has something to do. Blocking; not while `apply` is at work."""
         self._uuids.refresh()
-        others = [stamp_of(file.path) for file in self._others]
-        return stamp_of(self._authme.path), others, [stamp_of(file.path) for file in self._properties.values()]
+        for server, file in self._properties.items():
+            if file.has_changed() or self._known[server] is None:
+                self._read_properties(server)
+        self._has_authme_changed |= self._authme.has_changed()
+        self._have_others_changed |= any(file.has_changed() for file in self._others)
+        return self._has_authme_changed or self._have_others_changed
+
+    async def apply(self) -> None:
+        """Read and apply what the last look found. On the event loop."""
+        if self._has_authme_changed:
+            self._has_authme_changed = False
+            await self._read_authme()
+        if self._have_others_changed:
+            self._have_others_changed = False
+            self._apply_others((await asyncio.to_thread(read_other_authmes, self._config)).values())
 
     async def _read_authme(self) -> None:
         try:
@@ -128,9 +130,9 @@ class GameFileWatcher:
     def _set_waiting(self, keys: tuple[str, ...]) -> None:
         self._pending_restart.set("AuthMe's config.yml", keys)
 
-    async def _read_properties(self, server: str) -> None:
+    def _read_properties(self, server: str) -> None:
         name = f"server.properties of {server}" if server else "server.properties"
-        known, read = self._known[server], await asyncio.to_thread(self._properties_files[server].refresh)
+        known, read = self._known[server], self._properties_files[server].refresh()
         if read is None and known is not None:
             log.warning(
                 "%s is missing or unreadable: the game's address, RCON and UUIDs are unknown until it is back", name

@@ -44,7 +44,8 @@ class HealthStatus:
     """`refusal` is the error that requests needing the database get now; None means ready.
 
     `is_writable` is None while the database does not answer.
-    `waiting_mails` and `oldest_mail_age` are None while the database does not answer; the age also if no mail waits.
+    `waiting_mails` (`MAX_COUNT` at most) and `oldest_mail_age` are None while the database does not answer; the age
+    also if no mail waits.
     `restart_needed`: keys of config files that have changed and take effect at the next start.
     """
 

@@ -35,6 +35,10 @@ class InstallationWatch:
         self.fingerprint = find_installation_fingerprint(self._state_dir)
         self._opened = {what: _file_id(path) for what, path in self._files.items()}
 
+    def has_changed(self, is_open: bool) -> bool:
+        """Return whether the files in use were removed, or are back, while our database is, or is not, open."""
+        return (is_open or self.is_lost) and self.check() != is_open
+
     def check(self) -> bool:
         """Compare with the files in use, log what has changed since the last check, and return whether all is well."""
         lost = [what for what, opened in self._opened.items() if _file_id(self._files[what]) != opened]

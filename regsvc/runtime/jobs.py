@@ -1,9 +1,12 @@
 """Periodic jobs: a name, an interval and a function each. Every job is also available as a command."""
 
 import asyncio
+import contextlib
 import logging
 import math
 import random
+import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,24 +30,39 @@ class Job:
     """Set for a job that may take long, and loses nothing when it is cancelled."""
     spread: timedelta = timedelta()
     """It starts up to so much later, at random: many daemons that start together do not run the job together."""
+    look: Callable[[], object] | None = None
+    """Returns something true if there is work, without which the job does not run. May block: one thread calls those of
+    all jobs, but none while its job runs.
+    """
 
 
 class JobRunner:
-    """Runner of periodic jobs on the event loop, timed by the loop's clock: that of the machine may be set."""
+    """Runner of periodic jobs on the event loop, timed by the loop's clock: that of the machine may be set.
+
+    All start from the same moment, so that those that are due together need one wake-up. Those with a `look` need none
+    of the event loop while there is nothing to do.
+    """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
         self._tasks: dict[asyncio.Task[None], Job] = {}
         self._waiting: set[asyncio.Task[None]] = set()
+        self._started_at = 0.0
+        self._looking: dict[Job, asyncio.Event] = {}  # those that wait for a look to find work
         self._failures: dict[str, str] = {}  # the last failure of each job that fails now, by its name
 
     def start(self) -> None:
         """Start all jobs; those with `runs_at_start` run now, and the others after their interval."""
+        loop = asyncio.get_running_loop()
+        self._started_at = loop.time()
         for job in self._jobs:
             task = asyncio.create_task(self._repeat(job), name=job.name)
             self._tasks[task] = job
             if job.spread or not job.runs_at_start:
                 self._waiting.add(task)
+        if looks_every := min((job.every for job in self._jobs if job.look), default=None):
+            # a daemon thread, since it sleeps on for a moment after `stop`
+            threading.Thread(target=self._look, args=(loop, self._tasks, looks_every), name="look", daemon=True).start()
 
     async def stop(self) -> None:
         """Run no job again, and wait for running ones, cancelling those with `cancel_on_stop`."""
@@ -58,18 +76,40 @@ class JobRunner:
         loop, every = asyncio.get_running_loop(), job.every.total_seconds()
         task = asyncio.current_task()
         assert task is not None
-        due_at = loop.time() + random.uniform(0, job.spread.total_seconds())  # noqa: S311 - jitter
+        due_at = self._started_at + random.uniform(0, job.spread.total_seconds())  # noqa: S311 - jitter
         if not job.runs_at_start:
             due_at += every
         while True:
             if task in self._waiting:
-                await asyncio.sleep(due_at - loop.time())
+                await (self._wait_for_work(job) if job.look else asyncio.sleep(due_at - loop.time()))
                 self._waiting.remove(task)
             await self._tick(job)
             if task not in self._tasks:
                 return
             due_at += every * max(1, math.ceil((loop.time() - due_at) / every))  # missed ticks are left out
             self._waiting.add(task)
+
+    async def _wait_for_work(self, job: Job) -> None:
+        found = self._looking[job] = asyncio.Event()
+        await found.wait()
+
+    def _look(self, loop: asyncio.AbstractEventLoop, tasks: object, every: timedelta) -> None:
+        """Look for what the waiting jobs have to do, on a thread of its own, until `stop` takes these tasks away."""
+        while tasks is self._tasks:
+            for job, found in list(self._looking.items()):
+                with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                    self._look_for(job, found, loop)
+            time.sleep(every.total_seconds())  # unlike a wait for an event, whatever the machine's clock is set to
+
+    def _look_for(self, job: Job, found: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            has_work = job.look is not None and job.look()
+        except Exception as error:
+            loop.call_soon_threadsafe(self._log_failure, job, error)
+            return
+        if has_work:
+            del self._looking[job]
+            loop.call_soon_threadsafe(found.set)
 
     async def _tick(self, job: Job) -> None:
         try:

@@ -1,6 +1,5 @@
 """Log output: plain lines on a terminal, lines with priorities for systemd's journal, JSON lines elsewhere."""
 
-import json
 import logging
 import os
 import re
@@ -9,14 +8,13 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
+from json.encoder import encode_basestring
 from queue import SimpleQueue
 from typing import Final, TextIO
 
 from regsvc.config.host_sections import LogSection
 from regsvc.core.exceptions import describe_exception
-
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would create one for each line
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a terminal would obey some of them
 _ERROR: Final = 3
@@ -26,6 +24,8 @@ _DEBUG: Final = 7
 _MAX_WAITING: Final = 512 * 1024
 """Characters that wait for who reads the daemon's log; lines below a warning may have three quarters of it."""
 _FLUSH_SECONDS: Final = 1.0
+_GATHER_SECONDS: Final = 0.02
+"""Lines below a warning wait for others: each write interrupts the thread of the event loop."""
 
 
 class JsonLines(logging.Formatter):
@@ -36,19 +36,22 @@ class JsonLines(logging.Formatter):
 
     def __init__(self, instance: str = "") -> None:
         super().__init__()
-        self._same = {"instance": instance} if instance else {}
+        self._end = f', "instance": {encode_basestring(instance)}' if instance else ""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **self._same,
-        }
+        # there may be one for each request, and `json` would take three times as long
+        second, fraction = divmod(record.created, 1)
+        level, name, message = map(encode_basestring, (record.levelname.lower(), record.name, record.getMessage()))
+        end = self._end
         if record.exc_info and record.exc_info[1] is not None:
-            line["exception"] = describe_exception(record.exc_info[1])
-        return _encode(line)
+            end += f', "exception": {encode_basestring(describe_exception(record.exc_info[1]))}'
+        time = f"{_iso_second(second)}.{int(fraction * 1000):03}+00:00"
+        return f'{{"time": "{time}", "level": {level}, "logger": {name}, "message": {message}{end}}}'
+
+
+@lru_cache(maxsize=1)
+def _iso_second(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 class PlainLines(logging.Formatter):
@@ -105,6 +108,7 @@ class BackgroundHandler(logging.Handler):
         # The first number of each pair is changed under the handler's lock, the second by the thread alone.
         self._added = self._written = 0  # characters
         self._refused = self._lost = 0  # lines
+        self._is_urgent = threading.Event()
         threading.Thread(target=self._write_all, name="log", daemon=True).start()
 
     @property
@@ -124,10 +128,13 @@ class BackgroundHandler(logging.Handler):
         else:
             self._added += len(line)
             self._items.put(line)
+        if record.levelno >= logging.WARNING:
+            self._is_urgent.set()
 
     def run_after(self, action: Callable[[], object]) -> None:
         """Have the thread call this once it has written what was logged so far."""
         self._items.put(action)
+        self._is_urgent.set()
 
     def flush(self) -> None:
         """Wait until everything is written, but only for a moment: perhaps nobody reads."""
@@ -139,6 +146,8 @@ class BackgroundHandler(logging.Handler):
         told = 0
         while True:
             items = [self._items.get()]
+            self._is_urgent.wait(_GATHER_SECONDS)
+            self._is_urgent.clear()
             while not self._items.empty():  # many lines with one call: each call may have to wait for the interpreter
                 items.append(self._items.get())
             lines = [item for item in items if isinstance(item, str)]

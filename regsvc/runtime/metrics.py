@@ -21,7 +21,7 @@ from regsvc import __version__
 from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
 from regsvc.notifications.mail.queue import Budget
-from regsvc.notifications.outbox import Outcome
+from regsvc.notifications.outbox import MAX_COUNT, Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
 from regsvc.runtime.logs import count_dropped_lines
 from regsvc.sync.report import COUNTS, SyncReport
@@ -45,9 +45,7 @@ class LoopLag:
 
     def start(self) -> None:
         """Measure until `stop` is called. Requires a running loop."""
-        loop = asyncio.get_running_loop()
-        due_at = loop.time() + self._every.total_seconds()
-        self._timer = loop.call_at(due_at, self._measure, due_at)
+        self._wait_until(asyncio.get_running_loop().time() + self._every.total_seconds())
 
     def stop(self) -> None:
         """Stop measuring; does nothing if it was not started."""
@@ -56,8 +54,12 @@ class LoopLag:
             self._timer = None
 
     def _measure(self, due_at: float) -> None:
-        self._lags.append(asyncio.get_running_loop().time() - due_at)
-        self.start()
+        lag, every = asyncio.get_running_loop().time() - due_at, self._every.total_seconds()
+        self._lags.append(lag)
+        self._wait_until(due_at + every * max(1, math.ceil(lag / every)))  # in step with the jobs: they share wake-ups
+
+    def _wait_until(self, due_at: float) -> None:
+        self._timer = asyncio.get_running_loop().call_at(due_at, self._measure, due_at)
 
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
@@ -157,7 +159,9 @@ class Metrics:
         self._held_back = self._gauge(
             "companion_sync_braked", "1: the last run held changes back because there were too many at once."
         )
-        self._waiting_mails = self._gauge("companion_outbox_waiting", "Mails queued and not yet delivered.")
+        self._waiting_mails = self._gauge(
+            "companion_outbox_waiting", f"Mails queued and not yet delivered; {MAX_COUNT}: so many or more."
+        )
         self._oldest_mail = self._gauge(
             "companion_outbox_oldest_seconds", "Age of the oldest waiting mail; 0: none waits."
         )
@@ -234,8 +238,9 @@ class Metrics:
 class QueueCollector(Collector):
     """Collector for work waiting for a thread, and for the lag of the event loop."""
 
-    def __init__(self, worker: Worker, hash_pool: HashPool, loop_lag: LoopLag) -> None:
+    def __init__(self, worker: Worker, list_worker: Worker, hash_pool: HashPool, loop_lag: LoopLag) -> None:
         self._worker = worker
+        self._list_worker = list_worker
         self._hash_pool = hash_pool
         self._loop_lag = loop_lag
 
@@ -251,6 +256,9 @@ class QueueCollector(Collector):
         )
         yield GaugeMetricFamily(
             "companion_worker_waiting", "Requests waiting for a database thread.", self._worker.waiting
+        )
+        yield GaugeMetricFamily(
+            "companion_list_waiting", "Searches and lists waiting for their thread.", self._list_worker.waiting
         )
         yield GaugeMetricFamily(
             "companion_loop_lag_seconds", "Longest lag of the event loop in the last minute.", self._loop_lag.seconds

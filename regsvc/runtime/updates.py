@@ -14,7 +14,7 @@ from regsvc.config.host_sections import UpdatesSection
 from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.clock import Clock, is_over
-from regsvc.core.http_client import HttpClient, NoResponse
+from regsvc.core.http_response import NoResponse
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +68,8 @@ class UpdateFeed:
 
     async def fetch(self) -> PublishedVersion:
         """Return the published version. Raises `NoResponse`, also for an answer that is not usable."""
+        from regsvc.core.http_client import HttpClient
+
         headers = {"Accept": "application/json"} | ({} if self._etag is None else {"If-None-Match": self._etag})
         with HttpClient(self._timeout, max_body=MAX_ANSWER_BYTES, public_only=self._public_only) as client:
             response = await client.get(self._address, headers, max_redirects=MAX_REDIRECTS)

@@ -8,7 +8,6 @@ by `plan.decide`, also in a full run.
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from typing import TextIO
@@ -25,7 +24,7 @@ from regsvc.database.engine import is_retryable, is_unreachable
 from regsvc.database.models import User
 from regsvc.sync import actions
 from regsvc.sync.account_loader import pages_of
-from regsvc.sync.changes.candidates import Candidates, ChangedRows, count_users
+from regsvc.sync.changes.candidates import Candidates, ChangedRows
 from regsvc.sync.changes.run_inputs import RunInputs, fingerprint
 from regsvc.sync.changes.table_comparison import FULL_EVERY, TableChanges, TableComparison
 from regsvc.sync.merge import claim_unverified
@@ -117,7 +116,7 @@ class SyncRunner:
     def _reconcile_all(self, run: SyncRun, allow_mass_changes: bool) -> None:
         """Go over all candidates, and store the new checksums only if none was left out."""
         last, reconciler = RunInputs.find_last(), self._reconciler
-        inputs = RunInputs(fingerprint(reconciler.policy), reconciler.operators, *count_users(self._database))
+        inputs = RunInputs(fingerprint(reconciler.policy), reconciler.operators)
         is_full = run.is_full or last is None or last[0].policy != inputs.policy
         is_full = is_full or last is None or abs(self._now() - last[1]) >= FULL_EVERY
         is_full = is_full or (self._comparison.is_empty() and not self._players.is_empty())  # the first players
@@ -132,8 +131,6 @@ class SyncRunner:
         self, run: SyncRun, changes: TableChanges, last: tuple[RunInputs, datetime] | None, inputs: RunInputs
     ) -> None:
         names = run.unfinished()
-        if names:
-            inputs = replace(inputs, user_count=-1)  # a user deleted in SQL may be among them
         if names or changes.changed or changes.is_full or last is None or inputs != last[0]:
             with self._database.atomic():
                 self._changed_rows.mark(names, self._now())
@@ -154,7 +151,7 @@ class SyncRunner:
         else:
             self._reconcile_pages(run, self._candidates.in_changed_buckets(changes))
             self._reconcile_pages(run, pages_of(changes.open_locks))
-        self._reconcile_pages(run, self._candidates.deleted_in_sql(last_inputs, inputs, is_full=changes.is_full))
+        self._reconcile_pages(run, self._candidates.deleted_in_sql(is_full=changes.is_full))
         if run.is_plan and is_every_row:
             return  # every name has been reported
         if last_inputs is not None:

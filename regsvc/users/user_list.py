@@ -1,17 +1,14 @@
 """The list of users that admins see: filtered, sorted and paged, with the last rejections."""
 
-import math
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
-from peewee import JOIN, fn
+from peewee import JOIN, Join, MySQLDatabase, Value, fn
 
-from regsvc.core.clock import Clock, is_over
 from regsvc.core.text import name_key
+from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
 from regsvc.database.models import PENDING, ChatLink, Review, StoredQuestionnaire, SyncRecord, User
 from regsvc.users.chat_links import ChatAccount
@@ -64,12 +61,7 @@ def _summarize(reviews: Sequence[Review]) -> Rejections:
 
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
-_FAR: Final = 10_000
-"""From this row on it pays to count first, and to read pages past the middle from the far end."""
-
-_CACHED_FROM: Final = 100_000
-_CACHED_FOR: Final = timedelta(seconds=30)
-_MAX_CACHED: Final = 64
+_MAX_OFFSET: Final = 2**53
 
 
 @dataclass(frozen=True)
@@ -102,28 +94,30 @@ class UserListItem:
 
 @dataclass(frozen=True)
 class UserPage:
-    """One page. `page` is None when reached by a cursor; `next_cursor` is None on the last page."""
+    """One page. `page` is None when reached by a cursor; `next_cursor` is None on the last page.
+
+    `total` is None where more than `MAX_COUNT` users match.
+    """
 
     entries: tuple[UserListItem, ...]
     page: int | None
     size: int
-    total: int
+    total: int | None
     has_next: bool
     has_prev: bool
     next_cursor: str | None
 
     @property
-    def total_pages(self) -> int:
-        return math.ceil(self.total / self.size)
+    def total_pages(self) -> int | None:
+        return None if self.total is None else -(-self.total // self.size)
 
 
 class UserList:
     """List of users. Blocking: for a worker thread. With the bridge off, every user's `plugin` is "off"."""
 
-    def __init__(self, now: Clock, is_operator: Callable[[str], bool], *, is_bridge_on: bool) -> None:
+    def __init__(self, is_operator: Callable[[str], bool], *, is_bridge_on: bool) -> None:
         self._is_operator = is_operator
         self._is_bridge_on = is_bridge_on
-        self._counts = CountCache(now)
 
     def list_users(self, query: UserQuery) -> UserPage:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
@@ -131,13 +125,17 @@ class UserList:
         is_queue = query.status == PENDING
         sort = SORTS[query.sort or ("oldest" if is_queue else "newest")]
         size = query.size or (_REVIEW_QUEUE_SIZE if is_queue else _DEFAULT_SIZE)
+        users = self._matching(query, sort)
         if query.after is not None:
-            return self._page_after(query, sort, size, query.after)
-        return self._numbered_page(query, sort, size, query.page or 1)
+            return self._page(sort, size, *users.load(size + 1, after=parse_cursor(query.after, sort)), None)
+        page = query.page or 1
+        offset = min((page - 1) * size, _MAX_OFFSET)
+        return self._page(sort, size, *users.load(size + 1, offset), page)
 
     def find_user(self, username: str) -> UserListItem | None:
         """Return the user with this name, compared case-insensitively, or None."""
-        row = _full_rows().where(User.username_key == name_key(username)).first()
+        ids = User.select(User.id, User.id.alias("position"), Value(1).alias("total"))
+        row = _full_rows(ids.where(User.username_key == name_key(username))).first()
         return None if row is None else self._entries([row])[0]
 
     def list_unreadable_dates(self, username: str) -> list[UnreadableDate]:
@@ -145,59 +143,17 @@ class UserList:
         database = User._meta.database
         return list_unreadable_dates(database, f"username_key = {database.param}", name_key(username))
 
-    def _numbered_page(self, query: UserQuery, sort: Sort, size: int, page: int) -> UserPage:
-        total, offset = self._counts.find(_filters(query)), (page - 1) * size
-        if total is None and offset > _FAR:
-            total = self._count(query)
-        matching, rows = self._matching(query, User.id), list[Any]()
-        if total is not None and offset >= total:
-            pass  # past the end
-        elif total is None or offset <= total // 2:
-            rows, total = self._load(query, sort, matching.order_by(sort.order()).limit(size).offset(offset), total)
-        else:  # from the far end, to skip fewer rows
-            length = min(size, total - offset)
-            backwards = matching.order_by(sort.order(is_reversed=True)).limit(length).offset(total - offset - length)
-            rows, total = self._load(query, sort, backwards, total)
-        return self._page(rows, sort, size, total, has_next=offset + size < total, page=page)
-
-    def _page_after(self, query: UserQuery, sort: Sort, size: int, after: str) -> UserPage:
-        past = sort.is_past(parse_cursor(after, sort))
-        matching = self._matching(query, User.id).where(past).order_by(sort.order()).limit(size + 1)
-        rows, total = self._load(query, sort, matching, self._counts.find(_filters(query)))
-        return self._page(rows[:size], sort, size, total, has_next=len(rows) > size)
-
-    def _load(self, query: UserQuery, sort: Sort, ids: Any, total: int | None) -> tuple[list[Any], int]:
-        """Load the users that `ids` selects, and their total: in the same statement if it is not known.
-
-        Skipping rows is cheap in an index and expensive in the table, hence the separate ids.
-        """
-        if total is not None:
-            return list(_full_rows(ids=ids).order_by(sort.order())), total
-        counted = self._matching(query, fn.COUNT(User.id)).alias("total")
-        rows = list(_full_rows(counted, ids=ids).order_by(sort.order()))
-        if not rows:
-            return [], self._count(query)
-        self._counts.store(_filters(query), int(rows[0].total))
-        return rows, int(rows[0].total)
-
-    def _page(
-        self,
-        found: Sequence[Any],
-        sort: Sort,
-        size: int,
-        total: int,
-        *,
-        has_next: bool,
-        page: int | None = None,
-    ) -> UserPage:
+    def _page(self, sort: Sort, size: int, found: Sequence[Any], total: int | None, page: int | None) -> UserPage:
+        """Return the page with the rows found, of which one beyond `size` is the next page's."""
+        rows, has_next = found[:size], len(found) > size
         return UserPage(
-            entries=self._entries(found),
+            entries=self._entries([row for row in rows if row.username is not None]),  # else SQL has just deleted them
             page=page,
             size=size,
             total=total,
             has_next=has_next,
             has_prev=page != 1,
-            next_cursor=make_cursor(found[-1], sort) if has_next and found else None,
+            next_cursor=make_cursor(sort.name, rows[-1].position) if has_next else None,
         )
 
     def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
@@ -231,64 +187,138 @@ class UserList:
             rejections=rejections,
         )
 
-    def _matching(self, query: UserQuery, selected: Any) -> Any:
-        """Return a query for `selected` of the users that match the filters."""
-        users = User.select(selected)
+    def _matching(self, query: UserQuery, sort: Sort) -> "_Matching":
+        """Return the users that match the filters.
+
+        Which table is read first is decided here: databases estimate that by averages, and few states are average.
+        """
+        conditions, text, is_scan = list[Any](), query.search.lower(), query.search != "" and query.match == "part"
         if query.status != ALL:
-            users = users.where(User.status == query.status)
-        if query.search:
-            users = users.where(search_condition(query.search.lower()))
-        if query.plugin == ALL:
-            return users
-        if (query.plugin == "off") == self._is_bridge_on:
-            return users.where(User.id < 0)  # matches no user
-        return users if query.plugin == "off" else _in_plugin_state(users, query.plugin)
-
-    def _count(self, query: UserQuery) -> int:
-        total = int(self._matching(query, fn.COUNT(User.id)).scalar())
-        self._counts.store(_filters(query), total)
-        return total
-
-
-def _filters(query: UserQuery) -> tuple[str, ...]:
-    """Return the filters that a count belongs to."""
-    return query.search.lower(), query.status, query.plugin
+            conditions.append(User.status == query.status)
+        if text:
+            conditions.append(search_condition(text, query.match))
+        if query.plugin != ALL and (query.plugin == "off") == self._is_bridge_on:
+            conditions.append(User.id < 0)  # no user
+        elif query.plugin not in (ALL, "off"):
+            states = _in_plugin_state(query.plugin).alias("states")
+            is_same = states.c.id == User.id
+            if conditions or sort.name == "name":
+                few = MAX_COUNT if query.status == ALL else _count(User.select(User.id).where(conditions[0]))
+                if _count(User.select(states.c.id).from_(states)) > min(few, MAX_COUNT):
+                    return _Matching(sort, User, _in_order(User, states, is_same), conditions, is_scan, not conditions)
+            tables = _in_order(states, User, is_same) if conditions else states
+            return _Matching(sort, states.c, tables, conditions, is_scan)
+        return _Matching(sort, User, User, conditions, is_scan)
 
 
-class CountCache:
-    """Cache of large counts for half a minute: counting a million rows costs more than showing twenty."""
+class _Matching:
+    """The users that match the filters, in the order of a list."""
 
-    def __init__(self, now: Clock) -> None:
-        self._now = now
-        self._lock = threading.Lock()
-        self._cached: OrderedDict[tuple[str, ...], tuple[int, datetime]] = OrderedDict()
+    def __init__(
+        self, sort: Sort, first: Any, tables: Any, conditions: Sequence[Any], is_scan: bool, is_long: bool = False
+    ) -> None:
+        """`first` has their `id` and `username_key`.
 
-    def find(self, filters: tuple[str, ...]) -> int | None:
-        """Return the count, or None if it is missing or too old."""
-        with self._lock:
-            total, counted_at = self._cached.get(filters, (0, None))
-        if counted_at is None or is_over(counted_at, _CACHED_FOR, self._now()):
-            return None
-        return total
+        `is_scan`: no index finds them; `is_long`: they are known to be more than `MAX_COUNT`.
+        """
+        self._sort = sort
+        self._keys = first.id.alias("id"), (first.username_key if sort.name == "name" else first.id).alias("position")
+        self._position = first.username_key if sort.name == "name" else first.id
+        rows = User.select().from_(tables)
+        self._rows = rows.where(*conditions) if conditions else rows
+        self._is_scan = is_scan
+        self._is_long = is_long
 
-    def store(self, filters: tuple[str, ...], total: int) -> None:
-        with self._lock:
-            self._cached.pop(filters, None)
-            if total > _CACHED_FROM:
-                self._cached[filters] = (total, self._now())
-            while len(self._cached) > _MAX_CACHED:
-                self._cached.popitem(last=False)
+    def load(self, size: int, offset: int = 0, after: int | str | None = None) -> tuple[list[Any], int | None]:
+        """Return the users at `offset`, or past the value `after`, and how many match; None: more than `MAX_COUNT`."""
+        if offset > MAX_COUNT:
+            return self._load_far(size, offset)
+        matching, many = self._rows.select(*self._keys), Value(MAX_COUNT + 1)
+        if self._is_scan:  # once, for the page and the total
+            hits = matching.limit(MAX_COUNT + 1).alias("hits")
+            total = fn.COUNT(1).over().alias("total")
+            found = User.select(hits.c.id, hits.c.position, total).from_(hits).alias("found")
+            ids = User.select(found.c.id, found.c.position, found.c.total).from_(found)
+            rows = self._load(ids, found.c.position, size, offset, after)
+        else:
+            rows = self._load_by_index(many if self._is_long else _counting(matching), size, offset, after)
+        is_end = not rows and (offset > 0 or after is not None)
+        count = rows[0].total if rows else _count(matching) if is_end else 0
+        if self._is_scan and count > MAX_COUNT:  # too many to sort, and not far between
+            rows = self._load_by_index(many, size, offset, after)
+        return rows, count if count <= MAX_COUNT else None
+
+    def _load_far(self, size: int, offset: int) -> tuple[list[Any], int]:
+        """Return the users at an offset so large that it pays to count, and to read the second half from its end."""
+        total = int(self._rows.select(fn.COUNT(1)).scalar())
+        if offset <= total // 2:
+            return self._load_by_index(Value(total), size, offset), total
+        rest = max(0, total - offset)
+        length = min(size, rest)
+        return self._load_by_index(Value(total), length, rest - length, is_reversed=True), total
+
+    def _load_by_index(self, total: Any, *place: Any, is_reversed: bool = False) -> list[Any]:
+        ids = self._rows.select(*self._keys, total.alias("total"))
+        return self._load(ids, self._position, *place, is_reversed=is_reversed)
+
+    def _load(
+        self,
+        ids: Any,
+        position: Any,
+        size: int,
+        offset: int,
+        after: int | str | None = None,
+        *,
+        is_reversed: bool = False,
+    ) -> list[Any]:
+        """Load the users that `ids` selects. Skipping rows is cheap in an index and expensive in the table."""
+        if after is not None:
+            ids = ids.where(self._sort.is_past(position, after))
+        ids = ids.order_by(self._sort.order(position, is_reversed=is_reversed)).limit(size).offset(offset)
+        rows = _full_rows(ids)
+        return sorted(rows, key=lambda row: row.position, reverse=self._sort.is_descending)
 
 
-def _full_rows(*columns: Any, ids: Any = None) -> Any:
-    """Return a query for list rows, with further columns; a user without a player row has `plugin_state` None.
+def _counting(query: Any) -> Any:
+    """Return a query for the number of rows of this one, counted up to `MAX_COUNT` and one more."""
+    return User.select(fn.COUNT(1)).from_(query.limit(MAX_COUNT + 1).alias("counted"))
 
-    `ids`: a query for the ids of the users; None: all users.
+
+def _count(query: Any) -> int:
+    return int(_counting(query).scalar())
+
+
+def _in_order(first: Any, second: Any, on: Any) -> Any:
+    """Return the join of two tables that is read in this order."""
+    return Join(first, second, "STRAIGHT_JOIN" if isinstance(User._meta.database, MySQLDatabase) else JOIN.CROSS, on)
+
+
+def _in_plugin_state(state: str) -> Any:
+    """Return a query for `id` and `username_key` of the users in this state, by an index.
+
+    A user without a sync record, whom SQL created, counts as pending: marked as changed until a sync run made one.
     """
-    rows = (
+    there = SyncRecord.select(SyncRecord.user_id.alias("id"), SyncRecord.username_key).where(
+        SyncRecord.plugin_state == state, SyncRecord.user_id.is_null(False)
+    )
+    if state != "pending":
+        return there
+    new = _join_player(User.select(User.id, User.username_key))
+    # not UNION ALL, which SQLite would take apart to read all users in the order asked for
+    return there.union(new.where(User.changed_at.is_null(False), SyncRecord.username_key.is_null()))
+
+
+def _full_rows(ids: Any) -> Any:
+    """Return a query for the list rows of `ids`, a query for `id`, `position` and `total`.
+
+    A user without a player row has `plugin_state` None; where SQL deleted a user of whom a sync record is left, all is.
+    """
+    selected = ids.alias("selected")
+    return (
         _join_player(
             User.select(
-                *columns,
+                selected.c.position,
+                selected.c.total,
                 User.id,
                 User.username,
                 User.username_key,
@@ -312,7 +342,7 @@ def _full_rows(*columns: Any, ids: Any = None) -> Any:
                 ChatLink.platform.alias("chat_platform"),
                 ChatLink.account_id.alias("chat_id"),
                 ChatLink.username.alias("chat_username"),
-            )
+            ).from_(Join(selected, User, JOIN.LEFT_OUTER, on=(User.id == selected.c.id)))
         )
         .switch(User)
         .join(StoredQuestionnaire, JOIN.LEFT_OUTER, on=(StoredQuestionnaire.user == User.id))
@@ -320,19 +350,7 @@ def _full_rows(*columns: Any, ids: Any = None) -> Any:
         .join(ChatLink, JOIN.LEFT_OUTER, on=(ChatLink.user == User.id))
         .objects()
     )
-    if ids is None:
-        return rows
-    selected = ids.alias("selected")
-    return rows.switch(User).join(selected, on=(selected.c.id == User.id))
 
 
 def _join_player(users: Any) -> Any:
     return users.join(SyncRecord, JOIN.LEFT_OUTER, on=(SyncRecord.username_key == User.username_key))
-
-
-def _in_plugin_state(users: Any, state: str) -> Any:
-    """Filter by the player's state; a user not synced yet counts as pending."""
-    is_in_state = SyncRecord.plugin_state == state
-    if state == "pending":
-        is_in_state = is_in_state | SyncRecord.plugin_state.is_null()
-    return _join_player(users).where(is_in_state)

@@ -22,11 +22,15 @@ _START_OF_ADDRESS: Final = re.compile(r"(\d{1,3}\.){1,3}|([0-9a-f]{0,4}:){1,7}")
 
 @dataclass(frozen=True)
 class UserQuery:
-    """Filters, order and page of a user list. `page` starts at 1; `after` is a cursor. None: the default."""
+    """Filters, order and page of a user list. `page` starts at 1; `after` is a cursor. None: the default.
+
+    `match`: whether `search` is "part" of a name or address, or "whole".
+    """
 
     page: int | None = None
     size: int | None = None
     search: str = ""
+    match: str = "part"
     status: str = ALL
     plugin: str = ALL
     sort: str | None = None
@@ -35,33 +39,27 @@ class UserQuery:
 
 @dataclass(frozen=True)
 class Sort:
-    """A sort order served by a unique index."""
+    """A sort order: by name, or by id."""
 
     name: str
-    column: Any
-    is_descending: bool
+    is_descending: bool = False
 
-    def order(self, *, is_reversed: bool = False) -> Any:
-        return self.column.desc() if self.is_descending != is_reversed else self.column.asc()
+    def order(self, column: Any, *, is_reversed: bool = False) -> Any:
+        return column.desc() if self.is_descending != is_reversed else column.asc()
 
-    def is_past(self, value: int | str) -> Any:
+    def is_past(self, column: Any, value: int | str) -> Any:
         """Return the condition that a row comes after the one with this value."""
-        return self.column < value if self.is_descending else self.column > value
+        return column < value if self.is_descending else column > value
 
 
 # Ids count up and are never reused: they order users by when they were created or adopted here.
-SORTS: Final = {
-    sort.name: sort
-    for sort in (
-        Sort("newest", User.id, is_descending=True),
-        Sort("oldest", User.id, is_descending=False),
-        Sort("name", User.username_key, is_descending=False),
-    )
-}
+SORTS: Final = {sort.name: sort for sort in (Sort("newest", is_descending=True), Sort("oldest"), Sort("name"))}
 
 
-def search_condition(text: str) -> Any:
-    """Return the condition that the name or e-mail has the text, or that it is the client's address or its start."""
+def search_condition(text: str, match: str) -> Any:
+    """Return the condition that the name or e-mail is or has the text, or that the client's address is or starts so."""
+    if match == "whole":
+        return (User.username_key == text) | (User.email_key == text)
     # INSTR has no wildcards, so there is nothing to escape.
     condition = (fn.INSTR(User.username_key, text) > 0) | (fn.INSTR(User.email_key, text) > 0)
     address = _parse_address(text)
@@ -84,6 +82,7 @@ def validate(query: UserQuery) -> None:
     is_valid = {
         "page": query.page is None or query.page >= 1,
         "size": query.size is None or 1 <= query.size <= MAX_SIZE,
+        "match": query.match in ("part", "whole"),
         "status": query.status in (ALL, *STATUSES),
         "plugin": query.plugin in (ALL, *PLUGIN_STATES),
         "sort": query.sort is None or query.sort in SORTS,
@@ -94,12 +93,8 @@ def validate(query: UserQuery) -> None:
             raise InvalidField(field)
 
 
-def make_cursor(row: Any, sort: Sort) -> str:
-    """Return the cursor for the rows after this one."""
-    return _encode_cursor(sort.name, row.username_key if sort.name == "name" else row.id)
-
-
-def _encode_cursor(sort: str, value: int | str) -> str:
+def make_cursor(sort: str, value: int | str) -> str:
+    """Return the cursor for the rows after the one that this order has at this value."""
     return base64.urlsafe_b64encode(f"{sort}:{value}".encode()).decode().rstrip("=")
 
 
@@ -111,7 +106,7 @@ def parse_cursor(cursor: str, sort: Sort) -> int | str:
         value = written if sort.name == "name" else int(written)
     except ValueError as error:
         raise InvalidField("after") from error
-    is_ours = name == sort.name and _encode_cursor(name, value) == cursor
+    is_ours = name == sort.name and make_cursor(name, value) == cursor
     if not is_ours or (isinstance(value, int) and not 0 <= value <= _MAX_ID):
         raise InvalidField("after")
     return value

@@ -1,12 +1,13 @@
-"""Scripts and style sheets of our pages: bundled and compressed once, and cached by browsers forever."""
+"""Scripts and style sheets of our pages: bundled and compressed when first used, and cached by browsers forever."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from tornado.template import BaseLoader, Template
 
+from regsvc.core.errors import UnknownPath
 from regsvc.web.base import ReadOnlyHandler, accepts_gzip
 
 _FOLDER: Final = files("regsvc.web") / "static"
@@ -46,6 +48,12 @@ class Asset:
     digest: str
 
 
+AssetFile = tuple[Callable[[str], Asset], str]
+"""One of the functions `load_…`, and the name of what it loads."""
+_LOADED: Final[dict[str, Asset]] = {}
+"""Those that were used, by their paths."""
+
+
 @cache
 def load_script(name: str) -> Asset:
     """Return the script of a page (`pages/set-password.js`) with all modules it imports.
@@ -70,9 +78,9 @@ def load_style(name: str) -> Asset:
     folder = f"styles/{name}"
     own = f"{folder}.css"
     if not (_FOLDER / own).is_file():
-        return _asset("base", "css", _read_style(_BASE_STYLE))
+        return load_style("base")
     parts = sorted(part.name for part in (_FOLDER / folder).iterdir()) if (_FOLDER / folder).is_dir() else []
-    names = [_BASE_STYLE, own, *(f"{folder}/{part}" for part in parts if part.endswith(".css"))]
+    names = dict.fromkeys([_BASE_STYLE, own, *(f"{folder}/{part}" for part in parts if part.endswith(".css"))])
     return _asset(name, "css", "\n".join(map(_read_style, names)))
 
 
@@ -91,10 +99,15 @@ def _read_style(name: str) -> str:
 
 def make_style(name: str, text: str) -> Asset:
     """Return a style sheet that is not one of our files."""
-    return _asset(name, "css", text)
+    return _compress(name, "css", text)
 
 
 def _asset(name: str, suffix: str, text: str) -> Asset:
+    asset = _compress(name, suffix, text)
+    return _LOADED.setdefault(asset.path, asset)
+
+
+def _compress(name: str, suffix: str, text: str) -> Asset:
     content = text.encode()
     digest = hashlib.sha256(content).hexdigest()[:16]
     compressed = gzip.compress(content, mtime=0)
@@ -181,25 +194,39 @@ _TEMPLATES: Final = _WebTemplates()
 class AssetHandler(ReadOnlyHandler):
     """Handler for a file whose URL changes with its content."""
 
-    def initialize(self, asset: Asset) -> None:
-        self._asset = asset
+    def initialize(self, files: Sequence[AssetFile]) -> None:
+        self._files = files
 
-    def get(self) -> None:
+    async def get(self) -> None:
+        path = self.request.path.removeprefix("/")
+        if path not in _LOADED:  # its page was sent before this process started
+            await asyncio.to_thread(load_files, self._files)
+        if path not in _LOADED:
+            raise UnknownPath
+        self.send_asset(_LOADED[path])
+
+    def send_asset(self, asset: Asset) -> None:
         is_compressed = accepts_gzip(self.request)
         # a host's style sheet may have changed since the page with its URL was sent
-        is_current = self.request.path == f"/{self._asset.path}"
+        is_current = self.request.path == f"/{asset.path}"
         self.set_header("Cache-Control", _FOREVER if is_current else "no-cache")
         self.set_header("Vary", "Accept-Encoding")
-        self.set_header("Etag", f'"{self._asset.digest}{"-gzip" if is_compressed else ""}"')
+        self.set_header("Etag", f'"{asset.digest}{"-gzip" if is_compressed else ""}"')
         if self.check_etag_header():
             self.set_status(HTTPStatus.NOT_MODIFIED)
             return
-        self.set_header("Content-Type", self._asset.media_type)
+        self.set_header("Content-Type", asset.media_type)
         if is_compressed:
             self.set_header("Content-Encoding", "gzip")
-        self.finish_with(self._asset.compressed if is_compressed else self._asset.content)
+        self.finish_with(asset.compressed if is_compressed else asset.content)
 
 
-def asset_rules(*assets: Asset) -> list[tuple[Any, ...]]:
-    """Return Tornado's rules for assets, without duplicates."""
-    return [(re.escape(f"/{asset.path}"), AssetHandler, {"asset": asset}) for asset in dict.fromkeys(assets)]
+def load_files(files: Sequence[AssetFile]) -> list[Asset]:
+    """Return the assets. Blocking, unless they were used before."""
+    return [load(name) for load, name in files]
+
+
+def asset_rules(*files: AssetFile) -> list[tuple[Any, ...]]:
+    """Return Tornado's rule for assets. Which contents their paths name is found out when one is requested."""
+    names = "|".join(dict.fromkeys(re.escape(name) for _load, name in files))
+    return [(rf"/web/(?:base|(?:{names})(?:-worker)?)\.[0-9a-f]{{16}}\.(?:css|js)", AssetHandler, {"files": files})]

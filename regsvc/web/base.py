@@ -46,9 +46,8 @@ CONTENT_SECURITY_POLICY: Final = content_security_policy()
 class ReadOnlyHandler(BaseHandler):
     """Base class of handlers for GET and HEAD; errors are one sentence of plain text."""
 
-    def set_default_headers(self) -> None:
-        super().set_default_headers()
-        self.set_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+    def default_headers(self) -> dict[str, str]:
+        return super().default_headers() | {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
 
     @cached_property
     def language(self) -> str:

@@ -81,8 +81,8 @@ def _manifest(config: Config) -> dict[str, object]:
 class HostStyleHandler(AssetHandler):
     """Handler for the style sheet of a host, which a reload of the config may change."""
 
-    def prepare(self) -> None:
-        self._asset = host_style(self.services.config) or self._asset
+    async def get(self) -> None:
+        self.send_asset(host_style(self.services.config) or make_style(_STYLE_NAME, ""))
 
 
 class ManifestHandler(ReadOnlyHandler):
@@ -94,7 +94,7 @@ class ManifestHandler(ReadOnlyHandler):
 
 
 BRANDING: Final[list[tuple[Any, ...]]] = [
-    (rf"/web/{_STYLE_NAME}\.[0-9a-f]{{16}}\.css", HostStyleHandler, {"asset": make_style(_STYLE_NAME, "")}),
+    (rf"/web/{_STYLE_NAME}\.[0-9a-f]{{16}}\.css", HostStyleHandler, {"files": ()}),
     (r"/manifest\.webmanifest", ManifestHandler),
 ]
 """Tornado's rules for a host's style sheet and the manifest."""

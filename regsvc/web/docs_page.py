@@ -22,8 +22,7 @@ from regsvc.web.branding import host_style, icon_of
 
 Schema = dict[str, Any]
 
-_STYLE: Final = load_style("docs")
-_TEMPLATE: Final = load_template("docs.html")
+_STYLE: Final = "docs"
 _DEEPEST: Final = 3
 
 
@@ -40,7 +39,7 @@ class DocsHandler(ReadOnlyHandler):
             config.server.name,
             config.server.theme,
             icon_of(config),
-            (_STYLE.path,) if style is None else (_STYLE.path, style.path),
+            "" if style is None else style.path,
             config.http.legacy_status,
         )
         self.set_header("Content-Security-Policy", content_security_policy(image_sources(config)))
@@ -62,7 +61,7 @@ def _page(
     server: str,
     theme: str,
     icon: str,
-    styles: tuple[str, ...],
+    own_style: str,
     is_legacy: bool,
 ) -> tuple[bytes, bytes]:
     """Return the page, plain and compressed."""
@@ -72,11 +71,11 @@ def _page(
         for method, operation in methods.items():
             described = operation | {"method": method.upper(), "path": path}
             groups.setdefault(operation["tags"][0], []).append(described)
-    page: bytes = _TEMPLATE.generate(
+    page: bytes = load_template("docs.html").generate(
         server=server,
         theme=theme,
         icon=icon,
-        styles=styles,
+        styles=tuple(filter(None, (load_style(_STYLE).path, own_style))),
         info=document["info"],
         groups=groups,
         reference=_Reference(document),
@@ -183,5 +182,5 @@ def _plain_kind(schema: Schema) -> str:
     return f"{schema.get('type', 'anything')}{bounds}"
 
 
-DOCS: Final[list[tuple[Any, ...]]] = [("/docs", DocsHandler), *asset_rules(_STYLE)]
+DOCS: Final[list[tuple[Any, ...]]] = [("/docs", DocsHandler), *asset_rules((load_style, _STYLE))]
 """Tornado's rules for the page and its style sheet."""

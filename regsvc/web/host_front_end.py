@@ -205,8 +205,8 @@ class FrontEndHandler(ReadOnlyHandler):
     def initialize(self, front_end: FrontEnd) -> None:
         self._front_end = front_end
 
-    def set_default_headers(self) -> None:
-        BaseHandler.set_default_headers(self)
+    def default_headers(self) -> dict[str, str]:
+        return BaseHandler.default_headers(self)
 
     async def get(self) -> None:
         if self._front_end.transfers >= MAX_TRANSFERS:

@@ -7,6 +7,7 @@ content. It allows no inline script and no inline style, so texts from a config 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
@@ -24,7 +25,7 @@ from regsvc.api.config import public_config
 from regsvc.auth.derived_secrets import APPLICATION_PATH
 from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of, image_sources
-from regsvc.web.assets import Asset, asset_rules, load_script, load_style, load_template, load_worker
+from regsvc.web.assets import AssetFile, asset_rules, load_files, load_script, load_style, load_template, load_worker
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
 from regsvc.web.branding import BRANDING, host_style, icon_of, preview_of
 
@@ -77,6 +78,8 @@ class WebPage:
     template: str = "page.html"
     parts: tuple[str, ...] = ()
     """Parts that it shares with other pages: the texts of "join", how to join the game, are in `[page.join]`."""
+    has_script: bool = True
+    """Whether a script draws its content."""
     asks_captchas: bool = False
     """Whether one of its forms may ask for a captcha; a worker solves those without a picture."""
 
@@ -84,6 +87,12 @@ class WebPage:
     def section(self) -> str:
         """The section of the translations with its texts."""
         return f"page.{self.name.replace('-', '_')}"
+
+    @property
+    def files(self) -> tuple[AssetFile, ...]:
+        """Its style sheet, its script, and the worker that this may start."""
+        scripts = [(load_script, self.name)] if self.has_script else []
+        return (load_style, self.name), *scripts, *([(load_worker, "captcha")] if self.asks_captchas else [])
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -102,18 +111,30 @@ PAGE_TABLE: Final = (
     WebPage("/admin", "admin", is_for_players=False, is_wide=True, asks_captchas=True),
 )
 _HOME: Final = PAGE_TABLE[0]
-_CAPTCHA_WORKER: Final = load_worker("captcha")
 _LONGEST_WAY_UP: Final = 32  # folders
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
+
+
+_loaded: Final = set[str]()
+"""Names of the pages whose files are in memory."""
+
+
+def load_page(page: WebPage) -> None:
+    """Load the page's template and assets. Blocking. Raises OSError or `UnsupportedModule` for a broken script."""
+    load_template(page.template)
+    load_files(page.files)
+    _loaded.add(page.name)
 
 
 class LayoutHandler(ReadOnlyHandler):
     """Base of all pages, which share one layout."""
 
-    def render_page(self, page: WebPage, title: str, **values: object) -> None:
+    async def render_page(self, page: WebPage, title: str, **values: object) -> None:
         """Render the page's template, which extends the layout, and send it; `values` are those of the template."""
+        if page.name not in _loaded:
+            await asyncio.to_thread(load_page, page)
         config, language = self.services.config, self.language
-        worker = _CAPTCHA_WORKER.path if page.asks_captchas and config.captcha.without_picture else None
+        worker = load_worker("captcha").path if page.asks_captchas and config.captcha.without_picture else None
         policy = content_security_policy(image_sources(config), has_worker=worker is not None)
         self.set_header("Content-Security-Policy", policy)
         is_public = page.is_in_menu or page is _HOME
@@ -139,9 +160,10 @@ class LayoutHandler(ReadOnlyHandler):
             style=load_style(page.name).path,
             captcha_worker=worker,
             word=lambda key: self._text(f"{page.section}.{key}"),
+            script=load_script(page.name).path if page.has_script else None,
             title=title,
             full_title=config.server.name if page is _HOME else f"{title} – {config.server.name}",
-            **{"script": None, **values},
+            **values,
         )
         self.send_page(html, language)
 
@@ -160,7 +182,7 @@ class PageHandler(LayoutHandler):
         """The languages of this page: those of the players' pages need not have the texts for operators."""
         return self.services.translations.languages_of(self._page.section)
 
-    def get(self) -> None:
+    async def get(self) -> None:
         translations = self.services.translations
         texts: dict[str, str] = {}
         for section in self._page.sections:
@@ -168,10 +190,9 @@ class PageHandler(LayoutHandler):
         if not self._page.is_for_players:
             reasons = translations.section("reason", self.language)
             texts |= {f"reason.{code}": words for code, words in reasons.items()}
-        self.render_page(
+        await self.render_page(
             self._page,
             title=texts["title"],
-            script=load_script(self._page.name).path,
             texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
             languages=" ".join(self.languages),
             is_open=self.services.config.registration.open,
@@ -180,23 +201,19 @@ class PageHandler(LayoutHandler):
 
 
 def page_rules(pages: Iterable[WebPage]) -> list[tuple[Any, ...]]:
-    """Return Tornado's rules for pages and their assets; raises OSError or `UnsupportedModule` for a broken script."""
-    rules: list[tuple[Any, ...]] = []
-    assets: list[Asset] = []
-    for page in pages:
-        load_template(page.template)  # kept from now on, like the assets
-        rules.append((re.escape(page.path), PageHandler, {"page": page}))
-        assets += [load_style(page.name), load_script(page.name), *([_CAPTCHA_WORKER] if page.asks_captchas else [])]
-    return rules + asset_rules(*assets)
+    """Return Tornado's rules for pages and their assets."""
+    listed = tuple(pages)
+    rules: list[tuple[Any, ...]] = [(re.escape(page.path), PageHandler, {"page": page}) for page in listed]
+    return rules + asset_rules(*(file for page in listed for file in page.files))
 
 
 class NotFoundHandler(LayoutHandler):
     """Handler that tells people, instead of programs, that there is no such page."""
 
-    def get(self) -> None:
+    async def get(self) -> None:
         self.set_status(HTTPStatus.NOT_FOUND)
         words = {key: self._text(f"{_NOT_FOUND.section}.{key}") for key in ("title", "advice", "go_on")}
-        self.render_page(_NOT_FOUND, **words)
+        await self.render_page(_NOT_FOUND, **words)
 
 
 class _WantedAsPage(Matcher):
@@ -207,7 +224,7 @@ class _WantedAsPage(Matcher):
         return {} if is_wanted and not re.match(r"/api(?:/|$)", request.path or "") else None
 
 
-_NOT_FOUND: Final = WebPage("", "not-found", template="not-found.html")
+_NOT_FOUND: Final = WebPage("", "not-found", template="not-found.html", has_script=False)
 
 PAGES: Final = [*page_rules(page for page in PAGE_TABLE if page.is_mailed), *BRANDING]
 """Tornado's rules for the pages that exist on every host."""
@@ -238,10 +255,10 @@ _ADVICE: Final = {LINKED: "advice_linked", WAITING: "advice_waiting", "chat_acco
 class ChatLinkedHandler(LayoutHandler):
     """Handler that shows only our own texts, chosen by the query's `outcome`. It needs no script."""
 
-    def get(self) -> None:
+    async def get(self) -> None:
         outcome = self.get_query_argument("outcome", "")
         has_reason = outcome in _REASONS
-        self.render_page(
+        await self.render_page(
             _CHAT_LINKED,
             title=self._word(outcome if outcome in (LINKED, WAITING) else "failed"),
             reason=self._text(_REASONS[outcome]) if has_reason else "",
@@ -253,10 +270,10 @@ class ChatLinkedHandler(LayoutHandler):
         return self._text(f"{_CHAT_LINKED.section}.{key}")
 
 
-_CHAT_LINKED: Final = WebPage(PATH, "chat-linked", is_for_players=False, template="chat-linked.html")
+_CHAT_LINKED: Final = WebPage(PATH, "chat-linked", is_for_players=False, template="chat-linked.html", has_script=False)
 
 CHAT_PAGE: Final[list[tuple[Any, ...]]] = [
     (re.escape(PATH), ChatLinkedHandler),
-    *asset_rules(load_style(_CHAT_LINKED.name)),
+    *asset_rules(*_CHAT_LINKED.files),
 ]
 """Tornado's rules for the page and its style sheet."""

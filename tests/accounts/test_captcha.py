@@ -9,8 +9,17 @@ from hashlib import sha256
 
 import pytest
 
-from regsvc.accounts.captcha.captcha import MAX_USES, CaptchaProof, Captchas, ChallengeStore, Use, hash_work
-from regsvc.accounts.captcha.pictures import Puzzle, make_text, render
+from regsvc.accounts.captcha.captcha import (
+    MAX_USES,
+    CaptchaProof,
+    Captchas,
+    ChallengeStore,
+    Puzzle,
+    Use,
+    hash_work,
+    make_text,
+)
+from regsvc.accounts.captcha.pictures import render
 from regsvc.auth.rate_limits import MemoryLimits
 from regsvc.config.sections import CaptchaSection
 from regsvc.core import errors

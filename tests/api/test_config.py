@@ -1,13 +1,15 @@
 """GET /api/config: the config that front ends need before a login."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import NameRule, PasswordRule
+from regsvc.api import config
 from regsvc.api.services import Services
-from regsvc.config.host_sections import DatabaseSection, GameSection, ServerSection
+from regsvc.config.host_sections import DatabaseSection, GameSection, HttpSection, ServerSection
 from regsvc.config.sections import (
     BedrockSection,
     CaptchaSection,
@@ -25,9 +27,9 @@ def ask(services: Services) -> dict[str, Any]:
         reply = api.request("GET", "/api/config")
     assert reply.status == 200
     assert reply.json["success"] is True
-    config = reply.json["config"]
-    assert isinstance(config, dict)
-    return config
+    payload = reply.json["config"]
+    assert isinstance(payload, dict)
+    return payload
 
 
 def test_the_defaults() -> None:
@@ -115,6 +117,33 @@ def test_the_hosts_rules_replace_authmes() -> None:
     assert payload["registration"]["password"] == "required"
     assert payload["registration"]["approval"] is False
     assert payload["registration"]["open"] is False
+
+
+@pytest.mark.parametrize("is_legacy", [False, True])
+def test_it_is_made_once_and_again_when_something_in_it_changes(
+    monkeypatch: pytest.MonkeyPatch, is_legacy: bool
+) -> None:
+    make = Mock(wraps=config.public_config)
+    monkeypatch.setattr(config, "public_config", make)
+    http = HttpSection(legacy_status=is_legacy)
+    services = make_services(Config(http=http), AuthMeConfig())
+    with LiveApi(services) as api:
+
+        def ask_twice(number: int) -> dict[str, Any]:
+            first, second = (api.request("GET", "/api/config") for _time in range(2))
+            assert first.content == second.content
+            assert api.request("HEAD", "/api/config").headers["Content-Length"] == str(len(first.content))
+            assert make.call_count == number
+            payload: dict[str, Any] = first.json["config"]
+            return payload
+
+        assert ask_twice(1)["webServerPrefix"] == "Game server"
+        services.live.apply(Config(http=http, server=ServerSection(name="Oakvale")))
+        assert ask_twice(2)["webServerPrefix"] == "Oakvale"
+        services.live.apply_authme(AuthMeConfig(password_rule=PasswordRule(min_length=8)))
+        assert ask_twice(3)["registration"]["passwordMinLength"] == 8
+        services.live.apply(Config(http=HttpSection(legacy_status=not is_legacy), server=ServerSection(name="Oakvale")))
+        assert ("login" in ask_twice(4)) is not is_legacy
 
 
 def test_the_list_of_domains_is_told_only_if_there_is_one() -> None:

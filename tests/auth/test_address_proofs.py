@@ -6,7 +6,7 @@ from peewee import Database
 from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core.errors import InvalidCode
 from regsvc.database.models import Verification
-from tests.support.mail_parts import CALLER, MailHarness, is_right
+from tests.support.mail_parts import CALLER, MailHarness, is_right, redeem
 from tests.support.manual_clock import ManualClock
 
 ALICE = "alice@example.org"
@@ -52,16 +52,16 @@ def test_it_proves_one_address_for_one_purpose(codes: VerificationCodes) -> None
 
 def test_it_is_redeemed_once_and_its_code_with_it(codes: VerificationCodes) -> None:
     code, proof = code_of(codes), prove(codes)
-    codes.redeem(ALICE, "register", CodeOrProof(proof=proof), CALLER)
+    redeem(codes, ALICE, CodeOrProof(proof=proof), CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", CodeOrProof(proof=proof), CALLER)
+        redeem(codes, ALICE, CodeOrProof(proof=proof), CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
+        redeem(codes, ALICE, CodeOrProof(code), CALLER)
 
 
 def test_it_dies_with_its_code(codes: VerificationCodes) -> None:
     proof = prove(codes)
-    codes.redeem(ALICE, "register", CodeOrProof(code_of(codes)), CALLER)
+    redeem(codes, ALICE, CodeOrProof(code_of(codes)), CALLER)
     with pytest.raises(InvalidCode):
         codes.check(ALICE, "register", CodeOrProof(proof=proof), CALLER)
 
@@ -71,7 +71,7 @@ def test_a_later_code_leaves_it_alone(codes: VerificationCodes, clock: ManualClo
     clock.advance(minutes=20)
     prove(codes)
     assert Verification.select().count() == 2
-    codes.redeem(ALICE, "register", CodeOrProof(proof=proof), CALLER)
+    redeem(codes, ALICE, CodeOrProof(proof=proof), CALLER)
 
 
 def test_a_wrong_code_proves_nothing_and_is_counted(codes: VerificationCodes) -> None:

@@ -11,7 +11,7 @@ from regsvc.core.errors import InvalidCode, RateLimited
 from regsvc.core.units import RateLimit
 from regsvc.database.models import Verification
 from tests.support.database_fixtures import InParallel
-from tests.support.mail_parts import CALLER, MailHarness, is_right
+from tests.support.mail_parts import CALLER, MailHarness, is_right, redeem
 from tests.support.manual_clock import ManualClock
 
 ALICE = "alice@example.org"
@@ -42,10 +42,10 @@ def tries() -> int:
 
 def test_a_code_works_once(codes: VerificationCodes) -> None:
     code = issue(codes)
-    codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
+    redeem(codes, ALICE, CodeOrProof(code), CALLER)
     assert not is_right(codes, ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
+        redeem(codes, ALICE, CodeOrProof(code), CALLER)
 
 
 def test_asking_whether_a_code_is_right_costs_no_try(codes: VerificationCodes) -> None:
@@ -62,13 +62,13 @@ def test_a_code_is_bound_to_its_address_and_purpose(codes: VerificationCodes) ->
     assert not is_right(codes, BOB, "register", code, CALLER)
     assert not is_right(codes, ALICE, "change_email", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "unlink", CodeOrProof(code), CALLER)
+        codes.check(ALICE, "unlink", CodeOrProof(code), CALLER)
 
 
 def test_nobody_guesses_where_nothing_was_sent(codes: VerificationCodes) -> None:
     assert not is_right(codes, ALICE, "register", "123456", CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", CodeOrProof("123456"), CALLER)
+        redeem(codes, ALICE, CodeOrProof("123456"), CALLER)
 
 
 def test_five_wrong_tries_are_the_end_of_a_code(codes: VerificationCodes) -> None:
@@ -79,7 +79,16 @@ def test_five_wrong_tries_are_the_end_of_a_code(codes: VerificationCodes) -> Non
     assert not is_right(codes, ALICE, "register", other_than(code), CALLER)
     assert not is_right(codes, ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
+        redeem(codes, ALICE, CodeOrProof(code), CALLER)
+
+
+def test_a_right_code_is_nothing_once_the_tries_are_used_up_meanwhile(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    row = codes.check(ALICE, "register", CodeOrProof(code), CALLER)
+    for attempt in range(5):
+        assert not is_right(codes, ALICE, "register", other_than(code), CALLER), attempt
+    with pytest.raises(InvalidCode):
+        codes.redeem(row, CodeOrProof(code), CALLER)
 
 
 def test_fifty_wrong_tries_at_once_count_five(
@@ -108,10 +117,12 @@ def test_one_code_in_two_hands_has_one_winner(
         return [meet_and_redeem(address) for address in addresses]
 
     def meet_and_redeem(address: str) -> bool:
+        given = CodeOrProof(shown[address])
+        row = codes.check(address, "register", given, CALLER)
         both.wait()
         try:
             with our_database.atomic():
-                codes.redeem(address, "register", CodeOrProof(shown[address]), CALLER)
+                codes.redeem(row, given, CALLER)
         except InvalidCode:
             return False
         return True
@@ -149,8 +160,8 @@ def test_strangers_use_up_no_tries_of_the_client_that_asked(codes: VerificationC
     assert not is_right(codes, ALICE, "register", code, MALLORY)
     assert is_right(codes, ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", CodeOrProof(code), MALLORY)
-    codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
+        redeem(codes, ALICE, CodeOrProof(code), MALLORY)
+    redeem(codes, ALICE, CodeOrProof(code), CALLER)
 
 
 def test_the_code_is_good_on_another_device(codes: VerificationCodes) -> None:
@@ -158,7 +169,7 @@ def test_the_code_is_good_on_another_device(codes: VerificationCodes) -> None:
     for attempt in range(5):
         assert not is_right(codes, ALICE, "register", other_than(code), CALLER), attempt
     assert is_right(codes, ALICE, "register", code, MALLORY), "her phone, here"
-    codes.redeem(ALICE, "register", CodeOrProof(code), MALLORY)
+    redeem(codes, ALICE, CodeOrProof(code), MALLORY)
 
 
 def test_who_asks_after_a_stranger_has_tries_of_its_own(codes: VerificationCodes) -> None:
@@ -205,7 +216,7 @@ def test_five_minutes_run_from_the_hand_over(codes: VerificationCodes, clock: Ma
     clock.advance(seconds=1)
     assert not is_right(codes, ALICE, "register", code, CALLER)
     with pytest.raises(InvalidCode):
-        codes.redeem(ALICE, "register", CodeOrProof(code), CALLER)
+        redeem(codes, ALICE, CodeOrProof(code), CALLER)
 
 
 def test_a_code_never_outlives_fifteen_minutes(codes: VerificationCodes, clock: ManualClock) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.bench import captchas, report
 from tests.bench.figures import RUNS, Row, resident_mib
+from tests.bench.lists import USERS, measure_lists
 from tests.bench.logins import measure_logins
 from tests.bench.pages import measure_pages
 from tests.bench.politeness import IDLE_SECONDS, measure_politeness
@@ -17,10 +18,10 @@ from tests.bench.status import measure_status
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
-PARTS = ("status", "logins", "registrations", "politeness", "pages")
+PARTS = ("status", "logins", "registrations", "politeness", "pages", "lists")
 PLAYERS = 100_000
 SERVER_OPTIONS = ("--innodb-buffer-pool-size=256M",)
-CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "warning"}, **captchas.CONFIG}
+CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "info"}, **captchas.CONFIG}
 
 
 def main() -> None:
@@ -33,6 +34,7 @@ def main() -> None:
         help=f"measure and print only these of: {', '.join(PARTS)}",
     )
     parser.add_argument("--players", type=int, default=PLAYERS, help=f"for status; {PLAYERS:,} by default")
+    parser.add_argument("--users", type=int, default=USERS, help=f"for lists; {USERS:,} by default")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"of each measurement; {RUNS} by default")
     parser.add_argument("--idle-seconds", type=float, default=IDLE_SECONDS, help="for politeness")
     options = parser.parse_args()
@@ -61,6 +63,8 @@ def measure(options: argparse.Namespace) -> list[Row]:
             rows += measure_politeness(directory / "politeness", server, options.idle_seconds, options.runs)
         if "pages" in wanted:
             rows += measure_pages(directory / "pages", options.runs)
+        if "lists" in wanted:
+            rows += measure_lists(directory / "lists", server, options.users, options.runs)
     return rows
 
 

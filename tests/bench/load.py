@@ -1,5 +1,8 @@
 """A bounded load of GET requests on loopback, from a process of its own that needs little CPU time.
 
+They are those of a thousand clients behind a proxy, each of which has its line in the log: one client alone would soon
+have no more (`MAX_LINES`).
+
 That is `wrk` where it is installed. Else `python -m tests.bench.load PORT PATHS_FILE SECONDS`: sixteen connections,
 each with one open request, without a framework, since the load must not take a core from the daemon. It prints JSON.
 """
@@ -22,13 +25,16 @@ from tests.support.quick_start import REPOSITORY
 
 CONNECTIONS = 16
 SECONDS = 2.0
+CLIENTS = 1000
 # wrk counts whole seconds only; the paths are read once, and asked one after the other
 WRK_SCRIPT = """\
-local paths, number = {{}}, 0
+local paths, number, client = {{}}, 0, 0
 for line in io.lines("{paths}") do paths[#paths + 1] = line end
 request = function()
   number = number % #paths + 1
-  return wrk.format("GET", paths[number])
+  client = (client + 1) % {clients}
+  local address = "203.0." .. math.floor(client / 250) .. "." .. client % 250
+  return wrk.format("GET", paths[number], {{["X-Forwarded-For"] = address}})
 end
 """
 _UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
@@ -50,7 +56,7 @@ class Paths:
         self.file = directory / f"{name}.txt"
         self.script = directory / f"{name}.lua"
         self.file.write_text("\n".join(paths) + "\n", encoding="utf-8")
-        self.script.write_text(WRK_SCRIPT.format(paths=self.file), encoding="utf-8")
+        self.script.write_text(WRK_SCRIPT.format(paths=self.file, clients=CLIENTS), encoding="utf-8")
 
 
 def load(port: int, paths: Paths, seconds: float = SECONDS) -> Load:
@@ -89,7 +95,11 @@ class Exchange:
 
 def send_all(port: int, paths: Sequence[str], seconds: float) -> Load:
     """Load the server with this process."""
-    requests = itertools.cycle(f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode() for path in paths)
+    addresses = itertools.cycle([f"203.0.{client // 250}.{client % 250}" for client in range(CLIENTS)])
+    requests = (
+        f"GET {path} HTTP/1.1\r\nHost: bench\r\nX-Forwarded-For: {next(addresses)}\r\n\r\n".encode()
+        for path in itertools.cycle(paths)
+    )
     selector = selectors.EpollSelector()
 
     def ask(exchange: Exchange) -> None:

@@ -53,7 +53,7 @@ def measure_logins(directory: Path, server: MariaDBServer, runs: int = RUNS) -> 
 def login_stack(directory: Path, server: MariaDBServer, algorithm: str, **sections: dict[str, Any]) -> Iterator[Stack]:
     """Start a stack with users whose passwords have this algorithm."""
     authme = {"settings.security.passwordHash": algorithm, "ExternalBoardOptions.bCryptLog2Round": BCRYPT_COST}
-    config: dict[str, dict[str, Any]] = {"log": {"level": "warning"}, **sections}
+    config: dict[str, dict[str, Any]] = {"log": {"level": "info"}, **sections}
     with Stack("mariadb", directory, server, config=config, authme=authme, is_quick=False) as stack:
         insert_players(stack, USERS, hasher_of(algorithm, BCRYPT_COST).configured.hash(PASSWORD, "player").hash)
         stack.sync()

@@ -25,6 +25,7 @@ class Mailboxes:
 
     def __init__(self) -> None:
         self._expected: dict[str, asyncio.Future[str]] = {}
+        self.receipts = asyncio.Semaphore(0)
 
     def expect(self, address: str) -> "asyncio.Future[str]":
         return self._expected.setdefault(address, asyncio.get_running_loop().create_future())
@@ -35,7 +36,9 @@ class Mailboxes:
         text = BytesParser(policy=modern_policy).parsebytes(envelope.content).get_body(("plain",))
         assert text is not None
         for address in envelope.rcpt_tos:
-            if not self.expect(address).done():  # else it is the receipt
+            if self.expect(address).done():
+                self.receipts.release()
+            else:
                 self.expect(address).set_result(str(text.get_content()))
         return "250 OK"
 
@@ -63,6 +66,9 @@ async def main(port: int, smtp_port: int, first: int, count: int, clients: int) 
     began = time.perf_counter()
     await asyncio.gather(*(register_each(port, numbers, mailboxes) for _client in range(clients)))
     elapsed = time.perf_counter() - began
+    async with asyncio.timeout(TIMEOUT):
+        for _person in range(count):
+            await mailboxes.receipts.acquire()
     await asyncio.sleep(0.5)  # while senders say goodbye
     server.close()
     return elapsed

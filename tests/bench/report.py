@@ -2,7 +2,7 @@
 
 import platform
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from importlib.metadata import version
 
@@ -13,6 +13,7 @@ from tests.support.quick_start import REPOSITORY
 
 FILE = REPOSITORY / "docs" / "benchmarks.md"
 SYNC_TITLE = "The sync over "
+GROWTH_TITLE = "Growth"
 
 
 def daemon_text(rows: Iterable[Row], runs: int) -> str:
@@ -35,6 +36,17 @@ def sync_text(players: int, rows: Iterable[Row]) -> str:
     return "\n".join([f"## {SYNC_TITLE}{players:,} players", "", introduction, "", *table(rows), ""])
 
 
+def growth_text(sizes: Sequence[int], lines: Iterable[Sequence[str]]) -> str:
+    """Return the section about growth, whose lines have a figure for each size, and a computed one."""
+    introduction = (
+        f"Written by `make bench-sync` on {_today()}: {_versions()}, MariaDB with 2 GiB for InnoDB. The last "
+        "column is computed: a straight line through the two columns before it."
+    )
+    head = ["players", *(f"{size:,}" for size in sizes), f"{10 * sizes[-1]:,}"]
+    rows = [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines)]
+    return "\n".join([f"## {GROWTH_TITLE}", "", introduction, "", *rows, ""])
+
+
 def table(rows: Iterable[Row]) -> list[str]:
     """Return the lines of a table."""
     lines = ["| measurement | bar | goal | result |", "|---|---|---|---|"]
@@ -47,7 +59,8 @@ def write(text: str) -> None:
     if text.startswith("# "):
         first = text
     else:
-        others = [section for section in others if not section.startswith(f"## {SYNC_TITLE}")] + [text]
+        title = next(title for title in (SYNC_TITLE, GROWTH_TITLE) if text.startswith(f"## {title}"))
+        others = [section for section in others if not section.startswith(f"## {title}")] + [text]
     FILE.write_text("\n".join([first, *others]), encoding="utf-8")
 
 

@@ -5,10 +5,14 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from regsvc.cli import command_line
+from regsvc.database.models import STATUSES
+from regsvc.users.transitions import TRANSITIONS, PasswordChoice
+from regsvc.users.user_query import PLUGIN_STATES
 from tests.support.command_line import companion_here
 from tests.support.quick_start import REPOSITORY
 
@@ -29,12 +33,51 @@ def test_the_config_may_be_named_anywhere_and_the_game_directory_as_well() -> No
     assert (given.command, given.config, given.game_dir) == ("serve", None, None)
 
 
-@pytest.mark.parametrize("arguments", [["version"], ["docs"], ["--help"]], ids=" ".join)
-def test_a_command_imports_what_it_needs(arguments: list[str]) -> None:
-    program = f"import sys, companion\ntry: companion.main({arguments})\nfinally: print(*sys.modules, file=sys.stderr)"
-    ran = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert ran.stdout
-    assert {"peewee", "tornado", "cryptography", "regsvc.config.sections"}.isdisjoint(ran.stderr.split())
+IMPORTED_LATER = {"PIL", "jwt", "email_validator", "regsvc.core.http_client", "regsvc.doctor.checkup"}
+
+
+def imported(program: str, *arguments: str) -> set[str]:
+    """Return what `companion ARGUMENTS…` has imported at its end, in a process that runs `program` first."""
+    program += f"\ntry: companion.main({[*arguments]})\nfinally: print(*sys.modules, file=sys.stderr)"
+    run = [sys.executable, "-c", f"import sys, companion\n{program}"]
+    ran = subprocess.run(run, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert not any(line.startswith("companion: ") for line in ran.stderr.splitlines())  # it did not refuse
+    return {*ran.stderr.split()}
+
+
+@pytest.mark.parametrize("arguments", ["version", "docs", "--help", "users list --help", "sync --help"])
+def test_a_command_imports_what_it_needs(arguments: str) -> None:
+    unneeded = {"peewee", "tornado", "cryptography", "asyncio", "ssl", "regsvc.config.sections"}
+    assert unneeded.isdisjoint(imported("", *arguments.split()))
+
+
+def test_what_is_not_used_is_not_imported(tmp_path: Path) -> None:
+    """Neither by commands, nor by the daemon until somebody asks for it."""
+    config = tmp_path / "companion.toml"
+    config.write_text(f'[server]\nport = 0\nstate_dir = "{tmp_path}/state"\n', encoding="utf-8")
+    given = ("--config", str(config))
+    stop = """
+from regsvc.cli import serve
+from regsvc.web import assets
+announce = serve._announce
+def stop(address):
+    announce(address)
+    print(*sys.modules, *assets._LOADED, file=sys.stderr, flush=True)
+    os._exit(0)
+serve._announce = stop"""
+    served = imported(f"import os{stop}", "serve", *given)
+    assert "regsvc.web.pages" in served
+    assert not [name for name in served if name in IMPORTED_LATER or name.startswith("web/")]
+    for command in ("status", "users list"):
+        unneeded = {*IMPORTED_LATER, "tornado", "regsvc.web", "regsvc.api.base"}
+        assert unneeded.isdisjoint(imported("", *command.split(), *given)), command
+
+
+def test_the_command_line_knows_what_the_rules_know() -> None:
+    """It repeats a few names, since printing the help is faster than importing the rules."""
+    assert {"status": ("all", *STATUSES), "plugin": ("all", *PLUGIN_STATES)} == command_line.USER_FILTERS
+    assert (*TRANSITIONS,) == command_line.TRANSITIONS
+    assert get_args(PasswordChoice) == command_line.PASSWORD_CHOICES
 
 
 @pytest.mark.parametrize("action", ["create", "password"])

@@ -1,7 +1,6 @@
 """`companion serve --game-dir DIR` and nothing else: no config file, everything from the game server's own files."""
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from tests.support.daemon import Daemon
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.rcon_server import RconServer, rcon_server
 from tests.support.ports import free_port
-from tests.support.quick_start import REPOSITORY
 from tests.support.watching import ask_until, scrape
 
 OLIVIAS = "olivias-secret"
@@ -31,6 +29,8 @@ class BareDaemon(Daemon):
     The environment says what a test must: a free port, mail into a folder, and no look at the internet.
     """
 
+    OPTION = "--game-dir"
+
     def __init__(self, directory: Path, game: GameServer) -> None:
         port = free_port()
         environment = {
@@ -39,8 +39,7 @@ class BareDaemon(Daemon):
             "COMPANION_MAIL_FOLDER": str(directory / "mail"),
             "COMPANION_UPDATES_ENABLED": "false",
         }
-        command = (sys.executable, str(REPOSITORY / "companion.py"), "serve", "--game-dir")
-        super().__init__(directory, {"server": {"port": port}}, environment, command)
+        super().__init__(directory, {"server": {"port": port}}, environment)
         self.config_file.unlink()
         self.config_file = game.directory
 

@@ -315,14 +315,14 @@ def test_commands_that_need_no_secret_work_without_it(host: Shells) -> None:
 def test_a_user_who_may_not_read_the_state_is_told_who_may(host: Shells) -> None:
     host.make_folder(STATE, USER_ID)
     host.write("/srv/readable.toml", '[server]\nname = "Test"\n', ROOT, 0o644)
-    other = ("setpriv", "--reuid=61235", "--regid=61235", "--clear-groups", PROGRAM)
-    told = host.machine.run(*other, "users", "list", "--config", "/srv/readable.toml")
-    assert told.returncode == EX_CONFIG
-    assert f"{STATE} cannot be read by 61235: run this command as mc, who owns it, or as root" in told.stderr
-    told = host.machine.run(*other, "status", "--config", "/srv/readable.toml")
-    assert (told.returncode, "unknown:   the state directory: we may not read it\n" in told.stdout) == (3, True), told
-    told = host.machine.run(*other, "users", "list")
-    assert (told.returncode, "companion.toml: it cannot be read" in told.stderr) == (EX_CONFIG, True)
+    readable = ("--config", "/srv/readable.toml")
+    told = host.machine.run_quickly("users", "list", *readable, user=61235)
+    assert told.status == EX_CONFIG
+    assert f"{STATE} cannot be read by 61235: run this command as mc, who owns it, or as root" in told.errors
+    told = host.machine.run_quickly("status", *readable, user=61235)
+    assert (told.status, "unknown:   the state directory: we may not read it\n" in told.output) == (3, True), told
+    told = host.machine.run_quickly("users", "list", user=61235)
+    assert (told.status, "companion.toml: it cannot be read" in told.errors) == (EX_CONFIG, True)
 
 
 def test_the_folder_of_a_shell_that_its_user_may_not_enter_hides_no_config(host: Shells) -> None:

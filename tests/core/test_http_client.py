@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from regsvc import __version__
-from regsvc.core.http_client import HttpClient, NoResponse, PrivateAddress, Response
+from regsvc.core.http_client import HttpClient
+from regsvc.core.http_response import NoResponse, PrivateAddress, Response
 from tests.support.certificate import Certificate
 from tests.support.peers.release_feed import FeedReply, ReleaseFeed
 from tests.support.ports import free_port

@@ -3,7 +3,8 @@
 import pytest
 
 from regsvc.core.addresses import is_public
-from regsvc.core.http_client import PrivateAddress, PublicResolver
+from regsvc.core.http_client import PublicResolver
+from regsvc.core.http_response import PrivateAddress
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "162.159.137.232", "2606:4700::6810:84e5", "64:ff9b::1.1.1.1"])

@@ -1,13 +1,16 @@
 """The audit log: an entry for every action, none that can be removed, and fast pages."""
 
+import random
 from datetime import datetime, timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 from peewee import Database, DatabaseError
 
+from regsvc.database import audit as audit_log
 from regsvc.database import bulk as id_pages
-from regsvc.database.audit import ACTIONS, Actor, Audit, AuditRecord
+from regsvc.database.audit import ACTIONS, Actor, Audit, AuditRecord, PastEntry
 from regsvc.database.models import Review, User
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.each import assert_each
@@ -200,3 +203,71 @@ def test_a_long_log_is_not_counted_to_its_end(audit: Audit, monkeypatch: pytest.
 def test_every_action_fits_its_column() -> None:
     assert max(map(len, ACTIONS)) <= 40
     assert len(set(ACTIONS)) == len(ACTIONS) == 35
+
+
+def test_a_period_has_all_its_entries_however_clocks_were_set(
+    our_database: Database, audit: Audit, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "BLOCK", 4)
+    monkeypatch.setattr(audit_log, "_REREAD", 4)
+    chance, start, times = random.Random(25), clock(), dict[str, datetime]()
+
+    def check(_round: int) -> None:
+        names = [f"Player{len(times) + number}" for number in range(chance.randint(1, 9))]
+        if chance.random() < 0.3:
+            past = [start - timedelta(minutes=chance.randint(0, 99)) for _name in names]
+            entries = list(zip(names, past, strict=True))
+            audit.record_past([PastEntry("user.banned", "Oscar", name, {}, moment) for name, moment in entries])
+            times.update(entries)
+        else:
+            clock.advance(minutes=chance.randint(-9, 30))
+            audit.record_each("user.banned", Actor("Oscar"), names)
+            times.update(dict.fromkeys(names, clock()))
+        since, until = (start + timedelta(minutes=chance.randint(-120, 200)) for _end in range(2))
+        for first, last in ((since, until), (since, None), (None, until)):
+            every: list[dict[str, Any]] = [{}, {"operator": "Oscar"}, {"action": "user.banned"}]
+            for filters in every:
+                page = audit.list_entries(1, 500, since=first, until=last, **filters)
+                expected = {n for n, at in times.items() if (first or at) <= at <= (last or at)}
+                assert {entry.target for entry in page.entries} == expected
+                assert page.total == len(expected)
+
+    assert_each(range(40), check)
+
+
+def test_no_filter_reads_the_whole_log(our_database: Any, audit: Audit, clock: ManualClock) -> None:
+    start = clock()
+    for number in range(60):
+        clock.advance(hours=1)
+        kinds = [(ACTIONS[other % 9], f"Player{number % 7}_{other}", None) for other in range(100)]
+        audit.record_all(Actor(("Olivia", "Oscar", "sync")[number % 3]), kinds)
+    is_sqlite = our_database.param == "?"
+    if not is_sqlite:
+        our_database.execute_sql("ANALYZE TABLE regsvc_audit").fetchall()
+    people: list[dict[str, Any]] = [{}, {"operator": "Oscar"}, {"target": "Player1_1"}]
+    actions: list[dict[str, Any]] = [{}, {"action": "user.banned"}, {"action": "data.purged"}]
+    hours = [{}, {"since": 57}, {"until": 2}, {"since": 30, "until": 31}]
+    audit.list_entries(1, 20, since=start)  # reads the times of all, once
+
+    def check(filters: dict[str, Any]) -> None:
+        execute = our_database.execute_sql
+        with mock.patch.object(our_database, "execute_sql", side_effect=execute) as executed:
+            audit.list_entries(1, 20, **filters)
+        is_period = "target" not in filters and not filters.keys().isdisjoint({"since", "until"})
+        for sql, values in [call.args[:2] for call in executed.call_args_list if "LIMIT" in call.args[0]]:
+            plan = execute(f"EXPLAIN {'QUERY PLAN ' * is_sqlite}{sql}", values).fetchall()
+            for step in [str(step) for step in plan if "t1" in str(step)]:
+                scans = "SCAN t1" in step if is_sqlite else "'ALL'" in step
+                is_range = "id>?" in step if is_sqlite else "'range'" in step
+                assert is_range or not is_period, f"{sql} {values}: {plan}"
+                assert not scans or not filters, f"{sql} {values}: {plan}"
+
+    assert_each(
+        [
+            {**person, **action, **{name: start + timedelta(hours=hour) for name, hour in period.items()}}
+            for person in people
+            for action in actions
+            for period in hours
+        ],
+        check,
+    )

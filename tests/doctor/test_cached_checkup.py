@@ -6,14 +6,17 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from regsvc.core import clock
-from regsvc.doctor.checkup import Checkup, cached_checkup, examine
+from regsvc.core.shared_lookup import CachedCall
+from regsvc.doctor.abandonable import await_call
+from regsvc.doctor.checkup import Checkup, examine
 from regsvc.doctor.facts.facts import Facts
 from regsvc.doctor.facts.host import Host, RunningDaemon
 from tests.support.authme.authme_database import SqliteFile
@@ -30,10 +33,14 @@ class SlowLook:
         self.begun = 0
         self.may_end = threading.Event()
 
-    def __call__(self, facts: Facts) -> Checkup:
+    def __call__(self) -> Checkup:
         self.begun += 1
         assert self.may_end.wait(10)
-        return FINE
+        return Checkup((), ())
+
+
+def cached(look: Callable[[], Checkup], max_age: timedelta = timedelta(minutes=1)) -> CachedCall[Checkup]:
+    return CachedCall(partial(await_call, look), max_age, "doctor")
 
 
 def gather(doctor_case: DoctorCase, *, has_held_back_changes: bool = False) -> Facts:
@@ -44,9 +51,9 @@ def gather(doctor_case: DoctorCase, *, has_held_back_changes: bool = False) -> F
     )
 
 
-async def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: DoctorCase) -> None:
+async def test_one_checkup_is_enough_for_all_who_ask_meanwhile() -> None:
     look = SlowLook()
-    doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=look)
+    doctor = cached(look)
     asking = [asyncio.create_task(doctor.get(force=bool(number % 2))) for number in range(6)]
     asking[0].cancel()  # a cancelled caller does not cancel it for the others
     await asyncio.sleep(0)
@@ -60,25 +67,25 @@ async def test_one_checkup_is_enough_for_all_who_ask_meanwhile(doctor_case: Doct
     assert told[-1] is not told[0]
 
 
-async def test_an_old_one_is_not_good_enough(doctor_case: DoctorCase) -> None:
+async def test_an_old_one_is_not_good_enough() -> None:
     look = SlowLook()
     look.may_end.set()
-    doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=look, max_age=timedelta(0))
+    doctor = cached(look, timedelta(0))
     await doctor.get()
     await doctor.get()
     assert look.begun == 2
 
 
-async def test_one_that_fails_is_forgotten(doctor_case: DoctorCase) -> None:
+async def test_one_that_fails_is_forgotten() -> None:
     outcomes: list[Checkup | Exception] = [FINE, ZeroDivisionError(), FINE]
 
-    def stumble(facts: Facts) -> Checkup:
+    def stumble() -> Checkup:
         outcome = outcomes.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    doctor = cached_checkup(lambda: gather(doctor_case), clock.now, examine=stumble)
+    doctor = cached(stumble)
     await doctor.get()
     with pytest.raises(ZeroDivisionError):
         await doctor.get(force=True)

@@ -3,8 +3,6 @@
 import json
 import os
 import pty
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from tests.support.doctor_case import RCON_PASSWORD, DoctorCase
 from tests.support.peers.mariadb import AUTHME
 from tests.support.peers.smtp import MailServer
 from tests.support.ports import free_port
-from tests.support.quick_start import REPOSITORY
+from tests.support.quick_start import quick_start
 
 MAIL_PASSWORD = "mail-9d1b7c"
 TOKEN = "scrape-4f0e55"
@@ -159,12 +157,12 @@ def test_the_daemon_logs_at_its_start_what_is_broken(doctor_case: DoctorCase, tm
 
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}], ids=["colours", "NO_COLOR"])
-def test_a_terminal_has_colours(doctor_case: DoctorCase, environment: dict[str, str]) -> None:
+def test_a_terminal_has_colours(doctor_case: DoctorCase, tmp_path: Path, environment: dict[str, str]) -> None:
     doctor_case.game.change_authme({"DataSource.caching": True})
     doctor_case.read_config()
     ours, theirs = pty.openpty()
-    command = [sys.executable, str(REPOSITORY / "companion.py"), "doctor", "--config", str(doctor_case.config_file)]
-    process = subprocess.Popen(command, stdout=theirs, env={**clean_environment(), **environment})
+    command = ("doctor", "--config", str(doctor_case.config_file))
+    process = quick_start({}).start(command, {**clean_environment(), **environment}, tmp_path, (theirs, theirs, theirs))
     os.close(theirs)
     told = read_all(ours)
     assert process.wait() == 1

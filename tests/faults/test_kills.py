@@ -10,7 +10,7 @@ from regsvc.database.failpoints import Point
 from tests.support.crash.crash_tester import CrashTester
 
 KILLS: list[tuple[str, Point, int]] = [
-    ("register", "before commit", 2),
+    ("register", "before commit", 1),
     ("approve", "after commit", 1),
     ("approve", "after player write", 1),
     ("ban", "before player write", 1),

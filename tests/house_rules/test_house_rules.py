@@ -14,7 +14,7 @@ import pytest
 from tests.house_rules.sources import PRODUCT, ROOT, TESTS, name_of, nodes_of, text_of, tree_of
 
 LONGEST_FUNCTION = 60
-LONGEST_FILE = 640  # a reader opens few files; the wiring of all features is one of them
+LONGEST_FILE = 680  # a reader opens few files; the wiring of all features is one of them
 
 # A module imports from its own package or from one of a later entry; packages of one entry do not know each other.
 LAYERS = [
@@ -119,6 +119,14 @@ def test_no_import_circles_between_modules() -> None:
     for name in modules:
         visit(name, ())
     assert not circles
+
+
+def test_every_module_can_be_imported() -> None:
+    """Also what is imported when it is used, and so would fail only then."""
+    modules = [name_of(file).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in PRODUCT]
+    assert len(modules) > 200
+    for module in modules:
+        import_module(module)
 
 
 def test_nothing_is_marked_for_later() -> None:

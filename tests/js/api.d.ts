@@ -256,7 +256,7 @@ export type UserFields = { username: string; email: string | null; status: "pend
 
 export type UserStatusReply = { success: true; message?: string; data: NameStatusFields };
 
-export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; sort?: "name" | "newest" | "oldest" | null; after?: string | null };
+export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; match?: "part" | "whole"; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; sort?: "name" | "newest" | "oldest" | null; after?: string | null };
 
 export type UsersReply = { success: true; message?: string; users: Array<UserFields>; nextCursor: string | null; pagination: Pagination };
 

@@ -33,9 +33,11 @@ class CountingBackend(SmtpBackend):
     def __init__(self, server: MailServer) -> None:
         super().__init__("companion@example.org", SmtpAccount(server.host, server.port, "none"))
         self.attempts = 0
+        self.has_begun = asyncio.Event()
 
     async def send(self, message: EmailMessage, recipient: EmailAddress) -> None:
         self.attempts += 1
+        self.has_begun.set()
         await super().send(message, recipient)
 
 
@@ -204,7 +206,7 @@ async def test_no_mail_is_sent_twice_because_the_clock_is_set_during_an_attempt(
     approve(mail_harness, alice, ALICE)
     backend = CountingBackend(smtp)
     async with delivering(mail_harness, our_database, backend) as under_way:
-        await under_way.worker.until(lambda: backend.attempts == 1)
+        await asyncio.wait_for(backend.has_begun.wait(), SOON)
         clock.advance(hours=2)
         under_way.delivery.wake()
         await under_way.worker.until(lambda: OutboxEntry.get().attempts == 2)

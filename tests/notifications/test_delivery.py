@@ -18,6 +18,7 @@ from regsvc.notifications.mail.backends import NoMailBackend, SmtpAccount, SmtpB
 from tests.support.mail_parts import ALICE, BOB, MailHarness, delivering
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.smtp import MailServer
+from tests.support.statements import recorded_statements
 from tests.support.watched_worker import WAIT
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -271,6 +272,22 @@ async def test_an_unknown_address_gets_no_mail(
     assert smtp.letters_to("Bob@example.org") == []
     outcomes = {entry.recipient_key: entry.outcome for entry in OutboxEntry.select()}
     assert outcomes == {ALICE.key: "sent", BOB.key: "dropped"}
+
+
+@pytest.mark.every_database
+async def test_what_records_a_mail_claims_and_renders_the_next(
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, alice: User
+) -> None:
+    """Statements are recorded on MariaDB only: of each mail a claim, two rows to render, its end, and another look."""
+    review_id, mails = mail_harness.review(alice, "approve"), 5
+    for _mail in range(mails):
+        mail_harness.outbox.put("approved", ALICE, "en", user_id=alice.id, row_id=review_id)
+    with recorded_statements() as statements:
+        async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
+            await asyncio.to_thread(smtp.wait_for, "Alice@example.org", mails)
+    assert {entry.outcome for entry in OutboxEntry.select()} == {"sent"}
+    assert under_way.worker.calls == 1 + mails
+    assert len(statements) <= 1 + 5 * mails, "\n".join(statements)
 
 
 async def test_a_stop_waits_for_the_mail_under_way(

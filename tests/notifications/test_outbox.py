@@ -1,7 +1,10 @@
 """The outbox: enqueued with the cause, delivered at least once and in order, or visibly given up."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from peewee import Database
@@ -10,7 +13,8 @@ from regsvc.core.email_address import EmailAddress
 from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.mail.renderer import recipient_of
 from regsvc.notifications.mail.transport import mail_retry_policy
-from regsvc.notifications.outbox import Backlog, Outbox
+from regsvc.notifications.outbox import Backlog, Outbox, Recipient
+from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.mail_parts import ALICE, BOB, MailHarness, rows_of
 from tests.support.manual_clock import ManualClock
@@ -208,6 +212,59 @@ def test_it_tells_how_many_wait_and_since_when(outbox: Outbox, clock: ManualCloc
     for mail in outbox.claim_due(10):
         outbox.record_sent(mail)
     assert outbox.backlog() == Backlog(0, None)
+
+
+@contextmanager
+def explained(database: Database) -> Iterator[list[str]]:
+    """Collect how the database finds the rows of each statement meanwhile, in its own words."""
+    plans: list[str] = []
+    execute: Any = database.execute_sql
+    explain = "EXPLAIN" if database.param == "%s" else "EXPLAIN QUERY PLAN"
+
+    def record(sql: str, params: object = None) -> object:
+        plans.append(str(execute(f"{explain} {sql}", params).fetchall()))
+        return execute(sql, params)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "execute_sql", record)
+        yield plans
+
+
+def test_a_long_queue_is_read_from_its_old_end_and_not_to_the_other(
+    outbox: Outbox, our_database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest is tried again later than the others, which does not make it younger."""
+    monkeypatch.setattr("regsvc.notifications.outbox.MAX_COUNT", 3)
+    promised_at = clock()
+    outbox.put("approved", ALICE, "en")
+    [oldest] = outbox.claim_due(10)
+    outbox.record_failure(oldest, "451 later", retry_after=timedelta(hours=1))
+    for _mail in range(4):
+        clock.advance(minutes=1)
+        outbox.put("approved", BOB, "en")
+    with explained(our_database) as plans:
+        assert outbox.backlog() == Backlog(3, promised_at)
+    [plan] = plans
+    assert "regsvc_outbox_outcome" in plan
+    assert "filesort" not in plan
+    assert "TEMP B-TREE" not in plan
+
+
+def test_one_statement_tells_whether_anything_is_due(
+    our_database: Database, outbox: Outbox, clock: ManualClock
+) -> None:
+    webhook = Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY)
+    found = [outbox.is_any_due()]
+    webhook.put("user.approved", Recipient("webhook", "webhook"), "en")
+    found.append(outbox.is_any_due())
+    webhook.claim_due(1)  # by a process that is killed now
+    found.append(outbox.is_any_due())
+    clock.advance(seconds=webhook.claim_period.total_seconds())
+    with explained(our_database) as plans:
+        found.append(outbox.is_any_due())
+    assert found == [False, True, False, True]
+    [plan] = plans
+    assert "regsvc_outbox_next_attempt_at" in plan
 
 
 def test_a_forgotten_password_writes_the_same_for_everybody(

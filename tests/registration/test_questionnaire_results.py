@@ -170,7 +170,7 @@ def test_a_page_of_users_shows_them_with_one_question_to_the_database(
     users = [make_user(f"Alice{number}") for number in range(30)]
     for user in users[:20]:
         results.redeem(keep(results), user.id)
-    listing = UserList(clock, lambda name: False, is_bridge_on=True)
+    listing = UserList(lambda name: False, is_bridge_on=True)
     with caplog.at_level(logging.DEBUG, logger="peewee"):
         page = listing.list_users(UserQuery(size=30))
     assert [entry.questionnaire_score for entry in page.entries] == [None] * 10 + [0] * 20

@@ -1,6 +1,5 @@
 """The log: lines with priorities in systemd's journal, JSON and plain lines, and what jobs and outages write to it."""
 
-import asyncio
 import http.client
 import json
 import logging
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,10 +21,9 @@ from regsvc.api import tornado_application
 from regsvc.api.tornado_application import MAX_LINES, ApiApplication
 from regsvc.config.host_sections import LogSection
 from regsvc.config.sections import Config
-from regsvc.core.errors import DatabaseUnavailable
 from regsvc.database.engine import OutageLog
-from regsvc.runtime.jobs import Job, JobRunner
-from regsvc.runtime.logs import BackgroundHandler, JournalLines, PlainLines, is_journal, set_up_logging
+from regsvc.runtime import logs
+from regsvc.runtime.logs import BackgroundHandler, JournalLines, JsonLines, PlainLines, is_journal, set_up_logging
 from regsvc.sync.report import counts_in_words
 from tests.support.daemon import HOST, Daemon, clean_environment
 from tests.support.live_api import make_services
@@ -125,6 +123,25 @@ def test_elsewhere_lines_are_json(tmp_path: Path, capsys: pytest.CaptureFixture[
         root.handlers[:], root.level = handlers, level
     line = json.loads(capsys.readouterr().err)
     assert (line["level"], line["message"]) == ("warning", "hello")
+
+
+@pytest.mark.parametrize("text", ["Bob", 'a "quote" \\', "\x00\x1b\n\u2028\x7f", "Frühling", "\udcff"])
+def test_a_line_is_what_json_would_write(text: str) -> None:
+    """With the milliseconds of any time, and texts that no file name should have."""
+    for created in (0.0, 1_790_000_000.0, 1_790_000_000.0625, 1_790_000_001.99951171875):
+        try:
+            raise KeyError(text)
+        except KeyError as error:
+            entry = logging.LogRecord("regsvc.test", logging.INFO, "", 0, text, None, (KeyError, error, None))
+        entry.created = created
+        line = JsonLines(text).format(entry)
+        read = json.loads(line)
+        assert line == json.dumps(read, ensure_ascii=False)
+        assert [*read] == ["time", "level", "logger", "message", "instance", "exception"]
+        assert (read["level"], read["message"], read["instance"]) == ("info", text, text)
+        told = datetime.fromisoformat(read["time"])
+        assert 0 <= created - told.timestamp() < 0.001
+        assert read["time"] == told.isoformat(timespec="milliseconds")
 
 
 def test_counts_are_words() -> None:
@@ -227,6 +244,27 @@ def test_warnings_are_kept_longer_than_other_lines(monkeypatch: pytest.MonkeyPat
     assert lines[number - 1 :] == ["olivia is needed\n", "2 log lines were dropped while nobody read the log\n"]
 
 
+def test_lines_are_written_together_and_a_warning_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def write(stream: object, text: str) -> bool:
+        written.append(text)
+        return True
+
+    monkeypatch.setattr(logs, "_write", write)
+    monkeypatch.setattr(logs, "_GATHER_SECONDS", 60.0)
+    handler = BackgroundHandler()
+    handler.setFormatter(PlainLines(""))
+    for number in range(20):
+        handler.handle(record(logging.INFO, f"visitor {number}"))
+    handler.handle(record(logging.WARNING, "olivia is needed"))
+    ask_until(lambda: written, bool)
+    assert [len(text.splitlines()) for text in written] == [21]
+    handler.handle(record(logging.INFO, "the last line"))
+    handler.flush()
+    assert written[1:] == ["the last line\n"]
+
+
 def test_one_client_cannot_grow_the_log_without_bound(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,68 +281,6 @@ def test_one_client_cannot_grow_the_log_without_bound(
             application.log_request(handler)
     assert len(caplog.messages) == MAX_LINES + 2
     assert caplog.messages[MAX_LINES] == "and 1,234 more requests by 2001:db8::/48 within a minute"
-
-
-# --- jobs ---
-
-
-async def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO)
-    outcomes: list[Exception | None] = [ValueError("secret"), ValueError("secret"), None, None]
-
-    async def run() -> None:
-        outcome = outcomes.pop(0)
-        if outcome is not None:
-            raise outcome
-
-    runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
-    for _tick in range(4):
-        runner.start()
-        await runner.stop()
-    failures = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.ERROR]
-    assert len(failures) == 2
-    assert failures[0].startswith("the job sync failed: ValueError at test_logs.py:")
-    assert failures[0].endswith("; it is tried again in 30 seconds")
-    others = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.INFO]
-    begins = [other.split(":")[0] for other in others]
-    assert begins == ["for a bug report about the job sync", "the job sync works again"]
-    assert "secret" not in caplog.text
-
-
-async def test_a_job_waits_for_the_database_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-
-    async def run() -> None:
-        raise DatabaseUnavailable(retry_after=2)
-
-    runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
-    runner.start()
-    await runner.stop()
-    assert caplog.records == []
-
-
-async def test_only_a_job_with_a_spread_starts_later() -> None:
-    runs: list[str] = []
-    has_run = asyncio.Event()
-
-    async def sync() -> None:
-        runs.append("sync")
-
-    async def updates() -> None:
-        runs.append("updates")
-        has_run.set()
-
-    every = timedelta(hours=1)
-    for spread in (every, timedelta(milliseconds=1)):
-        later = Job("updates", every, updates, runs_at_start=True, spread=spread)
-        runner = JobRunner([later, Job("sync", every, sync, runs_at_start=True)])
-        runner.start()
-        if spread != every:
-            await asyncio.wait_for(has_run.wait(), 10)
-        await runner.stop()
-    assert runs == ["sync", "sync", "updates"]
 
 
 # --- outages ---

@@ -187,7 +187,12 @@ def test_mails_are_counted_by_how_they_ended(stack: Stack) -> None:
 def test_queues_and_the_process_are_told(stack: Stack) -> None:
     figures = scrape(stack.daemon)
     assert figures.of("companion_database_up") == 1
-    for name in ("companion_hash_running", "companion_hash_waiting", "companion_worker_waiting"):
+    for name in (
+        "companion_hash_running",
+        "companion_hash_waiting",
+        "companion_worker_waiting",
+        "companion_list_waiting",
+    ):
         assert (name, frozenset()) in figures
         assert figures.of(name) == 0
     assert ("companion_hash_refused_total", frozenset()) in figures

@@ -51,7 +51,7 @@ def told(figures: QueueCollector) -> dict[str, float]:
 
 
 async def test_what_waits_is_told(worker: Worker, hash_pool: HashPool, busy: Busy) -> None:
-    figures = QueueCollector(worker, hash_pool, LoopLag())
+    figures = QueueCollector(worker, worker, hash_pool, LoopLag())
     work = [hash_pool.run(busy), hash_pool.run(busy), worker.run(busy), worker.run(busy), worker.run(busy)]
     tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     await asyncio.to_thread(busy.has_begun.wait, 10)
@@ -66,7 +66,7 @@ async def test_what_waits_is_told(worker: Worker, hash_pool: HashPool, busy: Bus
     assert during["companion_hash_waiting"] == 1
     assert during["companion_worker_waiting"] == 2
     after = told(figures)
-    assert [after[name] for name in after if name.endswith(("_running", "_waiting"))] == [0, 0, 0]
+    assert [after[name] for name in after if name.endswith(("_running", "_waiting"))] == [0, 0, 0, 0]
     assert after["companion_hash_refused_total"] == 1
 
 

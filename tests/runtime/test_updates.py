@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from regsvc import __version__
-from regsvc.core.http_client import NoResponse
+from regsvc.core.http_response import NoResponse
 from regsvc.runtime.updates import FIRST_RETRY_DELAY, MAX_ANSWER_BYTES, PublishedVersion, UpdateFeed, Updates, _read
 from tests.support.manual_clock import ManualClock
 from tests.support.peers.release_feed import FeedReply, ReleaseFeed, release

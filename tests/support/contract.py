@@ -47,18 +47,18 @@ def find_validator(method: str, path: str, status: int, *, is_legacy: bool) -> D
     if "$ref" in response:
         response = whole["components"]["responses"][response["$ref"].rpartition("/")[2]]
     schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-    return Draft202012Validator(_with_types_in_place(schema, whole["components"]["schemas"]))
+    return Draft202012Validator(with_types_in_place(schema, whole["components"]["schemas"]))
 
 
-def _with_types_in_place(schema: Any, types: dict[str, Any]) -> Any:
+def with_types_in_place(schema: Any, types: dict[str, Any]) -> Any:
     """Return the schema without references: to follow one costs the validator more than all else."""
     if isinstance(schema, list):
-        return [_with_types_in_place(part, types) for part in schema]
+        return [with_types_in_place(part, types) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    parts = {name: _with_types_in_place(part, types) for name, part in schema.items() if name != "$ref"}
+    parts = {name: with_types_in_place(part, types) for name, part in schema.items() if name != "$ref"}
     if "$ref" in schema:
-        parts = {**_with_types_in_place(types[schema["$ref"].rpartition("/")[2]], types), **parts}
+        parts = {**with_types_in_place(types[schema["$ref"].rpartition("/")[2]], types), **parts}
     return parts
 
 

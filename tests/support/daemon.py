@@ -58,6 +58,9 @@ class Daemon:
     the environment allows it; who measures how it starts, or its memory, wants it otherwise.
     """
 
+    OPTION = "--config"
+    """The option that is followed by `config_file`."""
+
     def __init__(
         self,
         directory: Path,
@@ -75,7 +78,7 @@ class Daemon:
         self.output: list[str] = []  # lines of stdout, over all starts
         self.log: list[str] = []  # lines of stderr, over all starts
         self._is_quick = is_quick and command is None and can_start_quickly(environment or {})
-        self._command = [*(command or (sys.executable, str(PROGRAM), "serve", "--config"))]
+        self._command = [*(command or (sys.executable, str(PROGRAM), "serve", self.OPTION))]
         self._environment = {**clean_environment(), **(environment or {})}
         self._process: subprocess.Popen[bytes] | QuickProcess | None = None
         self._readers: list[threading.Thread] = []
@@ -126,7 +129,7 @@ class Daemon:
 
     def _begin(self, streams: tuple[int, int, int]) -> "subprocess.Popen[bytes] | QuickProcess":
         if self._is_quick:
-            arguments = ("serve", "--config", str(self.config_file))
+            arguments = ("serve", self.OPTION, str(self.config_file))
             return quick_start(self._environment).start(arguments, self._environment, self.directory, streams)
         stdin, stdout, stderr = streams
         return subprocess.Popen(

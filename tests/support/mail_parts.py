@@ -48,6 +48,11 @@ def is_right(codes: VerificationCodes, email_key: str, purpose: Purpose, code: s
     return True
 
 
+def redeem(codes: VerificationCodes, email_key: str, given: CodeOrProof, caller: Caller) -> None:
+    """Redeems a code or proof for a registration."""
+    codes.redeem(codes.check(email_key, "register", given, caller), given, caller)
+
+
 def rows_of(table: type[BaseModel]) -> list[dict[str, Any]]:
     """All rows of a table."""
     rows: Any = table.select().dicts()
@@ -141,7 +146,7 @@ async def delivering(
 ) -> AsyncIterator[UnderWay]:
     """Runs until the block ends, and has finished the attempts under way when it returns."""
     worker = WatchedWorker(database)
-    transport = MailTransport(database, worker, mail_harness.renderer, backend)
+    transport = MailTransport(database, mail_harness.renderer, backend)
     delivery = DeliveryWorker(
         worker,
         mail_harness.outbox,

@@ -9,6 +9,7 @@ import atexit
 import gc
 import json
 import os
+import pkgutil
 import runpy
 import selectors
 import signal
@@ -21,9 +22,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import plugin_bridge
+import regsvc
 from regsvc.database import failpoints
 from regsvc.database.failpoints import VARIABLE
 
@@ -114,8 +118,8 @@ class QuickStart:
 
 
 def can_start_quickly(environment: Mapping[str, str]) -> bool:
-    """Return whether the environment sets nothing but the failpoint variable."""
-    return environment.keys() <= {VARIABLE}
+    """Return whether the environment sets nothing but config keys and the failpoint variable."""
+    return all(name.startswith("COMPANION_") for name in environment)
 
 
 def quick_start(environment: Mapping[str, str]) -> QuickStart:
@@ -238,16 +242,19 @@ def _end(status: object) -> None:
 
 
 def _main(commands: int) -> None:
-    import companion  # noqa: F401
-    import regsvc.cli.commands
-    import regsvc.cli.install.installing
-    import regsvc.cli.serve
-    import regsvc.cli.shipped_files  # noqa: F401
+    for package in (plugin_bridge, regsvc):  # also what is imported when it is used
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
+    import jwt  # noqa: F401
+
     from regsvc.core.i18n.translation_files import read_built_in_texts
     from regsvc.notifications.mail.templates import read_built_in_templates
+    from regsvc.web.pages import PAGE_TABLE, load_page
 
     read_built_in_texts()  # cached, so children need not read them again
     read_built_in_templates()
+    for page in PAGE_TABLE:
+        load_page(page)
     gc.freeze()  # so that a collection in a child does not copy the existing objects
     command = _Forker(socket.socket(fileno=commands)).serve()
     if command is not None:

@@ -48,7 +48,7 @@ class ManualDelivery:
 
     def deliver(self, message: OutboxEntry) -> str:
         try:
-            asyncio.run(self._transport.send(message))
+            asyncio.run(self._transport.send(message, None))
         except Drop as reason:
             self._outbox.drop(message, str(reason))
             return "dropped"

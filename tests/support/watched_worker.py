@@ -23,8 +23,10 @@ class WatchedWorker(Worker):
         super().__init__(database, 2)
         self.is_open = True
         self.rule_ended = asyncio.Condition()
+        self.calls = 0
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self.calls += 1
         try:
             return await super().run(work, *args, **kwargs)
         finally:

@@ -131,7 +131,7 @@ def test_links_end_and_what_ended_the_sessions_is_the_newer_word(services: Servi
             changes._change,
             candidate,
             parse_email("x@example.org"),
-            CodeOrProof(code_for(services, "x@example.org")),
+            lambda: None,
             CALLER,
         )
     assert services.user("Alice").email == NEW

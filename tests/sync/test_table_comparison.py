@@ -8,6 +8,7 @@ import pytest
 from plugin_bridge.authme import sqlite_checksums
 from plugin_bridge.authme.table_checksums import SharedTable
 from regsvc.database.models import SyncRecord, SyncState, User
+from regsvc.sync.changes import candidates
 from regsvc.sync.changes.candidates import Candidates
 from regsvc.sync.reconciler import Reconciler
 from tests.support.adopted_players import MANY, reconcile, synced_players, watched
@@ -166,6 +167,36 @@ def test_lost_rows_are_not_searched_while_every_row_is_accounted_for(
     assert asked == 1
 
 
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_the_whole_table_is_not_summed_right_after_a_run_with_changes(
+    adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed, comparison = list[str](), SharedTable.comparison
+
+    def comparing(table: SharedTable, stored: str, counted: str) -> str:
+        summed.append(stored)
+        return comparison(table, stored, counted)
+
+    monkeypatch.setattr(SharedTable, "comparison", comparing)
+    for number, sums in ((1, 1), (2, 0), (3, 0)):
+        change(adopted_players, f"player000{number}", "email", "new@example.org")
+        report, found = adopted_players.sync(), len(summed)
+        assert (report.updated, report.scanned, found) == (1, MANY, sums)
+        summed.clear()
+    for sums in (0, 1, 1):
+        assert adopted_players.sync().counts() == {"scanned": MANY}
+        assert len(summed) == sums
+        summed.clear()
+    change(adopted_players, "player0001", "email", "newer@example.org")
+    assert adopted_players.sync().updated == 1
+    adopted_players.table.database.execute(f"DELETE FROM {adopted_players.table.name}")
+    summed.clear()
+    emptied = adopted_players.sync()
+    assert (emptied.scanned, summed) == (0, [])
+    assert emptied.held_back is not None
+    assert emptied.held_back.removed == MANY
+
+
 def test_a_row_lost_while_another_comes_into_its_bucket_is_found(adopted_players: ServiceHarness) -> None:
     newcomer = "newcomer"
     adopted_players.authme.unregister_from_console("Player0007")
@@ -312,6 +343,23 @@ def test_a_deletion_in_sql_during_a_registration_is_found(adopted_players: Servi
     report = adopted_players.sync()
     assert report.removed == 1
     assert {entry.target for entry in adopted_players.audits("user.deleted")} == {"player0001", "alice"}
+
+
+@pytest.mark.parametrize("database_kind", ["mariadb"])
+def test_a_deletion_in_sql_is_found_although_a_run_checks_few_users(
+    adopted_players: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates, "_IDS_PER_RUN", 100)
+    adopted_players.ours.execute("DELETE FROM regsvc_user WHERE id = 250", ())
+    assert [adopted_players.sync().removed for _run in range(3)] == [0, 0, 1]
+    adopted_players.ours.execute("DELETE FROM regsvc_user WHERE id IN (20, 270)", ())
+    adopted_players.restart()
+    assert adopted_players.sync().removed == 2, "the first run of a process checks all"
+    adopted_players.ours.execute("DELETE FROM regsvc_user WHERE id BETWEEN 90 AND 130", ())
+    for _run in range(4):
+        report = adopted_players.sync()
+    assert report.held_back is not None
+    assert report.held_back.removed == 41, "the guard knows of all, those in other parts included"
 
 
 def test_a_user_inserted_in_sql_is_found(adopted_players: ServiceHarness) -> None:

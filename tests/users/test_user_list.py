@@ -20,7 +20,7 @@ NAMES = ("Alice", "Bob", "Carol", "Dave", "Eve", "Frank", "Grace")
 
 @pytest.fixture
 def users(our_database: Database, clock: ManualClock) -> UserList:
-    return UserList(clock, lambda name: name == "Bob", is_bridge_on=True)
+    return UserList(lambda name: name == "Bob", is_bridge_on=True)
 
 
 @pytest.fixture
@@ -32,7 +32,11 @@ def everybody(make_user: MakeUser) -> list[User]:
 def make_player(our_database: Database, clock: ManualClock) -> Callable[..., None]:
     def make(name: str, plugin_state: str) -> None:
         SyncRecord.insert(
-            username_key=name.lower(), presence="present", plugin_state=plugin_state, plugin_since=clock()
+            username_key=name.lower(),
+            user_id=User.get(User.username == name).id,
+            presence="present",
+            plugin_state=plugin_state,
+            plugin_since=clock(),
         ).execute()
 
     return make
@@ -221,7 +225,7 @@ def test_with_the_bridge_off_every_player_is_off(
     everybody: list[User], make_player: Callable[..., None], clock: ManualClock
 ) -> None:
     make_player("Alice", "synced")
-    users = UserList(clock, lambda name: False, is_bridge_on=False)
+    users = UserList(lambda name: False, is_bridge_on=False)
 
     entries = users.list_users(UserQuery(plugin="off")).entries
 
@@ -242,6 +246,7 @@ def test_with_the_bridge_off_every_player_is_off(
         ("size", 501),
         ("status", "deleted"),
         ("status", ""),
+        ("match", "start"),
         ("plugin", "on"),
         ("sort", "random"),
         ("after", ""),
@@ -258,7 +263,7 @@ def test_with_the_bridge_off_every_player_is_off(
     ],
 )
 def test_it_names_the_parameter_that_is_wrong(clock: ManualClock, field: str, value: object) -> None:
-    users = UserList(clock, lambda name: False, is_bridge_on=True)
+    users = UserList(lambda name: False, is_bridge_on=True)
     with pytest.raises(InvalidField) as refused:
         users.list_users(UserQuery(**{field: value}))  # type: ignore[arg-type]
     assert refused.value.field == field
@@ -274,27 +279,70 @@ def test_a_cursor_and_a_number_exclude_each_other(users: UserList, everybody: li
 # --- Large tables ---
 
 
-def test_a_large_count_may_be_half_a_minute_old(
-    users: UserList, make_user: MakeUser, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("search", ["", "example"])
+@pytest.mark.parametrize("plugin", ["all", "synced", "pending"])
+@pytest.mark.parametrize("sort", ["newest", "oldest", "name"])
+def test_counting_ends_but_pages_do_not(
+    users: UserList,
+    everybody: list[User],
+    make_player: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    search: str,
+    plugin: str,
+    sort: str,
 ) -> None:
-    monkeypatch.setattr(user_list, "_CACHED_FROM", 2)
-    totals = []
-    for name in NAMES[:4]:
+    if plugin == "synced":
+        for name in NAMES:
+            make_player(name, "synced")
+    query: dict[str, Any] = {"search": search, "plugin": plugin, "sort": sort, "size": 2}
+    expected = [*NAMES] if sort != "newest" else [*reversed(NAMES)]
+    assert {page.total for page in walk(users, **query)} == {7}
+
+    monkeypatch.setattr(user_list, "MAX_COUNT", 3)
+
+    cursors = list(walk(users, **query))
+    assert [name for page in cursors for name in names(page)] == expected
+    assert {(page.total, page.total_pages) for page in cursors} == {(None, None)}
+    pages = [users.list_users(UserQuery(**query, page=number)) for number in range(1, 6)]
+    assert [name for page in pages for name in names(page)] == expected
+    assert [page.has_next for page in pages] == [True, True, True, False, False]
+    assert [page.total for page in pages] == [None, None, 7, 7, 7]  # so far from the start it pays to count
+
+
+@pytest.mark.parametrize("sort", ["newest", "oldest", "name"])
+def test_a_search_for_few_tells_how_many(users: UserList, everybody: list[User], sort: str) -> None:
+    def found(number: int) -> tuple[int, int | None, bool]:
+        page = users.list_users(UserQuery(search="a", status="approved", sort=sort, size=2, page=number))
+        return len(page.entries), page.total, page.has_next
+
+    assert [found(number) for number in range(1, 5)] == [(2, 7, True), (2, 7, True), (2, 7, True), (1, 7, False)]
+
+
+@pytest.mark.parametrize("plugin", ["all", "synced"])
+def test_a_whole_name_or_address_is_found_without_those_that_contain_it(
+    users: UserList, make_user: MakeUser, make_player: Callable[..., None], plugin: str
+) -> None:
+    for name in ("Alice", "Alice2", "Malice"):
         make_user(name)
-        totals.append(users.list_users(UserQuery()).total)
-    assert totals == [1, 2, 3, 3]
-    assert users.list_users(UserQuery(search="alice")).total == 1
+        make_player(name, "synced")
 
-    clock.advance(seconds=29)
-    assert users.list_users(UserQuery()).total == 3
-    clock.advance(seconds=1)
-    assert users.list_users(UserQuery()).total == 4
+    def found(search: str) -> list[str]:
+        page = users.list_users(UserQuery(search=search, match="whole", plugin=plugin))
+        assert page.total == len(page.entries)
+        return names(page)
+
+    assert found("ALICE") == ["Alice"]
+    assert found("malice@example.org") == ["Malice"]
+    assert found("lice") == []
 
 
-def test_kept_counts_are_few(
-    users: UserList, everybody: list[User], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+def test_a_player_whose_user_sql_deleted_leaves_a_shorter_page(
+    users: UserList, everybody: list[User], make_player: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(user_list, "_CACHED_FROM", -1)
-    for number in range(100):
-        users.list_users(UserQuery(search=f"nobody {number}"))
-    assert len(users._counts._cached) == 64
+    for name in NAMES:
+        make_player(name, "synced")
+    User.delete().where(User.username.in_(("Eve", "Frank", "Grace"))).execute()
+
+    pages = list(walk(users, plugin="synced", size=3))
+
+    assert [names(page) for page in pages] == [[], ["Dave", "Carol", "Bob"], ["Alice"]]

@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Final, Literal
 
-from regsvc.accounts.captcha.pictures import Puzzle
 from regsvc.auth.rate_limits import MemoryLimits, hash_key
 from regsvc.config.sections import CaptchaSection, CaptchaUse, Config
 from regsvc.core import errors
@@ -123,6 +123,38 @@ def hash_work(salt: bytes, number: int) -> str:
     return sha256(salt + number.to_bytes(_NUMBER_BYTES, "big")).hexdigest()
 
 
+SUM_DIGITS: Final = "23459"
+"""Without 7, which looks like a 1 when rotated, and 0, 6 and 8, which a curve makes indistinguishable."""
+
+_CHARACTERS: Final = "AEHKNPXY23"
+"""Characters that stay distinct when a curve crosses them; no J, M or W, whose strokes merge with neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Puzzle:
+    """A puzzle: `text` is rendered, `answer` is expected. Neither appears in the repr."""
+
+    text: str = field(repr=False)
+    answer: str = field(repr=False)
+
+
+def puzzle_maker(config: CaptchaSection) -> Callable[[], Puzzle]:
+    """Return a function that makes random puzzles of the configured type."""
+    return partial(make_text, config.length) if config.type == "text" else make_sum
+
+
+def make_sum() -> Puzzle:
+    """Return a sum of a two-digit and a one-digit number; a guess is right at most one time in thirty."""
+    tens, ones, other = (secrets.choice(SUM_DIGITS) for _digit in range(3))
+    return Puzzle(f"{tens}{ones}+{other}=?", str(int(tens + ones) + int(other)))
+
+
+def make_text(length: int) -> Puzzle:
+    """Return capital letters and digits to copy."""
+    text = "".join(secrets.choice(_CHARACTERS) for _character in range(length))
+    return Puzzle(text, text)
+
+
 Use = Literal["register"] | CaptchaUse
 """An action that may require a captcha."""
 
@@ -169,6 +201,12 @@ class CaptchaProof:
 NO_PROOF: Final = CaptchaProof()
 
 
+def _render(text: str) -> bytes:
+    from regsvc.accounts.captcha.pictures import render
+
+    return render(text)
+
+
 def uses_with_captcha(config: Config) -> frozenset[Use]:
     """Return the actions that require a captcha."""
     at_registration: tuple[Use, ...] = ("register",) if "captcha" in config.registration.methods else ()
@@ -187,16 +225,17 @@ class Captchas:
         *,
         config: CaptchaSection,
         required_for: Collection[Use],
-        make_puzzle: Callable[[], Puzzle],
-        render: Callable[[str], bytes],
         pool: BoundedPool,
         challenges: ChallengeStore,
         limits: MemoryLimits,
         now: Clock,
+        make_puzzle: Callable[[], Puzzle] | None = None,
+        render: Callable[[str], bytes] = _render,
     ) -> None:
+        """`make_puzzle`: instead of those of the configured type."""
         self._config = config
         self._required_for = required_for
-        self._make_puzzle = make_puzzle
+        self._make_puzzle = make_puzzle or puzzle_maker(config)
         self._render = render
         self._pool = pool
         self._challenges = challenges

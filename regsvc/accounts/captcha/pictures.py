@@ -1,4 +1,4 @@
-"""Captcha puzzles and their pictures: easy for a person, tedious for a program, and no two alike.
+"""Pictures of captcha puzzles: easy for a person, tedious for a program, and no two alike.
 
 Letters are rotated, differ in size and touch; curves in ink and in the paper's colour cross them; the whole is
 distorted, on cloudy and scratched paper, in random colours. The font is Pillow's default.
@@ -8,13 +8,11 @@ Everything is drawn in one channel, from 0 for paper to 255 for ink; the palette
 
 import io
 import os
-import secrets
 import struct
 import zlib
 from collections.abc import Callable
 from colorsys import hls_to_rgb
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from math import sin, tau
 from random import SystemRandom
@@ -22,8 +20,6 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 from PIL.Image import Resampling, Transform
-
-from regsvc.config.sections import CaptchaSection
 
 HEIGHT = 80
 """Pixels."""
@@ -191,35 +187,3 @@ def _in_colours(shades: Image.Image) -> bytes:
     # noise has no repetitions worth searching for: Huffman alone is both the smallest and the fastest
     shades.save(png, "PNG", bits=4, compress_level=1, compress_type=zlib.Z_HUFFMAN_ONLY)
     return png.getvalue()
-
-
-SUM_DIGITS = "23459"
-"""Without 7, which looks like a 1 when rotated, and 0, 6 and 8, which a curve makes indistinguishable."""
-
-_CHARACTERS = "AEHKNPXY23"
-"""Characters that stay distinct when a curve crosses them; no J, M or W, whose strokes merge with neighbours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Puzzle:
-    """A puzzle: `text` is rendered, `answer` is expected. Neither appears in the repr."""
-
-    text: str = field(repr=False)
-    answer: str = field(repr=False)
-
-
-def puzzle_maker(config: CaptchaSection) -> Callable[[], Puzzle]:
-    """Return a function that makes random puzzles of the configured type."""
-    return partial(make_text, config.length) if config.type == "text" else make_sum
-
-
-def make_sum() -> Puzzle:
-    """Return a sum of a two-digit and a one-digit number; a guess is right at most one time in thirty."""
-    tens, ones, other = (secrets.choice(SUM_DIGITS) for _digit in range(3))
-    return Puzzle(f"{tens}{ones}+{other}=?", str(int(tens + ones) + int(other)))
-
-
-def make_text(length: int) -> Puzzle:
-    """Return capital letters and digits to copy."""
-    text = "".join(secrets.choice(_CHARACTERS) for _character in range(length))
-    return Puzzle(text, text)

@@ -13,7 +13,14 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from regsvc.api.base import ApiHandler
-from regsvc.api.config import AuthMeConfigFields, ChatConfigFields, PublicConfigFields, Regex, show_config
+from regsvc.api.config import (
+    AuthMeConfigFields,
+    ChatConfigFields,
+    PublicConfigFields,
+    Regex,
+    show_config,
+    sources_of_config,
+)
 from regsvc.api.login import AccessToken, ValidTokenReply, valid_token
 from regsvc.api.messages import Password, Reply, Request
 from regsvc.api.route import PUBLIC, USER, Route, Routes
@@ -82,7 +89,7 @@ class InvalidTokenReply(Reply, frozen=True, kw_only=True):
     message: Annotated[str, Meta(examples=["Please log in."])]
 
 
-@_ROUTES.add("GET", "/api/config", PUBLIC)
+@_ROUTES.add("GET", "/api/config", PUBLIC, made_of=sources_of_config)
 async def show_config_with_aliases(call: ApiHandler) -> ConfigWithAliasesReply:
     """Show the public config of this host: texts for front ends, and the requirements of a registration."""
     config = (await show_config(call)).config

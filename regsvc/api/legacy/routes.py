@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from regsvc.api.admin import AuditsQuery, AuditsReply, list_audits
 from regsvc.api.admin_users import UserFields, UsersQuery, list_users
 from regsvc.api.base import ApiHandler
+from regsvc.api.config import sources_of_config
 from regsvc.api.game_server import (
     DownloadsReply,
     GameServerFields,
@@ -332,7 +333,7 @@ async def list_plain_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply
         return await list_audits(call, query)
     if query.action is not None and query.action not in {*ACTIONS, *KNOWN_ACTIONS.values()}:
         raise InvalidField("action")
-    found = await call.run(
+    found = await call.run_list(
         call.services.audit.list_entries,
         1,
         MAX_PLAIN_AUDITS,
@@ -374,7 +375,7 @@ async def log_in_once(call: ApiHandler, request: LoginByAnyNameRequest) -> Login
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-@_ROUTES.add("GET", "/api/config", PUBLIC)
+@_ROUTES.add("GET", "/api/config", PUBLIC, made_of=sources_of_config)
 async def show_front_end_config(call: ApiHandler) -> FrontEndConfigReply:
     """Show the public config of this host: texts for front ends, and the requirements of a registration.
 

@@ -6,4 +6,11 @@ were of preview versions, whose database `upgrade_from_preview` brings to the ba
 
 from typing import Final
 
-MIGRATIONS: Final = ("m0100_baseline", "m0101_rights", "m0102_players_table", "m0103_urgent_mails", "m0105_allowlist")
+MIGRATIONS: Final = (
+    "m0100_baseline",
+    "m0101_rights",
+    "m0102_players_table",
+    "m0103_urgent_mails",
+    "m0104_lists",
+    "m0105_allowlist",
+)

@@ -26,7 +26,7 @@ from regsvc.config.value_checks import BodyTemplate, parse_body_template
 from regsvc.core import clock
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
-from regsvc.core.http_client import HttpClient, LostAnswer, NoResponse, PrivateAddress, Response
+from regsvc.core.http_response import LostAnswer, NoResponse, PrivateAddress, Response
 from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure, TransportUnavailable
 from regsvc.notifications.mail.smtp_replies import judge_reply
 from regsvc.notifications.mail.transport import MailBackend
@@ -365,6 +365,8 @@ class HttpBackend(MailBackend):
 
     async def _request(self, request: ApiRequest, limit: timedelta) -> Response:
         """Raises `LostAnswer`, and `TransportUnavailable` if the request cannot have arrived."""
+        from regsvc.core.http_client import HttpClient
+
         title = self._service.title
         with HttpClient(limit, public_only=not self._allows_private, tls=self._tls) as client:
             try:

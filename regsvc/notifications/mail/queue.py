@@ -136,7 +136,7 @@ class MailLimits:
         is sent, and nothing raised. Raises `RateLimited` because of the other limits.
         """
         to_address, total = self._limits_of(mailbox, caller)
-        with self.limits.counting([self._per_client(caller)], [to_address, total]) as windows:
+        with self.limits.counting([self._per_client(caller)], [to_address, total], writes_twice=True) as windows:
             if wait := windows.wait(to_address):
                 raise RateLimited(wait)
             windows.count(to_address)

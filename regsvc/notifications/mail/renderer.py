@@ -22,6 +22,7 @@ from regsvc.core.email_address import EmailAddress
 from regsvc.core.game_address import public_game_address
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import PENDING, Link, OutboxEntry, Review, User
+from regsvc.database.prepared import PreparedQuery, slot
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.templates import MailTemplates, Values
 
@@ -90,7 +91,7 @@ class _Content:
 
 
 class MailRenderer:
-    """Renderer of mails; reads (and, for a link, writes) inside the caller's transaction."""
+    """Renderer of mails; reads the database, and for a link writes to it. Blocking."""
 
     def __init__(
         self,
@@ -278,9 +279,10 @@ class MailRenderer:
             user = _get_user(mail)
             if user.email_key != mail.recipient_key:
                 raise Drop("the user has another address now")
-            link = self._links.issue(user.id, purpose, mail.recipient_key)
-            mail.link_id = link.id  # so that a retry sends the same one
-            mail.save(only=[OutboxEntry.link_id])
+            with OutboxEntry._meta.database.atomic():
+                link = self._links.issue(user.id, purpose, mail.recipient_key)
+                mail.link_id = link.id  # so that a retry sends the same one
+                mail.save(only=[OutboxEntry.link_id])
         token = self._links.token_of(link)
         return link_address(self._base_url, token), token
 
@@ -310,10 +312,13 @@ def _sender_address(sender: str, server_name: str) -> Address:
 
 
 def _get_user(mail: OutboxEntry) -> User:
-    user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
+    user: User | None = None if mail.user_id is None else _FIND_USER.first(id=mail.user_id)
     if user is None:
         raise Drop("there is no such user")
     return user
+
+
+_FIND_USER: Final = PreparedQuery(User, lambda: User.select().where(User.id == slot(User.id)))
 
 
 def _get_review(mail: OutboxEntry) -> Review:

@@ -12,7 +12,7 @@ from peewee import Database
 
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.core.email_address import EmailAddress, parse_email
-from regsvc.database.engine import Worker, catch_up
+from regsvc.database.engine import catch_up
 from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 from regsvc.notifications.mail.queue import AddressMail
@@ -76,25 +76,36 @@ class MailTransport(Transport):
 
     noun: ClassVar[str] = "mail"
 
-    def __init__(self, database: Database, worker: Worker, renderer: MailRenderer, backend: MailBackend) -> None:
+    def __init__(self, database: Database, renderer: MailRenderer, backend: MailBackend) -> None:
         self._database = database
-        self._worker = worker
         self._renderer = renderer
         self._backend = backend
         self._refused: dict[str, set[str]] = {}  # the wording of refusals since the last mail was sent; recipients
         self._outage = ""  # the wording of the outage under way
         self._logged: dict[str, float] = {}
 
-    async def send(self, message: OutboxEntry) -> None:
+    def prepare(self, message: OutboxEntry) -> RenderedMail:
+        """Return the mail as it will be sent. Raises `Drop` if there is no point in it any more.
+
+        On a cluster of databases that is decided only by a node that has applied everything: the row that a mail is
+        about may arrive after the mail.
+        """
         if not self._backend.is_available:
             raise Drop("e-mail is disabled")
-        rendered = await self._worker.run(self._render, message)
         try:
-            await self._backend.send(rendered.message, recipient_of(message))
+            return self._renderer.render(message)
+        except Drop:
+            if not catch_up(self._database):
+                raise
+        return self._renderer.render(message)
+
+    async def send(self, message: OutboxEntry, prepared: RenderedMail) -> None:
+        try:
+            await self._backend.send(prepared.message, recipient_of(message))
         except PermanentFailure as error:
-            raise PermanentFailure(rendered.censor(str(error))) from error
+            raise PermanentFailure(prepared.censor(str(error))) from error
         except TemporaryFailure as error:  # or `TransportUnavailable`
-            raise self._weigh(message, error, rendered.censor(str(error))) from error
+            raise self._weigh(message, error, prepared.censor(str(error))) from error
         self._refused.clear()
         self._outage = ""
 
@@ -124,21 +135,6 @@ class MailTransport(Transport):
         if wording not in self._logged and len(self._logged) < _MAX_WORDINGS:
             self._logged[wording] = now
             log.warning("a mail was not accepted, and is tried again later: %s", reason)
-
-    def _render(self, mail: OutboxEntry) -> RenderedMail:
-        """Return the mail as it will be sent. Raises `Drop` if there is no point in it any more.
-
-        On a cluster of databases that is decided only by a node that has applied everything: the row that a mail is
-        about may arrive after the mail.
-        """
-        try:
-            with self._database.atomic():
-                return self._renderer.render(mail)
-        except Drop:
-            if not catch_up(self._database):
-                raise
-        with self._database.atomic():
-            return self._renderer.render(mail)
 
 
 async def send_test_mail(backend: MailBackend, renderer: MailRenderer, address: str, language: str) -> str | None:

@@ -36,7 +36,7 @@ from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker
-from regsvc.database.models import BANNED, ChatRequest, User
+from regsvc.database.models import BANNED, ChatRequest, User, Verification
 from regsvc.registration.chat.auth_requests import AuthorizationRequests, Initiator, new_secret
 from regsvc.registration.chat.provider import ChatProvider
 from regsvc.registration.registration import RegistrationCondition, RegistrationRequest
@@ -190,8 +190,8 @@ class ChatLinking:
             identity = await self._checker.check_with_totp(username, proof.password, proof.totp, caller)
             await run(self._unlink_by_password, identity, caller)
         elif proof.code_or_proof != NO_CODE_OR_PROOF:
-            await run(self._check_code, username, proof.code_or_proof, caller)
-            await run(self._unlink_by_code, username, proof.code_or_proof, caller)
+            row = await run(self._check_code, username, proof.code_or_proof, caller)
+            await run(self._unlink_by_code, username, row, proof.code_or_proof, caller)
         elif proof.link_token is not None:
             await run(self._discard, proof.link_token)
         else:
@@ -259,15 +259,15 @@ class ChatLinking:
                 raise TotpRequired
             self._unlink_own(user, caller)
 
-    def _check_code(self, username: str, given: CodeOrProof, caller: Caller) -> None:
-        self._codes.check(_proven_address(_find_user(username)), "unlink", given, caller)
+    def _check_code(self, username: str, given: CodeOrProof, caller: Caller) -> Verification:
+        return self._codes.check(_proven_address(_find_user(username)), "unlink", given, caller)
 
-    def _unlink_by_code(self, username: str, given: CodeOrProof, caller: Caller) -> None:
+    def _unlink_by_code(self, username: str, row: Verification, given: CodeOrProof, caller: Caller) -> None:
         with self._database.atomic():
             user = _find_user(username)
-            self._codes.redeem(_proven_address(user), "unlink", given, caller)
-            if user is None:  # a code was issued for the unused address
+            if user is None or row.email_key != _proven_address(user):  # a code was issued for the unused address
                 raise InvalidCode
+            self._codes.redeem(row, given, caller)
             self._unlink_own(user, caller)
 
     def _unlink_own(self, user: User, caller: Caller) -> None:

@@ -3,22 +3,27 @@
 Discord's addresses are built in; any other provider is described by the config.
 """
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import logging
 import re
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
 from regsvc.config.sections import ChatSection
 from regsvc.core.errors import ChatNotMember, ProviderUnavailable, Refusal
-from regsvc.core.http_client import HttpClient, NoResponse, Response
+from regsvc.core.http_response import NoResponse, Response
 from regsvc.core.text import strip_invisible
 from regsvc.users.chat_links import ChatAccount
+
+if TYPE_CHECKING:
+    from regsvc.core.http_client import HttpClient
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +91,8 @@ class ChatProvider:
 
         Raises `ProviderUnavailable` for every unusable response, and `ChatNotMember` without the guild or the role.
         """
+        from regsvc.core.http_client import HttpClient
+
         chat = self._chat
         with HttpClient(chat.timeout) as http:
             headers = {"Authorization": f"Bearer {await self._redeem(http, code, verifier)}", **_ACCEPT}
@@ -116,7 +123,7 @@ class ChatProvider:
             raise response.unusable()
         return token
 
-    def _check_membership(self, response: "_ProviderResponse") -> None:
+    def _check_membership(self, response: _ProviderResponse) -> None:
         """Raise `ChatNotMember` for an account that is not a member of the guild; Discord responds with 404 for it."""
         if response.status == 404:
             raise ChatNotMember("not_in_guild")

@@ -21,7 +21,7 @@ from msgspec import Meta
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core.backoff import CircuitBreaker
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.http_client import HttpClient, NoResponse
+from regsvc.core.http_response import NoResponse
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +141,8 @@ class ChatScorer:
 
     async def _ask(self, written: TextAnswer, seconds: float) -> str:
         """Send the request. Raises `_UnusableScore`, `_ServiceFailed`, `NoResponse`, or msgspec's `DecodeError`."""
+        from regsvc.core.http_client import HttpClient
+
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"

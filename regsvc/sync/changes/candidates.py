@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from peewee import JOIN, SQL, Database, Field, SqliteDatabase, fn
+from peewee import JOIN, Database, Field, SqliteDatabase
 
 from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.sqlite_checksums import name_hash
@@ -14,7 +14,6 @@ from regsvc.database.bulk import select_rows
 from regsvc.database.dates import is_readable
 from regsvc.database.models import BANNED, PRESENT, SyncRecord, User
 from regsvc.sync.account_loader import PAGE, pages_of, rows_in_order
-from regsvc.sync.changes.run_inputs import RunInputs
 from regsvc.sync.changes.table_comparison import TableChanges
 
 _BATCH: Final = 10_000
@@ -23,6 +22,8 @@ _BATCH: Final = 10_000
 
 _NAMES: Final = 2_000
 """Names alone are read in longer pages."""
+_IDS_PER_RUN: Final = 20_000
+"""Ids of users that a run compares with those in the sync records, in milliseconds."""
 
 Pages = Iterator[Sequence[str]]
 
@@ -35,6 +36,8 @@ class Candidates:
         self._players = players
         self._is_sqlite = isinstance(database, SqliteDatabase)
         self._has_ban_end = is_readable(database, User.ban_expires_at.column_name)
+        self._checked_id: int | None = None
+        """Up to which id of a user the sync records were compared; None: no run has compared any."""
 
     def in_changed_buckets(self, changes: TableChanges) -> Pages:
         """Yield the names of changed rows, or of those in changed buckets, and of users whose row may have gone."""
@@ -78,22 +81,44 @@ class Candidates:
         is_edited = User.changed_at.is_null(False) & (User.is_edited == True)  # noqa: E712 - SQL
         yield from _users_by(is_edited, User.changed_at)
 
-    def deleted_in_sql(self, last: RunInputs | None, now: RunInputs, *, is_full: bool) -> Pages:
+    def deleted_in_sql(self, *, is_full: bool) -> Pages:
         """Yield the names of players whose user was deleted in SQL, unless a trigger marks them, as on SQLite.
 
-        The users are counted first, which is cheaper than comparing both tables; a full run compares them.
+        Each run checks the next `_IDS_PER_RUN` ids; the first of a process checks all, as does a run that misses a user
+        or is full: the mass-change guard needs to know of all.
         """
-        if self._is_sqlite:
-            return
-        is_same = last is not None and last.has_same_users(now)
-        if not is_full and (is_same or _tally(SyncRecord.user_id) == _tally(User.id)):
-            return
         orphans = (
             SyncRecord.select(SyncRecord.username_key)
             .join(User, JOIN.LEFT_OUTER, on=(User.id == SyncRecord.user_id))
             .where(SyncRecord.user_id.is_null(False), User.id.is_null())
         )
-        yield from _names_by(orphans, SyncRecord.username_key, PAGE)
+        if not self._is_sqlite and (is_full or self._misses_user(orphans)):
+            yield from _names_by(orphans, SyncRecord.username_key, PAGE)
+
+    def _misses_user(self, orphans: Any) -> bool:
+        """Return whether one of the next ids is an orphan's; if not, the next run begins after them.
+
+        Counting and adding up the ids of both tables takes a tenth of the time of joining them. The sums are DOUBLEs,
+        which are faster than DECIMALs and exact up to 2^53.
+        """
+        tallies = [
+            f"(SELECT COUNT({column}) AS ids, COALESCE(SUM({column} + 0e0), 0) AS total FROM {table} "  # noqa: S608
+            f"WHERE {column} > %s AND {column} <= %s)"
+            for table, column in (("regsvc_sync_record", "user_id"), ("regsvc_user", "id"))
+        ]
+        sql = (
+            "SELECT r.ids <> u.ids OR r.total <> u.total, (SELECT MAX(user_id) FROM regsvc_sync_record) "  # noqa: S608
+            f"FROM {tallies[0]} r, {tallies[1]} u"
+        )
+        known = self._checked_id
+        span = (0, 1 << 62) if known is None else (known, known + _IDS_PER_RUN)
+        [(differs, newest)] = self._execute(sql, span * 2)
+        # users may have no sync record where AuthMe is not set up
+        after, upto = span
+        if differs and orphans.where(SyncRecord.user_id > after, SyncRecord.user_id <= upto).exists():
+            return True
+        self._checked_id = upto if upto < (newest or 0) else 0
+        return False
 
     def changed_in_buckets(
         self, table: SharedTable, buckets: Collection[int], since: datetime | None = None
@@ -178,21 +203,6 @@ def _is_as_synced(table: SharedTable) -> str:
     )
     is_open = "p.locked_at IS NULL AND p.plugin_state IN ('synced', 'conflict')"
     return f"(p.user_id IS NOT NULL AND p.presence = '{PRESENT}' AND {is_open} AND {same})"
-
-
-def count_users(database: Database) -> tuple[int, int, int]:
-    """Return the number of users, the sum of their ids and the newest user with a player, for `RunInputs`."""
-    if isinstance(database, SqliteDatabase):
-        return 0, 0, 0
-    newest = SyncRecord.select(fn.MAX(SyncRecord.user_id)).scalar()
-    return *_tally(User.id), newest or 0
-
-
-def _tally(ids: Any) -> tuple[int, int]:
-    """Return count and sum of the ids; the sum as a DOUBLE, which is faster than a DECIMAL and exact up to 2^53."""
-    total = fn.COALESCE(fn.SUM(ids + SQL("0e0")), 0)
-    found: Any = ids.model.select(fn.COUNT(ids), total).tuples().get()
-    return int(found[0]), int(found[1])
 
 
 def _users_by(condition: Any, first: Field) -> Pages:

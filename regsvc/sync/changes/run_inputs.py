@@ -12,17 +12,10 @@ from regsvc.sync.records import Policy
 
 @dataclass(frozen=True)
 class RunInputs:
-    """Fingerprint of policy and version, operators and users that a run decides with.
-
-    Ids are never reused: while count, sum of the ids and newest user with a player stay the same, no user with a player
-    was deleted. The three are 0 on SQLite, where a trigger marks deletions.
-    """
+    """Fingerprint of policy and version, and the operators, that a run decides with."""
 
     policy: str
     operators: frozenset[str]
-    user_count: int = 0
-    user_ids: int = 0
-    newest_id: int = 0
 
     def save(self, compared_at: datetime) -> None:
         """Store them as those of the last completed run. Runs in the caller's transaction."""
@@ -37,12 +30,7 @@ class RunInputs:
         if row is None:
             return None
         operators = frozenset(row.operators.split("\n")) - {""}
-        return cls(row.policy, operators, row.user_count, row.user_ids, row.newest_id), row.compared_at
-
-    def has_same_users(self, other: "RunInputs") -> bool:
-        """Return whether no user with a player was deleted in between."""
-        users = self.user_count, self.user_ids, self.newest_id
-        return users == (other.user_count, other.user_ids, other.newest_id)
+        return cls(row.policy, operators), row.compared_at
 
 
 def fingerprint(policy: Policy) -> str:

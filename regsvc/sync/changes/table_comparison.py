@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from peewee import Database, fn
+from peewee import Database
 
 from plugin_bridge.authme.players import Players
 from plugin_bridge.authme.sqlite_checksums import TableScan
@@ -58,6 +58,8 @@ class TableComparison:
         self._stored_version: object | None = None
         self._stored_total = 0
         self._began_at: datetime | None = None
+        self._had_changes = False
+        """Whether the last run found changed buckets, as the next one on a busy server will."""
 
     def is_empty(self) -> bool:
         """Return whether the last completed run saw no row, or there is nothing to compare with."""
@@ -73,11 +75,10 @@ class TableComparison:
             is_full = is_full or self._scan is None
             locks = self._players.find_open_locks() if scan.open_locks and not is_full else []
             return TableChanges(scan.row_count, {}, {}, version, is_full, open_locks=locks, scan=scan)
-        changed, has_open_locks = self._players.changed_buckets(_TABLE)
-        total, before = self._compare(changed)
+        changed, total, open_locks = self._players.changed_buckets(_TABLE, expects_some=self._had_changes)
         since = self._began_at - _COMMIT_TIME if self._began_at is not None else None
-        open_locks = self._players.find_open_locks() if has_open_locks and not is_full else []
-        return TableChanges(total, changed, before, version, is_full, since, open_locks)
+        locks = self._players.find_open_locks() if open_locks and not is_full else []
+        return TableChanges(total, changed, _row_counts(changed), version, is_full, since, locks)
 
     def store(self, changes: TableChanges, names: Collection[str]) -> None:
         """Store the changed buckets that a completed run saw, those of these unfinished names marked as such.
@@ -97,22 +98,18 @@ class TableComparison:
         scan = changes.scan or self._scan
         self._scan = scan.without(names) if scan is not None else None
         self._stored_version, self._stored_total = (None if names else changes.version), changes.total
-        self._began_at = began_at
-
-    def _compare(self, changed: Mapping[int, Bucket]) -> tuple[int, dict[int, int]]:
-        """Return the number of rows now, and the former row counts of these buckets as far as they were finished."""
-        stored = int(StoredBucket.select(fn.COALESCE(fn.SUM(StoredBucket.row_count), 0)).scalar())
-        total = stored + sum(bucket.row_count for bucket in changed.values())
-        before = dict.fromkeys(changed, 0)
-        for numbers in pages_of(list(changed), _BATCH):
-            buckets = StoredBucket.select(StoredBucket.bucket, StoredBucket.row_count)
-            rows: Any = buckets.where(StoredBucket.bucket.in_(numbers))
-            for number, row_count in rows.tuples():
-                total -= row_count
-                before[number] = row_count
-        return total, {number: row_count for number, row_count in before.items() if row_count >= 0}
+        self._began_at, self._had_changes = began_at, bool(changes.changed)
 
     def _write(self, buckets: Mapping[int, Bucket]) -> None:
         sql = f"REPLACE INTO {_TABLE} (bucket, row_count, checksum) VALUES (?, ?, ?)"  # noqa: S608
         for rows in pages_of([(number, *bucket) for number, bucket in sorted(buckets.items())], _BATCH):
             execute_many(self._database, sql, rows)
+
+
+def _row_counts(changed: Mapping[int, Bucket]) -> dict[int, int]:
+    """Return the row counts that are stored for these buckets, without unfinished ones."""
+    before = dict.fromkeys(changed, 0)
+    for numbers in pages_of(list(changed), _BATCH):
+        buckets: Any = StoredBucket.select(StoredBucket.bucket, StoredBucket.row_count)
+        before |= dict(buckets.where(StoredBucket.bucket.in_(numbers)).tuples())
+    return {number: row_count for number, row_count in before.items() if row_count >= 0}

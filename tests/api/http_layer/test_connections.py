@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tornado.iostream import IOStream
 
 from regsvc.api import connections as module
 from regsvc.api.connections import Connections
@@ -225,6 +226,16 @@ def test_a_client_with_a_small_window_gets_its_whole_answer() -> None:
         answer = b"".join(iter(lambda: client.recv(65536), b""))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert len(body) == int(head.partition(b"Content-Length: ")[2].split()[0])
+
+
+def test_an_option_of_the_socket_is_set_once_for_all_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[bool] = []
+    monkeypatch.setattr(IOStream, "set_nodelay", lambda stream, value: options.append(value))
+    with LiveApi(make_services(Config()), ROUTES) as api:
+        asked = b"GET /api/open HTTP/1.1\r\nHost: x\r\n"
+        answer = api.raw(2 * (asked + b"\r\n") + asked + b"Connection: close\r\n\r\n")
+    assert answer.count(b"HTTP/1.1 200 ") == 3
+    assert options == [True]
 
 
 def test_strict_transport_security_is_for_https_alone() -> None:

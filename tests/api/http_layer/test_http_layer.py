@@ -2,12 +2,20 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 
 import pytest
 
-from tests.support.live_api import LiveApi
-from tests.support.probe_routes import LOGIN, assert_common_headers, assert_refused, serve
+from regsvc.api.base import PREFLIGHT_HEADERS
+from regsvc.config.host_sections import HttpSection, ServerSection
+from regsvc.config.sections import Config
+from regsvc.web.assets import load_style
+from regsvc.web.base import content_security_policy
+from regsvc.web.pages import OWN_PAGES, PAGES
+from tests.support.live_api import LiveApi, make_services
+from tests.support.probe_routes import LOGIN, ROUTES, assert_common_headers, assert_refused, serve
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +43,104 @@ def test_head_answers_like_get_without_a_body(api: LiveApi) -> None:
 
 def test_no_reply_turns_into_304(api: LiveApi) -> None:
     assert api.request("GET", "/api/open", headers={"If-None-Match": "*"}).status == 200
+
+
+_SECURITY = [
+    "X-Content-Type-Options: nosniff",
+    "Cache-Control: no-store",
+    "Referrer-Policy: no-referrer",
+    "X-Frame-Options: DENY",
+    "X-Request-Id: mine",
+    "Strict-Transport-Security: max-age=31536000",
+]
+_JSON = [
+    "Content-Type: application/json; charset=utf-8",
+    "Date: now",
+    *_SECURITY,
+    "Content-Security-Policy: default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+]
+_SHARED = [
+    "Vary: Origin",
+    "Access-Control-Allow-Origin: https://play.example.org",
+    "Access-Control-Expose-Headers: X-Request-ID, Retry-After",
+]
+_ASSET = load_style("home")
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ("GET /api/open", ["200 OK", *_JSON, "Vary: Origin", "Content-Length: *"]),
+        ("HEAD /api/open", ["200 OK", *_JSON, "Vary: Origin", "Content-Length: *"]),
+        ("GET /api/open\r\nOrigin: https://play.example.org", ["200 OK", *_JSON, *_SHARED, "Content-Length: *"]),
+        (
+            "OPTIONS /api/open\r\nOrigin: https://play.example.org",
+            [
+                "204 No Content",
+                *_JSON[1:],
+                *_SHARED,
+                *(f"{name}: {value}" for name, value in PREFLIGHT_HEADERS.items()),
+                "Access-Control-Allow-Methods: GET, HEAD, POST",
+            ],
+        ),
+        (
+            "GET /api/mine",
+            ["401 Unauthorized", *_JSON, "Vary: Origin", "Www-Authenticate: Bearer", "Content-Length: *"],
+        ),
+        (
+            "PUT /api/open",
+            ["405 Method Not Allowed", *_JSON, "Vary: Origin", "Allow: GET, HEAD, POST", "Content-Length: *"],
+        ),
+        ("GET /api/bug", ["500 Internal Server Error", *_JSON, "Vary: Origin", "Content-Length: *"]),
+        (
+            "GET /",
+            [
+                "200 OK",
+                "Content-Type: text/html; charset=utf-8",
+                "Date: now",
+                *_SECURITY,
+                f"Content-Security-Policy: {content_security_policy()}",
+                "Content-Language: en",
+                "Vary: Accept-Language, Accept-Encoding, Cookie",
+                "Content-Encoding: gzip",
+                "Content-Length: *",
+            ],
+        ),
+        (
+            f'GET /{_ASSET.path}\r\nIf-None-Match: "{_ASSET.digest}-gzip"',
+            [
+                "304 Not Modified",
+                "Date: now",
+                *_SECURITY[:1],
+                "Cache-Control: public, max-age=31536000, immutable",
+                *_SECURITY[2:],
+                f"Content-Security-Policy: {content_security_policy()}",
+                "Vary: Accept-Encoding",
+                f'Etag: "{_ASSET.digest}-gzip"',
+            ],
+        ),
+    ],
+)
+def test_each_kind_of_reply_has_its_headers_and_no_others(sent: str, expected: list[str]) -> None:
+    """In their order; the lengths are those of the bodies, the date is of the second."""
+    config = Config(
+        server=ServerSection(base_url="https://play.example.org"),
+        http=HttpSection(allowed_origins=("https://play.example.org",)),
+    )
+    line, *more = sent.split("\r\n")
+    common = ["Host: x", "X-Request-ID: mine", "Accept-Encoding: gzip", "Connection: close"]
+    with LiveApi(make_services(config), ROUTES, pages=[*PAGES, *OWN_PAGES]) as api:
+        before = int(time.time())
+        reply = api.raw("\r\n".join([f"{line} HTTP/1.1", *common, *more, "\r\n"]).encode())
+    head, _, body = reply.decode("latin-1").partition("\r\n\r\n")
+    date, length = re.search("Date: (.*)", head), re.search(r"Content-Length: (\d+)", head)
+    assert date is not None
+    assert before <= parsedate_to_datetime(date[1]).timestamp() <= time.time()
+    assert length is None or line.startswith("HEAD") or int(length[1]) == len(body)
+    plain = head.replace(date[0], "Date: now\r").replace("\r", "")
+    if length is not None:
+        plain = plain.replace(length[0], "Content-Length: *")
+    assert plain.splitlines() == [f"HTTP/1.1 {expected[0]}", *expected[1:], "Connection: close"]
 
 
 @pytest.mark.parametrize("given", ["a", "A-b_c.9", "x" * 64])

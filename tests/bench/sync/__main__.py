@@ -2,16 +2,18 @@
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from tests.bench import report
 from tests.bench.figures import RUNS, Row
+from tests.bench.sync.growth import SIZES, measure_growth
 from tests.bench.sync.mariadb import measure_alone, measure_under_load
 from tests.bench.sync.sqlite import measure_sqlite
 from tests.support.peers.mariadb import MariaDBServer
 
-PARTS = ("mariadb", "load", "sqlite")
+PARTS = ("mariadb", "load", "sqlite", "growth")
 PLAYERS = 1_000_000
 SQLITE_PLAYERS = 100_000
 # What a host with a million players has; the default of 128 MiB would measure the disk.
@@ -30,31 +32,39 @@ def main() -> None:
         "--players", type=int, default=PLAYERS, help=f"{PLAYERS:,} by default, on SQLite at most 100,000"
     )
     parser.add_argument("--runs", type=int, default=RUNS, help=f"of each measurement; {RUNS} by default")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=SIZES, help="players in each column of growth, ascending"
+    )
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(unknown)}")
-    text = report.sync_text(options.players, measure(options.parts or PARTS, options.players, options.runs))
-    print(text)
-    if not options.parts and options.players >= PLAYERS:
-        report.write(text)
+    for text in measure(options.parts or PARTS, options):
+        print(text)
+        if not options.parts and options.players >= PLAYERS:
+            report.write(text)
 
 
-def measure(parts: "tuple[str, ...] | list[str]", players: int, runs: int) -> list[Row]:
-    """Return the rows of these parts."""
-    rows: list[Row] = []
+def measure(parts: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """Return the sections of these parts."""
+    rows, texts = list[Row](), list[str]()
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        if {"mariadb", "load"} & {*parts}:
-            server = MariaDBServer(directory / "mariadb", options=SERVER_OPTIONS)
+        server = MariaDBServer(directory / "mariadb", options=SERVER_OPTIONS)
+        if {"mariadb", "load", "growth"} & {*parts}:
             server.start()
             stack.callback(server.stop)
-            if "mariadb" in parts:
-                rows += measure_alone(directory / "alone", server, players, runs)
-            if "load" in parts:
-                rows += measure_under_load(directory / "watched", server, players)
+        if "mariadb" in parts:
+            rows += measure_alone(directory / "alone", server, options.players, options.runs)
+        if "load" in parts:
+            rows += measure_under_load(directory / "watched", server, options.players)
         if "sqlite" in parts:
-            rows += measure_sqlite(directory / "sqlite", min(players, SQLITE_PLAYERS), runs)
-    return rows
+            rows += measure_sqlite(directory / "sqlite", min(options.players, SQLITE_PLAYERS), options.runs)
+        if rows:
+            texts.append(report.sync_text(options.players, rows))
+        if "growth" in parts:
+            lines = measure_growth(directory / "growth", server, options.sizes, options.runs)
+            texts.append(report.growth_text(options.sizes, lines))
+    return texts
 
 
 if __name__ == "__main__":

@@ -191,8 +191,8 @@ def an_edited_config_is_changed_where_it_was_asked_for(machine: Machine) -> None
     named = machine.run_quickly("config", "set", "server.name", "Alice & Bob")
     assert "it takes effect with: systemctl restart companion" in named.output, named
     moved = ("--game-dir", f"{GAME}/plugins")
-    done = machine.companion("install", "--yes", "--base-url", "other.example.net", "--no-start", *moved)
-    assert (done.returncode, f"which is taken: {GAME}\n" in done.stdout) == (0, True), done
+    done = machine.run_quickly("install", "--yes", "--base-url", "other.example.net", "--no-start", *moved)
+    assert (done.status, f"which is taken: {GAME}\n" in done.output) == (0, True), done
     config = machine.place("/etc/companion/companion.toml").read_text().splitlines()
     assert {'name = "Alice & Bob"', 'base_url = "https://other.example.net"', f'sender = "{ACCOUNT}"'} <= {*config}
     assert rights(machine, "/etc/companion/companion.toml") == ("0o640", 0, USER_ID)
@@ -212,22 +212,22 @@ def the_commands_see_what_is_served(machine: Machine, table: AuthMeTable) -> Non
         assert reload() == EX_CONFIG
         config.write_text(text)
         assert reload() == 0
-        listed = machine.companion("users", "list")
-        assert "Bob" in listed.stdout, listed
-        banned = machine.companion("users", "ban", "Bob")
-        assert banned.returncode == 0, banned
+        listed = machine.run_quickly("users", "list")
+        assert "Bob" in listed.output, listed
+        banned = machine.run_quickly("users", "ban", "Bob")
+        assert banned.status == 0, banned
         assert is_locked(table, "bob")
-        refused = machine.companion("uninstall", "--yes")
-        assert refused.returncode == 1
-        assert "A daemon is running" in refused.stderr, refused
+        refused = machine.run_quickly("uninstall", "--yes")
+        assert refused.status == 1
+        assert "A daemon is running" in refused.errors, refused
     assert machine.place("/etc/companion/proxy/nginx.conf").exists()
 
 
 def it_leaves_no_trace_but_a_backup(machine: Machine, table: AuthMeTable) -> None:
-    removed = machine.companion("uninstall", "--purge", "--yes")
-    assert removed.returncode == 0, removed
+    removed = machine.run_quickly("uninstall", "--purge", "--yes")
+    assert removed.status == 0, removed
     assert not is_locked(table, "bob")
-    backup = re.search(r"backed up \d+ rows into (/var/backups/companion/\S+)", removed.stdout)
+    backup = re.search(r"backed up \d+ rows into (/var/backups/companion/\S+)", removed.output)
     assert backup, removed
     assert rights(machine, backup[1]) == ("0o700", USER_ID, USER_ID)
     assert machine.place(f"{backup[1]}/manifest.json").exists()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from plugin_bridge.hashers.bcrypts import bcrypt_hasher
 from plugin_bridge.hashers.catalogue import HASHERS
 from regsvc.cli.command_line import parse
 from regsvc.cli.data import run_data_command
@@ -36,7 +37,8 @@ Captured = pytest.CaptureFixture[str]
 FORMS: Final = ("csv", "json")
 ODD: Final = ("", "+tag", "'quoted'", ".dots.in", "ünïcode", "名", "=1-1", "_" * 50)
 DOMAINS: Final = ("example.org", "bücher.example", "xn--bcher-kva.example", "MIXED.Example.Org", "a.test")
-PASSWORDS: Final = tuple(HASHERS[name].hash("a-secret", "Alice") for name in ("SHA256", "SALTEDSHA512", "BCRYPT"))
+HASHED_BY: Final = (HASHERS["SHA256"], HASHERS["SALTEDSHA512"], bcrypt_hasher("BCRYPT", 4))
+PASSWORDS: Final = tuple(hasher.hash("a-secret", "Alice") for hasher in HASHED_BY)
 ALGORITHMS: Final = ("SHA256", "SALTEDSHA512", "BCRYPT")
 EXECUTED: Final = "\x1b]0;PWNED\x07\x9b31m\u202egpj\u2066\x7f\x00"
 

@@ -214,6 +214,12 @@ class MariaDBServer:
                 self.stop()
                 raise RuntimeError(f"mariadbd did not start:\n{self._log_tail()}")
 
+    @property
+    def pid(self) -> int:
+        """Of the running process; AssertionError when it does not run."""
+        assert self._process is not None, "the server is not running"
+        return self._process.pid
+
     def _list_start_options(self) -> Sequence[str]:
         """Return further options of this start."""
         return ()

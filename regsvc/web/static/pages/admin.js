@@ -328,7 +328,7 @@ function countSoon() {
     }
     try {
       const { pagination } = await api.get("admin/users", { status: "pending", size: 1 });
-      applicantCount.value = pagination.totalCount ?? 0;
+      applicantCount.value = pagination.totalCount ?? 100_000; // more are not counted
     } catch (error) {
       asRefusal(error); // it is counted again after the next event
     }

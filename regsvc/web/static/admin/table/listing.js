@@ -57,15 +57,36 @@ export class Listing {
     this.requests += 1;
     const request = this.requests;
     const { page, after, ...values } = this.query;
-    const found = await this.loadPage(values, after ? { after } : { page: pageNumber({ page }) });
-    if (request !== this.requests || this.context.isOver) {
-      return; // a later request, or another view, is shown instead
+    const place = after ? { after } : { page: pageNumber({ page }) };
+    const isShown = () => request === this.requests && !this.context.isOver; // else a later request, or another view
+    const [whole, found] = await Promise.all([this.#showWhole(values, place, isShown), this.loadPage(values, place)]);
+    if (!isShown()) {
+      return;
     }
-    this.table.render(found.rows);
+    const names = new Set(whole.map(this.table.keyOf));
+    this.table.render([...whole, ...found.rows.filter((row) => !names.has(this.table.keyOf(row)))]);
     this.pages.render(this.query, found);
     const { totalCount } = found.pagination;
     const count = totalCount === null ? t("very_many") : formatNumber(totalCount);
     this.count.textContent = found.rows.length || totalCount ? t(this.countText, { count }) : t(this.emptyText);
+  }
+
+  /**
+   * Show the rows that are searched for by their whole name, which takes no time, and return them.
+   *
+   * @param {Query} values
+   * @param {Query} place
+   * @param {() => boolean} isShown
+   */
+  async #showWhole(values, place, isShown) {
+    if (!values.search || place.page !== 1) {
+      return [];
+    }
+    const { rows } = await this.loadPage({ ...values, match: "whole" }, place);
+    if (rows.length && isShown()) {
+      this.table.render(rows);
+    }
+    return rows;
   }
 
   /** @param {Record<string, string>} values */

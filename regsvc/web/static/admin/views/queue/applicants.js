@@ -47,7 +47,7 @@ export class Applicants {
     batch(() => {
       this.#list.value = users;
       this.#cursor = nextCursor;
-      this.#total.value = pagination.totalCount ?? 0;
+      this.#total.value = pagination.totalCount ?? 100_000; // more are not counted
       this.#details.clear();
       onLoaded();
     });
@@ -93,7 +93,7 @@ export class Applicants {
     batch(() => {
       this.add(users);
       this.#cursor = nextCursor;
-      this.#total.value = pagination.totalCount ?? 0;
+      this.#total.value = pagination.totalCount ?? 100_000; // more are not counted
     });
   }
 

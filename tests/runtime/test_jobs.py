@@ -1,0 +1,197 @@
+"""Periodic jobs: what they log, and how rarely they wake an idle process."""
+
+import asyncio
+import logging
+import threading
+from datetime import timedelta
+from threading import Semaphore
+from unittest.mock import Mock
+
+import pytest
+
+from regsvc.cli import serve
+from regsvc.core.errors import DatabaseUnavailable
+from regsvc.notifications.delivery import DeliveryWorker, wake_if_due
+from regsvc.runtime.jobs import Job, JobRunner
+from tests.support.mail_parts import ALICE
+from tests.support.services import ServiceHarness
+
+
+async def test_a_job_that_fails_writes_a_line_each_time_and_its_traceback_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    outcomes: list[Exception | None] = [ValueError("secret"), ValueError("secret"), None, None]
+
+    async def run() -> None:
+        outcome = outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
+    for _tick in range(4):
+        runner.start()
+        await runner.stop()
+    failures = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.ERROR]
+    assert len(failures) == 2
+    assert failures[0].startswith("the job sync failed: ValueError at test_jobs.py:")
+    assert failures[0].endswith("; it is tried again in 30 seconds")
+    others = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.INFO]
+    begins = [other.split(":")[0] for other in others]
+    assert begins == ["for a bug report about the job sync", "the job sync works again"]
+    assert "secret" not in caplog.text
+
+
+async def test_a_job_waits_for_the_database_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def run() -> None:
+        raise DatabaseUnavailable(retry_after=2)
+
+    runner = JobRunner([Job("sync", timedelta(seconds=30), run, runs_at_start=True)])
+    runner.start()
+    await runner.stop()
+    assert caplog.records == []
+
+
+async def test_only_a_job_with_a_spread_starts_later() -> None:
+    runs: list[str] = []
+    has_run = asyncio.Event()
+
+    async def sync() -> None:
+        runs.append("sync")
+
+    async def updates() -> None:
+        runs.append("updates")
+        has_run.set()
+
+    every = timedelta(hours=1)
+    for spread in (every, timedelta(milliseconds=1)):
+        later = Job("updates", every, updates, runs_at_start=True, spread=spread)
+        runner = JobRunner([later, Job("sync", every, sync, runs_at_start=True)])
+        runner.start()
+        if spread != every:
+            await asyncio.wait_for(has_run.wait(), 10)
+        await runner.stop()
+    assert runs == ["sync", "sync", "updates"]
+
+
+# --- wake-ups ---
+
+QUICKLY = timedelta(milliseconds=2)
+
+
+async def test_a_look_that_finds_nothing_wakes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All jobs that look share a thread; only what one finds reaches the event loop, and only its job runs."""
+    loop = asyncio.get_running_loop()
+    woken = Mock(wraps=loop.call_soon_threadsafe)
+    monkeypatch.setattr(loop, "call_soon_threadsafe", woken)
+    results = [False] * 5 + [True]
+    threads = set()
+    ran = asyncio.Event()
+
+    def look_at_files() -> bool:
+        threads.add(threading.current_thread().name)
+        return bool(results) and results.pop(0)
+
+    def look_at_clock() -> bool:
+        threads.add(threading.current_thread().name)
+        return False
+
+    async def run() -> None:
+        ran.set()
+
+    clock = Job("clock", QUICKLY, Mock(side_effect=AssertionError), look=look_at_clock)
+    runner = JobRunner([clock, Job("files", QUICKLY, run, look=look_at_files)])
+    runner.start()
+    await asyncio.wait_for(ran.wait(), 10)
+    await runner.stop()
+    assert (results, woken.call_count, threads) == ([], 1, {"look"})
+
+
+async def test_nobody_looks_while_the_job_runs() -> None:
+    """What was found while the database was away is looked for, and tried, again."""
+    other_looks, runs, is_running = Semaphore(0), Semaphore(0), False
+    meanwhile: list[bool] = []
+
+    def look() -> bool:
+        meanwhile.append(is_running)
+        return True
+
+    def look_elsewhere() -> bool:
+        other_looks.release()
+        return False
+
+    async def run() -> None:
+        nonlocal is_running
+        is_running = True
+        for _look in range(2):
+            await asyncio.to_thread(other_looks.acquire)
+        is_running = False
+        runs.release()
+        raise DatabaseUnavailable(retry_after=2)
+
+    elsewhere = Job("clock", QUICKLY, Mock(side_effect=AssertionError), look=look_elsewhere)
+    runner = JobRunner([Job("files", QUICKLY, run, look=look, runs_at_start=True), elsewhere])
+    runner.start()
+    for _run in range(3):
+        assert await asyncio.to_thread(runs.acquire, timeout=10)
+    other_looks.release(2)
+    await runner.stop()
+    assert not any(meanwhile)
+
+
+async def test_a_look_that_fails_is_told_and_made_again(caplog: pytest.LogCaptureFixture) -> None:
+    look = Mock(side_effect=[OSError("secret"), OSError("secret"), True, False, False])
+    ran = asyncio.Event()
+
+    async def run() -> None:
+        ran.set()
+
+    runner = JobRunner([Job("files", QUICKLY, run, look=look)])
+    runner.start()
+    await asyncio.wait_for(ran.wait(), 10)
+    await runner.stop()
+    failures = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.ERROR]
+    assert [failure.split(":")[0] for failure in failures] == ["the job files failed"] * 2
+    assert "secret" not in caplog.text
+
+
+def test_an_idle_daemon_sleeps(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks at files does so on one thread; timers of the event loop are rare, and in step with each other."""
+    jobs: list[Job] = []
+    monkeypatch.setattr(serve, "JobRunner", jobs.extend)
+    serve.Daemon(services.app, Mock())
+    intervals = [job.every for job in jobs if job.look is None]
+    assert not any(every % timedelta(seconds=5) for every in intervals)
+    assert sum(timedelta(minutes=1) / every for every in intervals) <= 12
+    assert {job.every for job in jobs if job.look} == {timedelta(seconds=2)}
+
+
+def test_one_statement_serves_every_kind_of_message(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that another process left, or that is unknown, wakes all deliveries."""
+    app, database = services.app, services.app.context.location.database
+    app.open()
+    checked, sent = Mock(), Mock(wraps=database.execute_sql)
+    monkeypatch.setattr(DeliveryWorker, "check", checked)
+
+    def check() -> tuple[int, int]:
+        """Return the numbers of statements and of deliveries that were woken."""
+        checked.reset_mock()
+        sent.reset_mock()
+        asyncio.run(wake_if_due(app.worker, app.outbox, app.deliveries))
+        return sent.call_count, checked.call_count
+
+    check()  # opens the connection
+    monkeypatch.setattr(database, "execute_sql", sent)
+    assert check() == (1, 0)
+    app.outbox.put("approved", ALICE, "en")
+    assert check() == (1, len(app.deliveries))
+    app.outbox.claim_due(1)
+    assert check() == (1, 0)
+    services.clock.advance(hours=1)
+    assert check() == (1, len(app.deliveries))
+    app.worker.is_open = False
+    with pytest.raises(DatabaseUnavailable):
+        check()
+    assert checked.call_count == len(app.deliveries)

@@ -1,0 +1,101 @@
+"""Which tables a list of users reads whole, as the database tells, whatever is filtered and however it is sorted."""
+
+import re
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+from peewee import Database, SqliteDatabase
+
+from regsvc.database.models import SyncRecord, User
+from regsvc.users import user_list
+from regsvc.users.user_list import UserList
+from regsvc.users.user_query import UserQuery
+from tests.support.each import assert_each
+from tests.support.manual_clock import ManualClock
+
+pytestmark = pytest.mark.every_database
+
+COUNT = 2_000
+LISTS = list(
+    product(
+        [("", "part"), ("player_1", "part"), ("player_1", "whole")],
+        ["all", "approved", "pending"],
+        ["all", "synced", "locked", "conflict", "pending"],
+        ["newest", "oldest", "name"],
+        [False, True],
+    )
+)
+
+
+def may_scan(search: str, match: str, status: str, plugin: str, sort: str) -> bool:
+    """Return whether this list may read all users: in their order up to the end of the page, or for a text in any."""
+    is_search = search != "" and match == "part" and status != "pending" and plugin in ("all", "synced")
+    is_in_order = search == "" and status == "all" and (plugin == "all" or (plugin == "synced" and sort == "name"))
+    return is_search or is_in_order
+
+
+@pytest.fixture
+def crowd(our_database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """Nearly all are approved and synced; ten wait, twenty are locked, five are in conflict."""
+    monkeypatch.setattr(user_list, "MAX_COUNT", 100)
+    users, records = [], []
+    for number in range(1, COUNT + 1):
+        key, status = f"player_{number}", "pending" if number % 200 == 0 else "approved"
+        state = "locked" if number % 100 == 1 else "conflict" if number % 400 == 2 else "synced"
+        same = {"username_key": key, "changed_at": None}
+        user = {"id": number, "username": key, "email_key": f"{key}@example.org", "status": status}
+        users.append(same | user | {"applied_status": status, "origin": "adopted", "created_at": clock()})
+        record = {"user_id": number, "presence": "present", "plugin_state": state, "plugin_since": clock()}
+        records.append(same | record)
+    for model, rows in ((User, users), (SyncRecord, records)):
+        for start in range(0, COUNT, 500):
+            model.insert_many(rows[start : start + 500]).execute()
+        model.update(changed_at=None).execute()
+    if not isinstance(our_database, SqliteDatabase):
+        our_database.execute_sql("ANALYZE TABLE regsvc_user, regsvc_sync_record").fetchall()
+    return our_database
+
+
+def scans(database: Database, sql: str, parameters: Any) -> Iterator[str]:
+    """Yield what a statement reads whole of users and sync records, each as the database puts it."""
+    aliases = set(re.findall(r"[`\"]regsvc_(?:user|sync_record)[`\"] AS [`\"](\w+)[`\"]", sql))
+    if isinstance(database, SqliteDatabase):
+        for row in database.execute_sql(f"EXPLAIN QUERY PLAN {sql}", parameters).fetchall():
+            found = re.match(r"SCAN (\w+)", row[3])
+            if found and found[1] in aliases:
+                yield row[3]
+        return
+    cursor = database.execute_sql(f"EXPLAIN {sql}", parameters)
+    names = [column[0] for column in cursor.description]
+    for values in cursor.fetchall():
+        row = dict(zip(names, values, strict=True))
+        if row["type"] in ("ALL", "index") and row["table"] in aliases:
+            yield str(row)
+
+
+def test_no_list_reads_all_users_without_need(crowd: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = UserList(lambda name: False, is_bridge_on=True)
+    statements: list[tuple[str, Any]] = []
+    execute: Any = crowd.execute_sql
+
+    def record(sql: str, parameters: Any = None, *rest: Any) -> Any:
+        statements.append((sql, parameters))
+        return execute(sql, parameters, *rest)
+
+    def check(case: tuple[tuple[str, str], str, str, str, bool]) -> None:
+        (search, match), status, plugin, sort, is_after = case
+        query = {"search": search, "match": match, "status": status, "plugin": plugin, "sort": sort, "size": 3}
+        statements.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(crowd, "execute_sql", record)
+            page = users.list_users(UserQuery(**query))  # type: ignore[arg-type]
+            if is_after and page.next_cursor is not None:
+                statements.clear()
+                users.list_users(UserQuery(**query, after=page.next_cursor))  # type: ignore[arg-type]
+        assert statements
+        read = [found for sql, parameters in statements for found in scans(crowd, sql, parameters)]
+        assert not read or may_scan(search, match, status, plugin, sort), "\n".join(read)
+
+    assert_each(LISTS, check)
