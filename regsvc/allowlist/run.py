@@ -16,10 +16,12 @@ from typing import Any, Final
 from peewee import Database
 
 from plugin_bridge.server.allowlist import AllowlistFile, Entry, Listing
-from plugin_bridge.server.files import PropertiesFile, ServerFileError
+from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, family_of, is_bedrock, offline_uuid
 from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
 from regsvc.allowlist.rules import NO_UUID, UUID_IN_DOUBT, ListPolicy, ListRecord, Member, Step, decide
+from regsvc.config.live import LiveConfig
+from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
@@ -50,6 +52,27 @@ class ListConfig:
     family: UuidFamily | None
     """Whose UUIDs players have; None: as the server's files say."""
     max_changes: ChangeLimit
+
+
+def keeps_list(config: Config, properties: ServerProperties | None) -> bool:
+    """Return whether the game's allowlist follows our decisions; `properties` as its server.properties are now."""
+    if config.game.directory is None or config.allowlist.enabled is False:
+        return False
+    return config.allowlist.enabled is True or (properties is not None and properties.white_list)
+
+
+def read_list_config(live: LiveConfig, *, adopts: bool) -> ListConfig:
+    """Return the config in force. `adopts`: whether no other gate is the source of players."""
+    config, allowlist, sync = live.current, live.current.allowlist, live.current.sync
+    return ListConfig(
+        approves_added=allowlist.on_added == "approve",
+        restores=sync.on_player_removed == "restore",
+        adopts=adopts,
+        existing_players=sync.existing_players,
+        new_players=config.new_players,
+        family=None if allowlist.uuids == "auto" else allowlist.uuids,
+        max_changes=sync.max_changes,
+    )
 
 
 @dataclass

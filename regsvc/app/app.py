@@ -20,7 +20,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
-from regsvc.allowlist.run import AllowlistRunner, ListConfig
+from regsvc.allowlist.run import AllowlistRunner, keeps_list, read_list_config
 from regsvc.api.services import Services
 from regsvc.app.context import AppContext
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
@@ -311,16 +311,11 @@ class App:
         self.sync.on_finished = self._on_sync_finished
 
     def _keeps_list(self) -> bool:
-        """Return whether the game's allowlist follows decisions, as its server.properties say now."""
-        config, properties = self._config, self.context.properties_files[""].current
-        enabled = config.allowlist.enabled
-        if config.game.directory is None or enabled is False:
-            return False
-        return enabled is True or (properties is not None and properties.white_list)
+        return keeps_list(self._config, self.context.properties_files[""].current)
 
     def _make_allowlist(self) -> AllowlistRunner | None:
-        config, game, file = self._config, self._config.game, self.context.properties_files[""]
-        if game.directory is None or config.allowlist.enabled is False:
+        game, file = self._config.game, self.context.properties_files[""]
+        if game.directory is None or self._config.allowlist.enabled is False:
             return None
         return AllowlistRunner(
             self._database,
@@ -330,22 +325,9 @@ class App:
             find_consoles({"": game}, {"": file}, may_block=True)[""],
             self.transitions,
             self.audit,
-            self._make_list_config,
+            partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
             is_on=self._keeps_list,
-        )
-
-    def _make_list_config(self) -> ListConfig:
-        config, new_players = self.live.current, self.reconciler.policy.new_players
-        allowlist, sync = config.allowlist, config.sync
-        return ListConfig(
-            approves_added=allowlist.on_added == "approve",
-            restores=sync.on_player_removed == "restore",
-            adopts=not self._players.is_enabled,
-            existing_players=sync.existing_players,
-            new_players=new_players,
-            family=None if allowlist.uuids == "auto" else allowlist.uuids,
-            max_changes=sync.max_changes,
         )
 
     def _wire_captchas(self) -> None:

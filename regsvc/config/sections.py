@@ -385,6 +385,14 @@ class Config:
         return self.variables.get(f"{section}.{name}", default) or in_file
 
     @property
+    def new_players(self) -> Literal["pending", "approved"]:
+        """Status of players who register in the game; `sync.new_players = "auto"` follows `registration.approval`."""
+        given = self.sync.new_players
+        if given == "auto":
+            return "pending" if self.registration.approval else "approved"
+        return given
+
+    @property
     def is_from_variables(self) -> bool:
         """Whether there is no config file but variables, as in a container and on a panel."""
         return self.file is None and bool(self.variables)

@@ -276,13 +276,10 @@ class Reconciler:
 
 
 def _make_policy(config: Config, rules: AuthMeRules, first_started_at: datetime, *, is_bridge_on: bool) -> Policy:
-    """Return the policy; `new_players = "auto"` follows `registration.approval`."""
-    sync, new_players = config.sync, config.sync.new_players
-    if new_players == "auto":
-        new_players = "pending" if config.registration.approval else "approved"
+    sync = config.sync
     return Policy(
         existing_players=sync.existing_players,
-        new_players=new_players,
+        new_players=config.new_players,
         on_player_removed=sync.on_player_removed,
         unapproved_players=sync.unapproved_players,
         conflict=sync.conflict,

@@ -6,6 +6,7 @@ and stays empty if the file is broken; `add` and `remove` write all of it to the
 look up, and in offline mode that of the name in small letters, as vanilla does.
 """
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -77,11 +78,9 @@ class AllowlistServer(RconServer):
 
     def _load(self) -> None:
         self.listed = {}
-        try:
+        with contextlib.suppress(ValueError, TypeError, AttributeError):  # it logs a warning
             document = json.loads(self.file.read_text())
-        except ValueError:
-            return  # with a warning in its log
-        self.listed = {entry["uuid"]: entry["name"] for entry in document if entry.get("uuid")}
+            self.listed = {entry["uuid"]: entry["name"] for entry in document if entry.get("uuid")}
 
     def _save(self) -> None:
         with self.file.open("w") as file:  # in place: a reader may see half of it
