@@ -58,7 +58,7 @@ class PlayerUuids:
 
     @property
     def family(self) -> UuidFamily | None:
-        """Whose UUIDs players have, as the server's config implies; None: its server.properties is not known."""
+        """Kind of UUIDs that players have, as the server's config implies; None: no server.properties was read."""
         properties = self._properties.current
         if properties is None:
             return None

@@ -24,7 +24,7 @@ Effect = Literal["adopt", "approve"]
 
 @dataclass(frozen=True, slots=True)
 class ListRecord:
-    """What we remember of a name on the list."""
+    """A name on the list, as we remember it."""
 
     state: AllowlistState
     uuid: str | None = None
@@ -33,7 +33,7 @@ class ListRecord:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What is known of one name. `status` None: it has no user; then `username` is the list's spelling."""
+    """All that is known of one name. `status` None: it has no user; then `username` is the list's spelling."""
 
     key: str
     username: str
@@ -52,7 +52,7 @@ class ListPolicy:
     """The host's wishes, and how the list was found."""
 
     approves_added: bool
-    """Whether an operator's `/whitelist add` of somebody who waits for review, or was rejected, approves them."""
+    """Whether an operator's `/whitelist add` approves a user who waits for review, or was rejected."""
     restores: bool
     """Whether who was taken off the list in the game is put on it again."""
     adopts: bool
@@ -66,8 +66,8 @@ class ListPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What is to be done about one name. `state` None: nothing is remembered any more."""
+class ListStep:
+    """A change to make for one name. `state` None: nothing is remembered any more."""
 
     state: AllowlistState | None
     uuid: str | None = None
@@ -80,7 +80,7 @@ class Step:
     """Whether it follows from no decision of ours, so that many at once wait for a person."""
 
 
-def decide(member: Member, policy: ListPolicy) -> Step | None:
+def decide(member: Member, policy: ListPolicy) -> ListStep | None:
     """Return the next step for this name, or None if nothing is to do."""
     if member.status == APPROVED:
         return _listed(member, policy) if member.entries else _missing(member, policy)
@@ -89,44 +89,44 @@ def decide(member: Member, policy: ListPolicy) -> Step | None:
         may_be_loaded = record is not None and record.state == REMOVE and record.uuid is not None
         if record is None or (may_be_loaded and not policy.is_loaded):
             return None
-        return Step(REMOVE, record.uuid) if record.state == ADD else Step(None)
+        return ListStep(REMOVE, record.uuid) if record.state == ADD else ListStep(None)
     if member.status is None and record is None:
-        return Step(LISTED, entries[0].uuid, effect="adopt") if policy.adopts else None
+        return ListStep(LISTED, entries[0].uuid, effect="adopt") if policy.adopts else None
     is_ours = record is not None and record.state != TAKEN_OFF
     if member.status not in (None, BANNED) and not is_ours and policy.approves_added:
         is_right = member.uuid is None or any(entry.uuid == member.uuid for entry in entries)
-        return Step(LISTED if is_right else ADD, member.uuid or entries[0].uuid, effect="approve")
+        return ListStep(LISTED if is_right else ADD, member.uuid or entries[0].uuid, effect="approve")
     is_decided = record is not None and record.state == REMOVE
-    return Step(REMOVE, entries[0].uuid, remove=entries, is_guarded=not is_decided)
+    return ListStep(REMOVE, entries[0].uuid, remove=entries, is_guarded=not is_decided)
 
 
-def _listed(member: Member, policy: ListPolicy) -> Step | None:
+def _listed(member: Member, policy: ListPolicy) -> ListStep | None:
     """A user who may play, and is on the list."""
     record, right = member.record, member.entries
     if member.has_joined:
         right = tuple(entry for entry in member.entries if entry.uuid == member.uuid)
         if not right:
             assert member.uuid is not None, "who has joined has a UUID"
-            return Step(ADD, member.uuid, add=Entry(member.uuid, member.username), remove=member.entries)
+            return ListStep(ADD, member.uuid, add=Entry(member.uuid, member.username), remove=member.entries)
     uuid = right[0].uuid
-    step = Step(LISTED, uuid)
+    step = ListStep(LISTED, uuid)
     if record is not None and record.state == ADD and not policy.is_loaded:
-        step = Step(ADD, uuid, RESTART)
+        step = ListStep(ADD, uuid, RESTART)
     return None if record == ListRecord(step.state or LISTED, step.uuid, step.reason) else step
 
 
-def _missing(member: Member, policy: ListPolicy) -> Step | None:
+def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
     """A user who may play, and is not on the list."""
     record = member.record
     if record is not None and not policy.restores:
         if record.state == TAKEN_OFF:
             return None
         if record.state == LISTED and not policy.may_have_lost:
-            return Step(TAKEN_OFF, record.uuid, is_guarded=True)
+            return ListStep(TAKEN_OFF, record.uuid, is_guarded=True)
     uuid = member.uuid or (record.uuid if record is not None else None)
     is_decided = record is not None and record.state == ADD
     if uuid is not None and policy.unknown != UUID_IN_DOUBT:
-        return Step(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
+        return ListStep(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
     if record is None or not is_decided or record.reason == policy.unknown:
         return None
-    return Step(ADD, record.uuid, policy.unknown)
+    return ListStep(ADD, record.uuid, policy.unknown)

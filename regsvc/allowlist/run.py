@@ -1,4 +1,4 @@
-"""Runs of the allowlist: the game's list and our users are compared, and each side follows the other as `rules` say.
+"""Runner of the allowlist: compares the game's list with our users, and lets each follow the other.
 
 A run writes our side first, then the file; the server reloads it, and the file is read again: only what is in it then
 is confirmed. What is lost on the way, by a crash or because the running server wrote its own list over ours, is found
@@ -19,7 +19,7 @@ from plugin_bridge.server.allowlist import AllowlistFile, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, family_of, is_bedrock, offline_uuid
 from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
-from regsvc.allowlist.rules import NO_UUID, UUID_IN_DOUBT, ListPolicy, ListRecord, Member, Step, decide
+from regsvc.allowlist.rules import NO_UUID, UUID_IN_DOUBT, ListPolicy, ListRecord, ListStep, Member, decide
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
@@ -42,7 +42,7 @@ _CONNECT_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ListConfig:
-    """What the config says about the list, as it is now."""
+    """The config of the list, as it is in force."""
 
     approves_added: bool
     restores: bool
@@ -77,7 +77,7 @@ def read_list_config(live: LiveConfig, *, adopts: bool) -> ListConfig:
 
 @dataclass
 class ListReport:
-    """What a run did, or would do, by kind: added, removed, adopted, approved, taken_off."""
+    """Counts of what a run did, or would do: added, removed, adopted, approved, taken_off."""
 
     counts: Counter[str] = field(default_factory=Counter)
     names: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -121,6 +121,10 @@ class AllowlistRunner:
         self._seen: object = object()  # the file's stamp, and what else a run depends on, after the last one
         self._may_have_lost = False
 
+    def close(self) -> None:
+        """Let go of the file. Blocking."""
+        self._file.close()
+
     def is_due(self) -> bool:
         """Return whether there may be something to do: the list changed, or something is to be added or removed."""
         return self.is_on() and (self._seen != self._find_inputs() or _has_open())
@@ -160,7 +164,7 @@ class AllowlistRunner:
 
     def _plan(
         self, report: ListReport, config: ListConfig, *, is_loaded: bool, allow_mass_changes: bool
-    ) -> list[tuple[Member, Step]]:
+    ) -> list[tuple[Member, ListStep]]:
         """Return the steps to take now, without those that the guard holds back."""
         listing = self._file.read()
         members, records = self._load_members(listing, report, config)
@@ -213,7 +217,7 @@ class AllowlistRunner:
             members.append(Member(key, name, status, record, own, uuid, proven is not None))
         return members, len(records)
 
-    def _record(self, steps: Sequence[tuple[Member, Step]], config: ListConfig) -> None:
+    def _record(self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig) -> None:
         """Write our side of the steps."""
         if not steps:
             return
@@ -240,7 +244,7 @@ class AllowlistRunner:
             if forgotten:
                 Allowed.delete().where(Allowed.username_key.in_(forgotten)).execute()
 
-    def _write(self, steps: Iterable[tuple[Member, Step]]) -> bool:
+    def _write(self, steps: Iterable[tuple[Member, ListStep]]) -> bool:
         """Write the list, and return whether it was changed. Raises `ServerFileError`."""
         added = [step.add for _member, step in steps if step.add is not None]
         removed = {entry.uuid for _member, step in steps for entry in step.remove}
@@ -279,7 +283,7 @@ class AllowlistRunner:
         for user in User.select().where(User.username_key.in_(list(keys))) if keys else ():
             self._transitions.change(user, "approve", GAME, DecisionDetails(None))
 
-    def _adopt(self, adopted: Sequence[tuple[Member, Step]], config: ListConfig) -> None:
+    def _adopt(self, adopted: Sequence[tuple[Member, ListStep]], config: ListConfig) -> None:
         """Create users for players on the list: those that were there first, and those that came later."""
         if not adopted:
             return
@@ -335,7 +339,7 @@ def _find_doubt(usernames: Iterable[str], joined: Mapping[str, str], family: Uui
     return None
 
 
-def _kind_of(step: Step) -> str:
+def _kind_of(step: ListStep) -> str:
     """Return the step's kind as the report counts it; "" for what changes nothing but our own notes."""
     if step.effect is not None:
         return {"adopt": "adopted", "approve": "approved"}[step.effect]
@@ -346,7 +350,7 @@ def _kind_of(step: Step) -> str:
     return "taken_off" if step.state == TAKEN_OFF else ""
 
 
-def _count(report: ListReport, steps: Iterable[tuple[Member, Step]]) -> None:
+def _count(report: ListReport, steps: Iterable[tuple[Member, ListStep]]) -> None:
     for member, step in steps:
         kind = _kind_of(step)
         if kind:

@@ -302,11 +302,12 @@ class App:
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
         self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
+        self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
             SyncRunner(self._database, players, self.reconciler, self.audit, config.sync.max_changes, self._now),
             SyncLease(self._database, instance_id(config.server.state_dir, config.server.instance)),
-            self._make_allowlist(),
+            self.allowlist,
         )
         self.sync.on_finished = self._on_sync_finished
 
@@ -669,5 +670,7 @@ class App:
         self.list_worker.is_open = False
         for worker in self._workers:
             worker.close()
+        if self.allowlist is not None:
+            self.allowlist.close()
         self.hash_pool.close()
         self.captcha_pool.close()

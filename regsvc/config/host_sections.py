@@ -318,7 +318,7 @@ class AllowlistSection:
     on_added: OnAdded = key.choice(
         "approve",
         OnAdded,
-        "What to do when somebody who waits for review or was rejected is put on the list in the game.",
+        "What to do when a user who waits for review, or was rejected, is put on the list in the game.",
     )
     uuids: UuidSource = key.choice(
         "auto",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plugin_bridge.server.allowlist import Entry
 from plugin_bridge.server.player_uuids import offline_uuid
-from regsvc.allowlist.rules import NO_UUID, RESTART, UUID_IN_DOUBT, ListPolicy, ListRecord, Member, Step, decide
+from regsvc.allowlist.rules import NO_UUID, RESTART, UUID_IN_DOUBT, ListPolicy, ListRecord, ListStep, Member, decide
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REJECTED, REMOVE, TAKEN_OFF
 
 RESPECT = ListPolicy(approves_added=True, restores=False, adopts=True, is_loaded=True, may_have_lost=False)
@@ -29,60 +29,64 @@ def alice(
     ("member", "policy", "step"),
     [
         # approved: added, unless it was taken off in the game
-        (alice(), RESPECT, Step(ADD, UUID, add=ENTRY, is_guarded=True)),
-        (alice(APPROVED, ADD), RESPECT, Step(ADD, UUID, add=ENTRY)),
-        (alice(APPROVED, ADD, ENTRY), RESPECT, Step(LISTED, UUID)),
-        (alice(APPROVED, ADD, ENTRY), replace(RESPECT, is_loaded=False), Step(ADD, UUID, RESTART)),
+        (alice(), RESPECT, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, ADD), RESPECT, ListStep(ADD, UUID, add=ENTRY)),
+        (alice(APPROVED, ADD, ENTRY), RESPECT, ListStep(LISTED, UUID)),
+        (alice(APPROVED, ADD, ENTRY), replace(RESPECT, is_loaded=False), ListStep(ADD, UUID, RESTART)),
         (alice(APPROVED, LISTED, ENTRY), RESPECT, None),
-        (alice(APPROVED, LISTED), RESPECT, Step(TAKEN_OFF, UUID, is_guarded=True)),
-        (alice(APPROVED, LISTED), RESTORE, Step(ADD, UUID, add=ENTRY, is_guarded=True)),
-        (alice(APPROVED, LISTED), replace(RESPECT, may_have_lost=True), Step(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, LISTED), RESPECT, ListStep(TAKEN_OFF, UUID, is_guarded=True)),
+        (alice(APPROVED, LISTED), RESTORE, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (
+            alice(APPROVED, LISTED),
+            replace(RESPECT, may_have_lost=True),
+            ListStep(ADD, UUID, add=ENTRY, is_guarded=True),
+        ),
         (alice(APPROVED, TAKEN_OFF), RESPECT, None),
-        (alice(APPROVED, TAKEN_OFF), RESTORE, Step(ADD, UUID, add=ENTRY, is_guarded=True)),
-        (alice(APPROVED, TAKEN_OFF, ENTRY), RESPECT, Step(LISTED, UUID)),
+        (alice(APPROVED, TAKEN_OFF), RESTORE, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(APPROVED, TAKEN_OFF, ENTRY), RESPECT, ListStep(LISTED, UUID)),
         # another UUID: what is there counts, unless a player who joined proves it wrong
-        (alice(APPROVED, None, Entry(OTHER, "Alice")), RESPECT, Step(LISTED, OTHER)),
+        (alice(APPROVED, None, Entry(OTHER, "Alice")), RESPECT, ListStep(LISTED, OTHER)),
         (
             alice(APPROVED, None, Entry(OTHER, "Alice"), has_joined=True),
             RESPECT,
-            Step(ADD, UUID, add=ENTRY, remove=(Entry(OTHER, "Alice"),)),
+            ListStep(ADD, UUID, add=ENTRY, remove=(Entry(OTHER, "Alice"),)),
         ),
-        (alice(APPROVED, ADD, uuid=None), RESPECT, Step(ADD, UUID, add=ENTRY)),
+        (alice(APPROVED, ADD, uuid=None), RESPECT, ListStep(ADD, UUID, add=ENTRY)),
         (alice(uuid=None), RESPECT, None),
         (
             replace(alice(uuid=None), record=ListRecord(ADD)),
             RESPECT,
-            Step(ADD, None, NO_UUID),
+            ListStep(ADD, None, NO_UUID),
         ),
         (replace(alice(uuid=None), record=ListRecord(ADD, None, NO_UUID)), RESPECT, None),
-        (alice(APPROVED, ADD), replace(RESPECT, unknown=UUID_IN_DOUBT), Step(ADD, UUID, UUID_IN_DOUBT)),
+        (alice(APPROVED, ADD), replace(RESPECT, unknown=UUID_IN_DOUBT), ListStep(ADD, UUID, UUID_IN_DOUBT)),
         # not approved: an operator who adds somebody in the game approves them
         (alice(PENDING), RESPECT, None),
-        (alice(PENDING, None, ENTRY), RESPECT, Step(LISTED, UUID, effect="approve")),
-        (alice(REJECTED, TAKEN_OFF, ENTRY), RESPECT, Step(LISTED, UUID, effect="approve")),
+        (alice(PENDING, None, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="approve")),
+        (alice(REJECTED, TAKEN_OFF, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="approve")),
         (
             alice(PENDING, None, ENTRY),
             replace(RESPECT, approves_added=False),
-            Step(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+            ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
         ),
         # but not what we put there before, or have not got rid of yet
-        (alice(PENDING, LISTED, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
-        (alice(REJECTED, REMOVE, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,))),
-        (alice(BANNED, None, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
-        (alice(BANNED, REMOVE, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(PENDING, LISTED, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        (alice(REJECTED, REMOVE, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(BANNED, None, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        (alice(BANNED, REMOVE, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
         (alice(BANNED, REMOVE), replace(RESPECT, is_loaded=False), None),
-        (alice(BANNED, REMOVE), RESPECT, Step(None)),
-        (alice(BANNED, ADD), RESPECT, Step(REMOVE, UUID)),
-        (alice(BANNED, LISTED), RESPECT, Step(None)),
+        (alice(BANNED, REMOVE), RESPECT, ListStep(None)),
+        (alice(BANNED, ADD), RESPECT, ListStep(REMOVE, UUID)),
+        (alice(BANNED, LISTED), RESPECT, ListStep(None)),
         # no user: adopted, or deleted by us
         (alice(None), RESPECT, None),
-        (alice(None, None, ENTRY), RESPECT, Step(LISTED, UUID, effect="adopt")),
+        (alice(None, None, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="adopt")),
         (alice(None, None, ENTRY), replace(RESPECT, adopts=False), None),
-        (alice(None, REMOVE, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,))),
-        (alice(None, LISTED, ENTRY), RESPECT, Step(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        (alice(None, REMOVE, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
+        (alice(None, LISTED, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
     ],
 )
-def test_the_next_step(member: Member, policy: ListPolicy, step: Step | None) -> None:
+def test_the_next_step(member: Member, policy: ListPolicy, step: ListStep | None) -> None:
     assert decide(member, policy) == step
 
 
@@ -129,7 +133,7 @@ def test_after_one_round_nothing_is_to_do(
             assert records[name] is None
 
 
-def apply(member: Member, step: Step) -> Member:
+def apply(member: Member, step: ListStep) -> Member:
     kept = tuple(entry for entry in member.entries if entry not in step.remove)
     status = APPROVED if step.effect else member.status
     record = None if step.state is None else ListRecord(step.state, step.uuid, step.reason)

@@ -26,6 +26,7 @@ LAYERS = [
     "registration",
     "accounts runtime",
     "sync",
+    "allowlist",
     "users",
     "notifications",
     "auth",
