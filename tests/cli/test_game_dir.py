@@ -31,13 +31,15 @@ class BareDaemon(Daemon):
 
     OPTION = "--game-dir"
 
-    def __init__(self, directory: Path, game: GameServer) -> None:
+    def __init__(self, directory: Path, game: GameServer, **keys: str) -> None:
+        """`keys` are of the config, as environment variables name them."""
         port = free_port()
         environment = {
             "COMPANION_SERVER_PORT": str(port),
             "COMPANION_MAIL_BACKEND": "folder",
             "COMPANION_MAIL_FOLDER": str(directory / "mail"),
             "COMPANION_UPDATES_ENABLED": "false",
+            **{f"COMPANION_{name.upper()}": value for name, value in keys.items()},
         }
         super().__init__(directory, {"server": {"port": port}}, environment)
         self.config_file.unlink()

@@ -1,0 +1,38 @@
+"""A server without plugins, from nothing to the moment Alice gets in, with the real process."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.cli.test_game_dir import ALICES, OLIVIAS, BareDaemon, Place
+from tests.support.authme.game_server import write_game_server
+from tests.support.command_line import companion
+from tests.support.peers.allowlist_server import allowlist_server
+from tests.support.watching import ask_until
+
+
+def test_alice_registers_is_approved_and_gets_in(tmp_path: Path) -> None:
+    """The approval itself wakes the run, and not the sync, which comes once a day here."""
+    game = write_game_server(tmp_path / "game")
+    with allowlist_server(game.directory) as server:
+        server.is_strict = True
+        game.write_properties(online_mode="false", white_list="true", enforce_whitelist="true", **server.properties)
+        server.type_add("notch")
+        daemon = BareDaemon(tmp_path / "daemon", game, sync_every="1 day")
+        nobody: Any = None
+        place = Place(game, nobody, nobody, daemon)
+        daemon.start()
+        try:
+            create = ("users", "create", "Olivia", "--password-stdin", "--game-dir", str(game.directory))
+            made = companion(*create, typed=OLIVIAS + "\n", directory=daemon.directory)
+            assert made.status == 0, made.errors
+            assert place.register("Alice", ALICES).status == 201
+            assert not server.may_join("Alice")
+            place.approve("Alice")
+            ask_until(lambda: server.may_join("Alice"), bool)
+            token = daemon.post("/api/admin/login", {"username": "Olivia", "password": OLIVIAS}).json["token"]
+            server.online = {"Alice", "notch"}
+            assert daemon.post("/api/admin/user/ban", {"username": "Alice"}, token=token).status == 200
+            ask_until(lambda: server.may_join("Alice"), lambda may_join: not may_join)
+            ask_until(lambda: set(server.online), lambda online: online == {"notch"})
+        finally:
+            daemon.stop()
