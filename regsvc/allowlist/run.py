@@ -120,6 +120,7 @@ class AllowlistRunner:
         self._now = now
         self._seen: object = object()  # the file's stamp, and what else a run depends on, after the last one
         self._may_have_lost = False
+        self._told: list[str] = []
 
     def close(self) -> None:
         """Let go of the file. Blocking."""
@@ -143,7 +144,35 @@ class AllowlistRunner:
         except ServerFileError as problem:
             report.unavailable = str(problem)
             self._may_have_lost, self._seen = True, object()
+        self._log(report, config)
         return report
+
+    def _log(self, report: ListReport, config: ListConfig) -> None:
+        """Log what was done, and each problem once until it is another one."""
+        if report.counts:
+            log.info("allowlist: %s", _in_words(report.counts))
+        problems = []
+        if report.unavailable is not None:
+            problems.append(f"the allowlist is not kept: {report.unavailable}")
+        if report.doubt is not None:
+            problems.append(
+                f"nobody is added to the allowlist: {report.doubt} joined with a UUID that contradicts the server's "
+                "config; set allowlist.uuids to what is true"
+            )
+        if report.held_back:
+            problems.append(
+                f"the allowlist waits with {_in_words(report.held_back)}: more than {config.max_changes} at once. If "
+                "that is meant, run companion sync --allow-mass-changes"
+            )
+        if not report.is_loaded:
+            problems.append(
+                "the running game server cannot be told to read its allowlist: changes count once it starts again, or "
+                "with enable-rcon=true and an rcon.password in server.properties"
+            )
+        for problem in problems:
+            if problem not in self._told:
+                log.warning("%s", problem)
+        self._told = problems
 
     def _run(self, report: ListReport, config: ListConfig, *, allow_mass_changes: bool) -> bool:
         """Return whether the server knows the list as it is in the end."""
@@ -348,6 +377,10 @@ def _kind_of(step: ListStep) -> str:
     if step.remove:
         return "removed"
     return "taken_off" if step.state == TAKEN_OFF else ""
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in counts.items())
 
 
 def _count(report: ListReport, steps: Iterable[tuple[Member, ListStep]]) -> None:
