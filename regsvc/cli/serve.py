@@ -277,17 +277,18 @@ class Daemon:
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
+        in_game = partial(Job, every=POLL_INTERVAL, look_thread="game look")
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("outbox", CHECK_INTERVAL, partial(wake_if_due, app.worker, app.outbox, app.deliveries)),
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
-            # one thread looks for what they have to do
+            # threads look for what they have to do; one waits for as long as the game's folder does not answer
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
-            Job("rights", POLL_INTERVAL, run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
-            Job("game files", POLL_INTERVAL, self._game_files.apply, look=self._game_files.look),
+            in_game("rights", run=run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
+            in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:
             check, spread = services.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)
