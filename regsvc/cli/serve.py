@@ -64,6 +64,8 @@ _STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
 _UNWRITABLE = "the database cannot be written: its disk is full or read-only"
+PRELOADED = ("email_validator", "regsvc.core.http_client")
+"""What the event loop would be the first to import."""
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
 _BACKLOG = 1024
@@ -171,8 +173,7 @@ class Daemon:
             _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
-        # the event loop is the first that uses it
-        preloading = asyncio.create_task(asyncio.to_thread(import_module, "email_validator"), name="preload")
+        preloading = asyncio.create_task(asyncio.to_thread(list, map(import_module, PRELOADED)), name="preload")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.loop_lag.start()

@@ -62,9 +62,11 @@ class JobRunner:
             self._tasks[task] = job
             if job.spread or not job.runs_at_start:
                 self._waiting.add(task)
-        for name in {job.look_thread for job in self._jobs if job.look}:
-            # a daemon thread, since it sleeps on for a moment after `stop`
-            threading.Thread(target=self._look, args=(loop, self._tasks, name), name=name, daemon=True).start()
+        threads = {job.look_thread for job in self._jobs if job.look}
+        for number, name in enumerate(threads):
+            # daemon threads, since they sleep on for a moment after `stop`
+            args = (loop, self._tasks, name, number / len(threads))
+            threading.Thread(target=self._look, args=args, name=name, daemon=True).start()
 
     async def stop(self) -> None:
         """Run no job again, and wait for running ones, cancelling those with `cancel_on_stop`."""
@@ -95,10 +97,14 @@ class JobRunner:
         found = self._looking[job] = asyncio.Event()
         await found.wait()
 
-    def _look(self, loop: asyncio.AbstractEventLoop, tasks: object, thread: str) -> None:
-        """Look for what waiting jobs have to do, on a thread of its own, until `stop` takes these tasks away."""
+    def _look(self, loop: asyncio.AbstractEventLoop, tasks: object, thread: str, share: float) -> None:
+        """Look for what waiting jobs have to do, on a thread of its own, until `stop` takes these tasks away.
+
+        It begins after a share of the interval: threads that woke together would wait for each other.
+        """
         jobs = [job for job in self._jobs if job.look and job.look_thread == thread]
         every = min(job.every for job in jobs).total_seconds()
+        time.sleep(every * share)
         while tasks is self._tasks:
             for job in jobs:
                 with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
