@@ -172,6 +172,7 @@ class DeliveryWorker:
 
         An alleged outage holds up no urgent message: a recipient could write the reply that alleges it.
         """
+        self._has_skipped = False
         if self._backoff.is_active and self._is_alleged:
             await self._start(_MAX_CONCURRENT, urgent_only=True)
             if any(not self._outbox.is_urgent(message) for message in self._in_flight.values()):
@@ -184,8 +185,9 @@ class DeliveryWorker:
 
     async def _start(self, limit: int, *, urgent_only: bool = False) -> None:
         """Start attempts until so many are under way."""
-        self._has_skipped = limit <= len(self._in_flight)
-        if self._has_skipped:
+        is_full = limit <= len(self._in_flight)
+        self._has_skipped |= is_full
+        if is_full:
             return
         for message, prepared in await self._claim(limit - len(self._in_flight), urgent_only):
             task = asyncio.create_task(self._deliver(message, prepared))
