@@ -1,3 +1,10 @@
 """The registration and administration service."""
 
+import sys
+from typing import Final
+
 __version__ = "0.1.0"
+
+CRYPTOGRAPHY: Final = "cryptography"
+# PyMySQL, PyJWT and passlib would import it: 8 MiB, for what one kind of login to MySQL alone needs
+sys.modules.setdefault(CRYPTOGRAPHY, None)  # type: ignore[arg-type]

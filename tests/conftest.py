@@ -30,7 +30,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -197,7 +197,8 @@ def pytest_collection(session: pytest.Session) -> None:
     if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     for file in sorted(TESTS.rglob("test_*.py"))[int(worker["workerid"][2:]) :: worker["workercount"]]:
-        import_module(".".join(("tests", *file.relative_to(TESTS).with_suffix("").parts)))
+        with suppress(Exception, pytest.skip.Exception):  # told when it is collected, which imports it again
+            import_module(".".join(("tests", *file.relative_to(TESTS).with_suffix("").parts)))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

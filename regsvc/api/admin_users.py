@@ -214,7 +214,8 @@ class UserDetailsReply(Reply, frozen=True, kw_only=True):
 @ROUTES.add("GET", "/api/admin/users", ADMIN)
 async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
     """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
-    page = await call.run_list(
+    run = call.run if query.search and query.match == "whole" else call.run_list
+    page = await run(
         call.services.users.list_users,
         UserQuery(
             page=query.page,

@@ -13,13 +13,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
 from regsvc.core.clock import epoch_ms
 from regsvc.database.models import User
 
-_KEY_LENGTH: Final = 32
 _NONCE_BYTES: Final = 16
 _TOTP_BYTES: Final = 20
 _MAX_ROW_ID_DIGITS: Final = 19  # of a BIGINT
@@ -85,8 +81,9 @@ def is_same_secret(shown: str, expected: str) -> bool:
 
 
 def _derive_key(installation_key: bytes, purpose: str) -> bytes:
-    derivation = HKDF(SHA256(), _KEY_LENGTH, salt=None, info=f"companion {purpose}".encode())
-    return derivation.derive(installation_key)
+    """Return 32 bytes: HKDF-SHA256 (RFC 5869) without a salt, which for one block is HMAC twice."""
+    extracted = hmac.digest(bytes(32), installation_key, "sha256")
+    return hmac.digest(extracted, f"companion {purpose}\x01".encode(), "sha256")
 
 
 def _mac(key: bytes, *parts: str | int) -> bytes:

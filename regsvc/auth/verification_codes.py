@@ -82,6 +82,8 @@ class VerificationCodes:
         """
         active, client = self._find_active(email_key, purpose), caller.limit_key
         if active is None or self._is_exhausted(active):
+            if active is not None:  # others had attempts left, and `redeem` looks for no newer row
+                _update(active.id, {Verification.other_tries: self._max_tries})
             values = {"email_key": email_key, "purpose": purpose, "nonce": new_nonce(), "client": client}
             return int(Verification.insert(**values, created_at=self._now()).execute())
         # the new mail restarts the lifetime, otherwise it might deliver a code about to expire

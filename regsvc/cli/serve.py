@@ -64,6 +64,8 @@ _STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
 _UNWRITABLE = "the database cannot be written: its disk is full or read-only"
+PRELOADED = ("email_validator", "regsvc.core.http_client")
+"""What the event loop would be the first to import."""
 _SWITCH_INTERVAL = 0.0005
 """Seconds for which a working thread keeps the event loop waiting; Python's default is ten times as long."""
 _BACKLOG = 1024
@@ -171,8 +173,7 @@ class Daemon:
             _announce(address)
         delivery = asyncio.create_task(self._app.deliver(), name="deliveries")
         opening = None if is_open else asyncio.create_task(self._keep_opening(address), name="open")
-        # the event loop is the first that uses it
-        preloading = asyncio.create_task(asyncio.to_thread(import_module, "email_validator"), name="preload")
+        preloading = asyncio.create_task(asyncio.to_thread(list, map(import_module, PRELOADED)), name="preload")
         findings = asyncio.create_task(self._log_findings(), name="findings")
         self._jobs.start()
         self._app.loop_lag.start()
@@ -277,17 +278,18 @@ class Daemon:
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
+        in_game = partial(Job, every=POLL_INTERVAL, look_thread="game look")
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
             Job("outbox", CHECK_INTERVAL, partial(wake_if_due, app.worker, app.outbox, app.deliveries)),
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
-            # one thread looks for what they have to do
+            # threads look for what they have to do; one waits for as long as the game's folder does not answer
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
-            Job("rights", POLL_INTERVAL, run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
-            Job("game files", POLL_INTERVAL, self._game_files.apply, look=self._game_files.look),
+            in_game("rights", run=run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
+            in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:
             check, spread = services.updates.check_if_due, min(_SPREAD, app.context.config.updates.every)

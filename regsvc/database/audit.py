@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from peewee import fn
 
-from regsvc.core.clock import Clock, epoch_ms, is_over
+from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.text import name_key
 from regsvc.database.bulk import EntryPage, find_page, insert_or_update, insert_rows, select_rows
-from regsvc.database.models import UNKNOWN, AuditEntry, Review, User
+from regsvc.database.models import AuditEntry, Review, User
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,6 @@ ACTIONS: Final = (
 """All actions that are recorded."""
 
 _MARKS_PER_QUERY: Final = 500
-BLOCK: Final = 2048
-"""Neighbouring ids of which the first and the last time are known together; a power of two."""
-_REREAD: Final = 4 * BLOCK
-"""Newest ids whose times are read each time: a transaction may end after later ones, but not after so many."""
-_BELIEVED_FOR: Final = timedelta(hours=1)
-"""How long other times are believed: that of an import may."""
 _SECRET_WORDS: Final = frozenset({"password", "hash", "salt", "token", "code", "secret", "key"})
 
 
@@ -117,8 +111,6 @@ class Audit:
 
     def __init__(self, now: Clock) -> None:
         self._now = now
-        self._blocks: dict[int, tuple[datetime, datetime]] = {}  # first and last time, by the first id
-        self._read_at: datetime | None = None  # all of them
 
     def record(
         self,
@@ -251,45 +243,15 @@ class Audit:
     ) -> EntryPage[AuditRecord]:
         """Return one page (the first is 1) of entries with this action or one of these, newest first.
 
-        Past the end it is empty.
+        Past the end it is empty. Their order is that of their times, which indexes have; that of ids may differ, since
+        entries are imported and clocks are set.
         Names match without regard to case, both times are inclusive. The caller has validated the filters.
         """
-        is_period = since is not None or until is not None
-        if is_period and isinstance(action, str):
-            action = [action, ""]  # which no entry has: for a single value MariaDB does not use the range of ids
-        conditions = _conditions(action, operator, target)
-        is_indexed = len(conditions) + is_period <= 1
-        time, written = _unindexed(AuditEntry.created_at), AuditEntry.created_at.db_value
-        if since is not None:
-            conditions.append(time >= written(since))
-        if until is not None:
-            conditions.append(time <= written(until))
-        if is_period and target is None:  # nobody has so many entries that their index would not do
-            conditions.append(self._has_id_of(since, until))
-        return find_page(AuditEntry, conditions, page, size, AuditEntry.select(), _entry, is_indexed=is_indexed)
-
-    def _has_id_of(self, since: datetime | None, until: datetime | None) -> Any:
-        """Return the condition that an id is one that entries of this period can have, which every index answers.
-
-        Ids grow with time, but by no rule: clocks differ and are set, and imported entries are older than those before
-        them. So the times of each block of ids are read, all in the first call and then those of the newest.
-        """
-        now = self._now()
-        if self._read_at is None or is_over(self._read_at, _BELIEVED_FOR, now):
-            self._blocks, self._read_at = {}, now
-        start = AuditEntry.id.bin_and(-BLOCK)
-        times = AuditEntry.select(start, fn.MIN(AuditEntry.created_at), fn.MAX(AuditEntry.created_at)).group_by(start)
-        if self._blocks:
-            times = times.where(AuditEntry.id >= max(self._blocks) - _REREAD)
-        rows: Any = times.tuples()
-        self._blocks |= {first_id: (first, last) for first_id, first, last in rows}
-        # UNKNOWN: of a time that cannot be read
-        found = [
-            first_id
-            for first_id, (first, last) in self._blocks.items()
-            if (until is None or first <= until) and (since is None or last >= since or last == UNKNOWN)
-        ]
-        return AuditEntry.id.between(min(found, default=0), max(found, default=-BLOCK) + BLOCK - 1)
+        conditions = _conditions(action, operator, target, since, until)
+        is_named = operator is not None or target is not None
+        time = _unindexed(AuditEntry.created_at) if is_named else AuditEntry.created_at
+        order = [time.desc(), AuditEntry.id.desc()]
+        return find_page(AuditEntry, conditions, order, page, size, AuditEntry.select(), _entry)
 
 
 def _require_known(action: str) -> None:
@@ -319,16 +281,22 @@ def _conditions(
     action: str | Sequence[str] | None,
     operator: str | None,
     target: str | None,
+    since: datetime | None,
+    until: datetime | None,
 ) -> list[Any]:
     conditions = []
     if action is not None:
-        column = AuditEntry.action if target is None else _unindexed(AuditEntry.action)
+        column = AuditEntry.action if target is None and operator is None else _unindexed(AuditEntry.action)
         conditions.append(_is_any_of(column, [action] if isinstance(action, str) else action))
     if operator is not None:
         column = AuditEntry.operator if target is None else _unindexed(AuditEntry.operator)
         conditions.append(_is_any_of(column, _spellings(operator)))
     if target is not None:
         conditions.append(_is_any_of(AuditEntry.target, _spellings(target)))
+    if since is not None:
+        conditions.append(AuditEntry.created_at >= since)
+    if until is not None:
+        conditions.append(AuditEntry.created_at <= until)
     return conditions
 
 
@@ -341,11 +309,11 @@ def _spellings(name: str) -> list[str]:
 
 
 def _unindexed(column: Any) -> Any:
-    """Return a column as text whose index cannot be used, since another one is known to be better.
+    """Return a column whose index cannot be used, since that of a name is better.
 
-    SQLite has no statistics, and MariaDB would first read the whole index of the times as a filter.
+    SQLite has no statistics, and MariaDB expects entries with a name among the newest of all.
     """
-    return fn.COALESCE(column, "")
+    return fn.COALESCE(column, column)
 
 
 def _is_any_of(column: Any, spellings: Sequence[str]) -> Any:

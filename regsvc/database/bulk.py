@@ -208,7 +208,7 @@ _MAX_OFFSET: Final = 2**53
 
 @dataclass(frozen=True)
 class EntryPage(Generic[T]):
-    """Entries of one page, newest first. `total` is None where more rows match than are counted."""
+    """Entries of one page, newest first. `total` is None where more than `MAX_COUNT` rows match."""
 
     entries: tuple[T, ...]
     total: int | None
@@ -218,33 +218,29 @@ class EntryPage(Generic[T]):
 def find_page(
     model: Any,
     conditions: Sequence[Any],
+    order: Sequence[Any],
     page: int,
     size: int,
     rows: Any,
     entry_of: Callable[[Any], T],
-    *,
-    is_indexed: bool = True,
 ) -> EntryPage[T]:
     """Return one page (the first is 1) of the rows that meet all conditions; empty past the end.
 
-    `rows` is the query that reads the rows of a page, each of which `entry_of` converts. `is_indexed`: whether an index
-    answers all conditions; else counting reads rows, and stops at a tenth.
+    `rows` is the query that reads the rows of a page, each of which `entry_of` converts.
     """
     offset, found = (page - 1) * size, list[int]()
     if offset <= _MAX_OFFSET:  # ids alone: skipping rows is cheap in an index and expensive in the table
-        query = model.select(model.id).order_by(model.id.desc()).limit(size + 1).offset(offset)
+        query = model.select(model.id).order_by(*order).limit(size + 1).offset(offset)
         found = [row.id for row in (query.where(*conditions) if conditions else query)]
     ids = found[:size]
     by_id = {row.id: row for row in rows.where(model.id.in_(ids))} if ids else {}
     entries = tuple(entry_of(by_id[entry_id]) for entry_id in ids if entry_id in by_id)
-    return EntryPage(
-        entries, _count(model, conditions, MAX_COUNT if is_indexed else MAX_COUNT // 10), has_next=len(found) > size
-    )
+    return EntryPage(entries, _count(model, conditions), has_next=len(found) > size)
 
 
-def _count(model: Any, conditions: Sequence[Any], at_most: int) -> int | None:
-    matching = model.select(model.id).limit(at_most + 1)
+def _count(model: Any, conditions: Sequence[Any]) -> int | None:
+    matching = model.select(model.id).limit(MAX_COUNT + 1)
     if conditions:
         matching = matching.where(*conditions)
     total: int = model.select(fn.COUNT(1)).from_(matching.alias("matching")).scalar()
-    return total if total <= at_most else None
+    return total if total <= MAX_COUNT else None

@@ -3,12 +3,14 @@
 import contextlib
 import errno
 import functools
+import importlib
 import logging
 import math
 import operator
 import os
 import random
 import sqlite3
+import sys
 import tempfile
 import threading
 import time
@@ -30,9 +32,11 @@ from peewee import (
     OperationalError,
     SqliteDatabase,
 )
+from pymysql import _auth
 from pymysql.connections import Connection
 from pymysql.constants import CLIENT
 
+from regsvc import CRYPTOGRAPHY
 from regsvc.config.host_sections import CausalReads
 from regsvc.config.value_checks import split_database_url
 from regsvc.core.bounded_pool import BoundedPool
@@ -184,6 +188,21 @@ def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
         lock_type="IMMEDIATE",
         pragmas=[("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", 1)],
     )
+
+
+def _encrypt_password(password: bytes, salt: bytes, public_key: bytes) -> bytes:
+    """Encrypt for MySQL's logins by SHA-256 without TLS: only they need the library that `regsvc` hides."""
+    with _encrypt_lock:
+        if sys.modules.get(CRYPTOGRAPHY, sys) is None:
+            del sys.modules[CRYPTOGRAPHY]
+            importlib.reload(_auth)
+    encrypted: bytes = _auth.sha2_rsa_encrypt(password, salt, public_key)
+    return encrypted
+
+
+_encrypt_lock: Final = threading.Lock()
+if not vars(_auth)["_have_cryptography"]:
+    _auth.sha2_rsa_encrypt = _encrypt_password
 
 
 class QuickConnection(Connection):

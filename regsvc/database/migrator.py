@@ -55,8 +55,8 @@ _SQLITE_TYPES = {
     "where_marked": " WHERE changed_at IS NOT NULL",  # of an index; MySQL's cover all rows
 }
 _MYSQL_TABLE = ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-# table or view, column, key, trigger exists: an interrupted migration continues
-_MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359}
+# table or view, column, key, trigger exists, key does not: an interrupted migration continues
+_MYSQL_ALREADY_DONE = {1050, 1060, 1061, 1359, 1091}
 _MYSQL_DENIED = {1044, 1142, 1227, 1419}  # no right, or binary logging forbids it
 
 MIGRATION: Final = "migration"
@@ -259,6 +259,7 @@ def _in_dialect(database: Database, statement: str) -> str:
     if isinstance(database, SqliteDatabase):
         statement = _with_types(statement, _SQLITE_TYPES, lambda length: "TEXT")
         statement = re.sub(r"^CREATE (TABLE|INDEX) (?!IF )", r"CREATE \1 IF NOT EXISTS ", statement)
+        statement = re.sub(r"^DROP INDEX (\w+) ON \w+", r"DROP INDEX IF EXISTS \1", statement)
         # a note after an added column would stay in the SQL that SQLite keeps of the table, and comment out its end
         return re.sub(r" -- .*$", "", statement, flags=re.MULTILINE) if statement.startswith("ALTER") else statement
     statement = _with_types(statement, MYSQL_TYPES, lambda length: f"VARCHAR({length})")

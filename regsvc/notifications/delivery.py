@@ -129,6 +129,7 @@ class DeliveryWorker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
         self._is_database_down = False
+        self._has_skipped = False  # whether nobody has looked since all were busy
 
     async def run(self) -> None:
         """Deliver until `stop`, then wait for the attempts under way, `shutdown_timeout` at most, and return."""
@@ -171,6 +172,7 @@ class DeliveryWorker:
 
         An alleged outage holds up no urgent message: a recipient could write the reply that alleges it.
         """
+        self._has_skipped = False
         if self._backoff.is_active and self._is_alleged:
             await self._start(_MAX_CONCURRENT, urgent_only=True)
             if any(not self._outbox.is_urgent(message) for message in self._in_flight.values()):
@@ -183,7 +185,9 @@ class DeliveryWorker:
 
     async def _start(self, limit: int, *, urgent_only: bool = False) -> None:
         """Start attempts until so many are under way."""
-        if limit <= len(self._in_flight):
+        is_full = limit <= len(self._in_flight)
+        self._has_skipped |= is_full
+        if is_full:
             return
         for message, prepared in await self._claim(limit - len(self._in_flight), urgent_only):
             task = asyncio.create_task(self._deliver(message, prepared))
@@ -234,7 +238,7 @@ class DeliveryWorker:
                 self._in_flight[task] = message
         finally:
             self._in_flight.pop(task, None)
-            if claimed is None:  # else nothing is due
+            if claimed is None or self._has_skipped:  # else nothing is due
                 self._wakeup.set()
 
     async def _attempt_once(self, message: OutboxEntry, prepared: Any) -> _Claims | None:
@@ -290,7 +294,8 @@ class DeliveryWorker:
             self._wake_in(await run(outbox.record_failure, message, str(error), retry_after=error.retry_after))
         else:
             if not self._backoff.is_active:
-                return self._not_under_way(await run(self._record_sent_and_claim, message))
+                claimed = await run(self._record_sent_and_claim, message)
+                return None if claimed is None else self._not_under_way(claimed)
             await run(outbox.record_sent, message)
             if self._is_alleged:
                 self._backoff.reset()
@@ -299,13 +304,13 @@ class DeliveryWorker:
             self._backoff.reset()
         return None
 
-    def _record_sent_and_claim(self, message: OutboxEntry) -> _Claims:
-        """Record a success, and claim the next message unless `stop` was called. Blocking: for a worker thread.
-
-        A claim that lost a race repeats both, which records the success again.
-        """
+    def _record_sent_and_claim(self, message: OutboxEntry) -> _Claims | None:
+        """Record a success, and claim the next message unless `stop` was called. Blocking: for a worker thread."""
         self._outbox.record_sent(message)
-        return [] if self._is_stopping else self._claim_here(1)
+        try:
+            return [] if self._is_stopping else self._claim_here(1)
+        except Exception:  # the success stands, and must not be recorded again: `run` looks, and tells what is wrong
+            return None
 
     def _note_outage(self, error: TransportUnavailable) -> None:
         """Start the next pause. A reply to a recipient ends what only kept us from getting that far."""

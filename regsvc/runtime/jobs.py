@@ -31,9 +31,11 @@ class Job:
     spread: timedelta = timedelta()
     """It starts up to so much later, at random: many daemons that start together do not run the job together."""
     look: Callable[[], object] | None = None
-    """Returns something true if there is work, without which the job does not run. May block: one thread calls those of
-    all jobs, but none while its job runs.
+    """Returns something true if there is work, without which the job does not run. May block; not called while its job
+    runs.
     """
+    look_thread: str = "look"
+    """The thread that calls `look`: if one hangs, those on other threads go on."""
 
 
 class JobRunner:
@@ -60,9 +62,11 @@ class JobRunner:
             self._tasks[task] = job
             if job.spread or not job.runs_at_start:
                 self._waiting.add(task)
-        if looks_every := min((job.every for job in self._jobs if job.look), default=None):
-            # a daemon thread, since it sleeps on for a moment after `stop`
-            threading.Thread(target=self._look, args=(loop, self._tasks, looks_every), name="look", daemon=True).start()
+        threads = {job.look_thread for job in self._jobs if job.look}
+        for number, name in enumerate(threads):
+            # daemon threads, since they sleep on for a moment after `stop`
+            args = (loop, self._tasks, name, number / len(threads))
+            threading.Thread(target=self._look, args=args, name=name, daemon=True).start()
 
     async def stop(self) -> None:
         """Run no job again, and wait for running ones, cancelling those with `cancel_on_stop`."""
@@ -93,23 +97,32 @@ class JobRunner:
         found = self._looking[job] = asyncio.Event()
         await found.wait()
 
-    def _look(self, loop: asyncio.AbstractEventLoop, tasks: object, every: timedelta) -> None:
-        """Look for what the waiting jobs have to do, on a thread of its own, until `stop` takes these tasks away."""
-        while tasks is self._tasks:
-            for job, found in list(self._looking.items()):
-                with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-                    self._look_for(job, found, loop)
-            time.sleep(every.total_seconds())  # unlike a wait for an event, whatever the machine's clock is set to
+    def _look(self, loop: asyncio.AbstractEventLoop, tasks: object, thread: str, share: float) -> None:
+        """Look for what waiting jobs have to do, on a thread of its own, until `stop` takes these tasks away.
 
-    def _look_for(self, job: Job, found: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
+        It begins after a share of the interval: threads that woke together would wait for each other.
+        """
+        jobs = [job for job in self._jobs if job.look and job.look_thread == thread]
+        every = min(job.every for job in jobs).total_seconds()
+        time.sleep(every * share)
+        while tasks is self._tasks:
+            for job in jobs:
+                with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                    self._look_for(job, loop)
+            time.sleep(every)  # unlike a wait for an event, whatever the machine's clock is set to
+
+    def _look_for(self, job: Job, loop: asyncio.AbstractEventLoop) -> None:
+        if job not in self._looking:
+            return
         try:
             has_work = job.look is not None and job.look()
         except Exception as error:
             loop.call_soon_threadsafe(self._log_failure, job, error)
             return
         if has_work:
-            del self._looking[job]
-            loop.call_soon_threadsafe(found.set)
+            loop.call_soon_threadsafe(self._looking.pop(job).set)
+        elif job.name in self._failures:
+            loop.call_soon_threadsafe(self._log_success, job)
 
     async def _tick(self, job: Job) -> None:
         try:
@@ -121,8 +134,12 @@ class JobRunner:
         except Exception as error:
             self._log_failure(job, error)
         else:
-            if self._failures.pop(job.name, None):
-                log.info("the job %s works again", job.name)
+            self._log_success(job)
+
+    def _log_success(self, job: Job) -> None:
+        """Log a line if the job failed before."""
+        if self._failures.pop(job.name, None):
+            log.info("the job %s works again", job.name)
 
     def _log_failure(self, job: Job, error: Exception) -> None:
         """Log a line for every failure, and the whole traceback the first time."""

@@ -1,9 +1,12 @@
 """Mailed secrets are not stored: codes and link tokens are derived from a key and a row."""
 
+import hmac
 import string
 from collections import Counter
 
 import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +27,9 @@ def code(secrets: DerivedSecrets, **other: str | int) -> str:
 
 def test_the_same_row_has_the_same_code_on_every_daemon(secrets: DerivedSecrets) -> None:
     assert code(secrets) == code(DerivedSecrets(b"k" * 32))
+    key = HKDF(SHA256(), 32, salt=None, info=b"companion verification code").derive(b"k" * 32)
+    parts = b'["register", 7, "%b", "alice@example.org"]' % NONCE.encode()
+    assert code(secrets) == str(int(hmac.new(key, parts, "sha256").hexdigest(), 16))[-6:]
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,16 @@ def test_a_right_code_is_nothing_once_the_tries_are_used_up_meanwhile(codes: Ver
         codes.redeem(row, CodeOrProof(code), CALLER)
 
 
+def test_a_right_code_is_nothing_once_another_was_issued_meanwhile(codes: VerificationCodes) -> None:
+    code = issue(codes)
+    row = codes.check(ALICE, "register", CodeOrProof(code), MALLORY)
+    for attempt in range(5):
+        assert not is_right(codes, ALICE, "register", other_than(code), CALLER), attempt
+    assert issue(codes) != code
+    with pytest.raises(InvalidCode):
+        codes.redeem(row, CodeOrProof(code), MALLORY)
+
+
 def test_fifty_wrong_tries_at_once_count_five(
     codes: VerificationCodes, our_database: Database, in_parallel: InParallel
 ) -> None:

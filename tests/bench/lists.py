@@ -138,8 +138,8 @@ def list_user_queries(count: int) -> list[Query]:
     users(plugin="locked", status="banned")
     users(plugin="synced", status="approved")
     exact = _name(count // 2 + 4)
-    users(search=exact, bar="<= 5 ms")
-    users(search=f"player{count // 2 + 4}@example.org", bar="<= 5 ms")
+    users(search=exact, match="whole", bar="<= 5 ms")
+    users(search=f"player{count // 2 + 4}@example.org", match="whole", bar="<= 5 ms")
     for search in ("zzq", "steve", "10.7.7.7", "10.7."):
         users(search=search, bar="one scan")
         users(search=search, sort="name", bar="one scan")

@@ -1,10 +1,16 @@
 """TLS to the database: as AuthMe's config says; without it, used where the server offers it, with any certificate."""
 
 import ssl
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from plugin_bridge.authme.config import AuthMeConfig
 from regsvc.config.sections import Config
@@ -12,6 +18,7 @@ from regsvc.database.engine import open_database
 from regsvc.database.location import location_warnings, resolve_location
 from tests.support.certificate import Certificate
 from tests.support.peers.mariadb import MariaDBServer
+from tests.support.quick_start import REPOSITORY
 
 
 def cipher(server: MariaDBServer) -> str:
@@ -31,6 +38,31 @@ def test_a_server_with_a_certificate_is_spoken_to_in_tls(tmp_path: Path, certifi
         assert cipher(server)
     finally:
         server.stop()
+
+
+def test_a_login_by_sha_256_without_tls_loads_what_encrypts_its_password() -> None:
+    """MySQL's default; no other login loads it."""
+    program = """
+import sys
+from threading import Thread
+from regsvc.database import engine
+assert sys.modules["cryptography"] is None
+passwords = [b"correct horse", b"battery staple"]
+def encrypt(password):
+    encrypted.append(engine._auth.sha2_rsa_encrypt(password, bytes(20), public_key))
+public_key, encrypted = sys.stdin.buffer.read(), []
+threads = [Thread(target=encrypt, args=(password,)) for password in passwords]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(*(one.hex() for one in encrypted))"""
+    key = rsa.generate_private_key(65537, 2048)
+    given = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    ran = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, input=given, capture_output=True, check=True)
+    scheme = OAEP(MGF1(SHA1()), SHA1(), None)
+    assert {key.decrypt(bytes.fromhex(text), scheme) for text in ran.stdout.decode().split()} == {
+        b"correct horse\0",
+        b"battery staple\0",
+    }
 
 
 def test_one_without_is_spoken_to_all_the_same(mariadb: MariaDBServer) -> None:

@@ -70,6 +70,7 @@ def test_bob_logs_in_while_olivia_searches(stack: Stack) -> None:
 
             assert (stack.status(bob), stack.status(carol)) == ("approved", "pending")
             assert stack.login(bob).status == 200
+            assert stack.daemon.get(f"/api/admin/users?search={bob.key}&match=whole", token=token).status == 200
             assert stack.code_for("dora@example.org")
             assert not any(reply.done() for reply in replies)
         if stack.daemon.is_running:

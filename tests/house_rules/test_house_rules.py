@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from regsvc.cli import serve
 from tests.house_rules.sources import PRODUCT, ROOT, TESTS, name_of, nodes_of, text_of, tree_of
 
 LONGEST_FUNCTION = 60
@@ -128,6 +129,14 @@ def test_every_module_can_be_imported() -> None:
     assert len(modules) > 200
     for module in modules:
         import_module(module)
+
+
+def test_the_event_loop_imports_nothing() -> None:
+    """Importing reads files: what a coroutine uses first was imported by a thread."""
+    imports: set[str | None] = set()
+    for node in (node for file in PRODUCT for node in nodes_of(file) if isinstance(node, ast.AsyncFunctionDef)):
+        imports |= {line.module for line in node.body if isinstance(line, ast.ImportFrom)}
+    assert imports <= {*serve.PRELOADED}
 
 
 def test_nothing_is_marked_for_later() -> None:

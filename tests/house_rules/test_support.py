@@ -4,18 +4,30 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from regsvc.database.engine import open_database
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
+from tests import conftest
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import Algorithm, AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, TableShape
 from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 from tests.support.peers.mariadb import Database, MariaDBServer
+
+
+def test_a_test_file_that_cannot_be_imported_is_left_to_its_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each worker imports some files before: what is wrong with one must not end the worker."""
+    imported = Mock(side_effect=[SyntaxError, pytest.skip.Exception(), *[None] * 1_000])
+    monkeypatch.setattr(conftest, "import_module", imported)
+    config = Mock(workerinput={"workerid": "gw1", "workercount": 3}, args_source=pytest.Config.ArgsSource.TESTPATHS)
+    conftest.pytest_collection(Mock(config=config))
+    assert imported.call_count > 2
+
 
 every_shape = pytest.mark.parametrize("authme_shape", list(TableShape), ids=lambda shape: shape.value)
 

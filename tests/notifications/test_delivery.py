@@ -8,7 +8,7 @@ from email.message import EmailMessage
 from threading import Event
 
 import pytest
-from peewee import Database
+from peewee import Database, OperationalError
 
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import DatabaseUnavailable
@@ -288,6 +288,29 @@ async def test_what_records_a_mail_claims_and_renders_the_next(
     assert {entry.outcome for entry in OutboxEntry.select()} == {"sent"}
     assert under_way.worker.calls == 1 + mails
     assert len(statements) <= 1 + 5 * mails, "\n".join(statements)
+
+
+@pytest.mark.every_database
+async def test_a_failed_look_for_the_next_mail_repeats_none(
+    mail_harness: MailHarness, our_database: Database, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a query that an administrator has killed, just after a mail was sent."""
+    look, looks, records = mail_harness.outbox._list_due, iter(["first", "killed"]), list[int]()
+
+    def be_killed_once(limit: int, urgent_only: bool) -> list[OutboxEntry]:
+        if next(looks, None) == "killed":
+            raise OperationalError(1317, "Query execution was interrupted")
+        return look(limit, urgent_only)
+
+    monkeypatch.setattr(mail_harness.outbox, "_list_due", be_killed_once)
+    monkeypatch.setattr(mail_harness.outbox, "_on_finished", lambda message, _outcome: records.append(message.id))
+    mail_harness.ask_for_code(ALICE)
+    mail_harness.outbox.put("already_registered", ALICE, "en")
+    async with delivering(mail_harness, our_database, WatchedBackend(smtp)) as under_way:
+        await under_way.worker.until(lambda: mail_harness.outbox.backlog().oldest_at is None)
+    assert [(entry.outcome, entry.attempts) for entry in OutboxEntry.select()] == [("sent", 1), ("dropped", 1)]
+    assert len(smtp.letters) == 1
+    assert len(records) == 2
 
 
 async def test_a_stop_waits_for_the_mail_under_way(

@@ -3,7 +3,10 @@
 import asyncio
 import logging
 import threading
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from itertools import chain, repeat
 from threading import Semaphore
 from unittest.mock import Mock
 
@@ -12,6 +15,7 @@ import pytest
 from regsvc.cli import serve
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.notifications.delivery import DeliveryWorker, wake_if_due
+from regsvc.runtime import jobs
 from regsvc.runtime.jobs import Job, JobRunner
 from tests.support.mail_parts import ALICE
 from tests.support.services import ServiceHarness
@@ -157,15 +161,55 @@ async def test_a_look_that_fails_is_told_and_made_again(caplog: pytest.LogCaptur
     assert "secret" not in caplog.text
 
 
-def test_an_idle_daemon_sleeps(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What looks at files does so on one thread; timers of the event loop are rare, and in step with each other."""
-    jobs: list[Job] = []
-    monkeypatch.setattr(serve, "JobRunner", jobs.extend)
+async def test_a_job_works_again_when_its_look_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = asyncio.Queue[str]()
+    monkeypatch.setattr(jobs.log, "info", lambda text, *facts: told.put_nowait(text % facts))
+    look = Mock(side_effect=chain([OSError], repeat(False)))
+    runner = JobRunner([Job("files", QUICKLY, Mock(side_effect=AssertionError), look=look)])
+    runner.start()
+    assert (await asyncio.wait_for(told.get(), 10)).startswith("for a bug report about the job files")
+    assert await asyncio.wait_for(told.get(), 10) == "the job files works again"
+    await runner.stop()
+
+
+async def test_a_game_folder_that_does_not_answer_holds_up_its_own_looks_only(
+    services: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock and the installation are looked at all the same."""
+    listed: list[Job] = []
+    monkeypatch.setattr(serve, "JobRunner", listed.extend)
     serve.Daemon(services.app, Mock())
-    intervals = [job.every for job in jobs if job.look is None]
+    answer, looked = threading.Event(), {job.name: asyncio.Event() for job in listed if job.look}
+    loop = asyncio.get_running_loop()
+
+    def look(job: Job) -> None:
+        loop.call_soon_threadsafe(looked[job.name].set)
+        if job.name in ("rights", "game files"):
+            answer.wait()
+
+    runner = JobRunner(
+        [replace(job, every=QUICKLY, runs_at_start=False, look=partial(look, job)) for job in listed if job.look]
+    )
+    runner.start()
+    try:
+        for _time in range(2):
+            for name in ("clock", "installation"):
+                await asyncio.wait_for(looked[name].wait(), 10)
+                looked[name].clear()
+    finally:
+        answer.set()
+        await runner.stop()
+
+
+def test_an_idle_daemon_sleeps(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks at files does so on two threads; timers of the event loop are rare, and in step with each other."""
+    listed: list[Job] = []
+    monkeypatch.setattr(serve, "JobRunner", listed.extend)
+    serve.Daemon(services.app, Mock())
+    intervals = [job.every for job in listed if job.look is None]
     assert not any(every % timedelta(seconds=5) for every in intervals)
     assert sum(timedelta(minutes=1) / every for every in intervals) <= 12
-    assert {job.every for job in jobs if job.look} == {timedelta(seconds=2)}
+    assert {job.every for job in listed if job.look} == {timedelta(seconds=2)}
 
 
 def test_one_statement_serves_every_kind_of_message(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:

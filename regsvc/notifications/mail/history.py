@@ -54,7 +54,10 @@ def list_mails(page: int, size: int, *, to: str | None = None, state: MailState 
     rows = OutboxEntry.select(OutboxEntry, User.username).join(
         User, JOIN.LEFT_OUTER, on=(User.id == OutboxEntry.user_id)
     )
-    return find_page(OutboxEntry, conditions, page, size, rows.objects(), lambda row: mail_entry(row, row.username))
+    order = [OutboxEntry.id.desc()]
+    return find_page(
+        OutboxEntry, conditions, order, page, size, rows.objects(), lambda row: mail_entry(row, row.username)
+    )
 
 
 def state_of(entry: OutboxEntry) -> str:
