@@ -7,17 +7,11 @@ again, until there is nothing left to do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from plugin_bridge.server.allowlist import Entry
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, REMOVE, TAKEN_OFF, AllowlistState
-
-NO_UUID: Final = "no_uuid"
-"""The player's UUID is not known: no file tells it, and Mojang was not asked or did not answer."""
-UUID_IN_DOUBT: Final = "uuid_in_doubt"
-"""The UUIDs of players who joined contradict those that the server's config implies."""
-RESTART: Final = "restart"
-"""It is in the file, which a running server without a remote console reads when it starts again."""
+from regsvc.users.gates import NO_UUID, RESTART, UUID_IN_DOUBT
 
 Effect = Literal["adopt", "approve"]
 

@@ -19,7 +19,7 @@ from plugin_bridge.server.allowlist import AllowlistFile, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, family_of, is_bedrock, offline_uuid
 from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
-from regsvc.allowlist.rules import NO_UUID, UUID_IN_DOUBT, ListPolicy, ListRecord, ListStep, Member, decide
+from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
@@ -30,6 +30,7 @@ from regsvc.database.audit import GAME, Audit
 from regsvc.database.bulk import insert_rows, select_rows, upsert_query
 from regsvc.database.models import ADD, APPROVED, REMOVE, TAKEN_OFF, Allowed, User
 from regsvc.notifications.rcon import FindAddress
+from regsvc.users.gates import NO_UUID, UUID_IN_DOUBT
 from regsvc.users.transitions import DecisionDetails, Transitions
 
 log = logging.getLogger(__name__)

@@ -91,6 +91,7 @@ from regsvc.sync.sync_context import SyncContext
 from regsvc.users.chat_links import ChatLinks
 from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
+from regsvc.users.gates import Gates
 from regsvc.users.retention import Retention, find_reapply_at_after
 from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
@@ -293,10 +294,11 @@ class App:
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.webhook.is_on))
 
     def _wire_sync(self) -> None:
-        """The sync with AuthMe's table."""
+        """The sync with the gates: AuthMe's table, and the game's allowlist."""
         config, context, players = self._config, self.context, self._players
+        self.gates = Gates(players.is_enabled, self._keeps_list)
         self.transitions = Transitions(
-            self.audit, self.mail_queue, self.webhook, self.console, self._now, is_list_kept=self._keeps_list
+            self.audit, self.mail_queue, self.webhook, self.console, self._now, is_list_kept=self.gates.keeps_list
         )
         sync_context = SyncContext(
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from plugin_bridge.server.allowlist import Entry
 from plugin_bridge.server.player_uuids import offline_uuid
-from regsvc.allowlist.rules import NO_UUID, RESTART, UUID_IN_DOUBT, ListPolicy, ListRecord, ListStep, Member, decide
+from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REJECTED, REMOVE, TAKEN_OFF
+from regsvc.users.gates import NO_UUID, RESTART, UUID_IN_DOUBT
 
 RESPECT = ListPolicy(approves_added=True, restores=False, adopts=True, is_loaded=True, may_have_lost=False)
 RESTORE = replace(RESPECT, restores=True)
