@@ -1,0 +1,50 @@
+"""Gates: what keeps players out of the game until they may play, as AuthMe's table and the game's allowlist do."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from regsvc.database.models import ADD, APPROVED, LISTED, TAKEN_OFF, AllowlistState
+
+Gate = Literal["authme", "allowlist"]
+
+NO_UUID: Final = "no_uuid"
+"""`Allowed.reason`: the UUID is not known; no file tells it, and Mojang was not asked or did not answer."""
+UUID_IN_DOUBT: Final = "uuid_in_doubt"
+"""`Allowed.reason`: the UUIDs of players who joined contradict those that the server's config implies."""
+RESTART: Final = "restart"
+"""`Allowed.reason`: it is in the file, which a server without a remote console reads when it starts again."""
+HELD_BACK: Final = "held_back"
+"""`Allowed.reason`: it is one of so many changes at once that a person has to confirm them."""
+
+ListedState = Literal["listed", "waiting", "removed", "conflict", "absent", "off"]
+"""State of a user on the game's allowlist, as admins see it.
+
+waiting: to be added or removed; removed: by somebody in the game; absent: neither there nor to be; off: no list is
+kept.
+"""
+
+
+@dataclass(frozen=True)
+class Gates:
+    """The gates of this host. The allowlist may be turned on and off in the game while the companion runs."""
+
+    has_authme: bool
+    keeps_list: Callable[[], bool]
+    """Returns whether the game's allowlist follows decisions, without blocking."""
+
+    @property
+    def names(self) -> tuple[Gate, ...]:
+        """The gates in force; none: approvals let nobody in, and bans keep nobody out."""
+        authme: tuple[Gate, ...] = ("authme",) if self.has_authme else ()
+        return (*authme, "allowlist") if self.keeps_list() else authme
+
+    def listed_state(self, status: str, state: AllowlistState | None, reason: str | None) -> ListedState:
+        """Return what admins see of a user with this status and this record in `Allowed` (None: there is none)."""
+        if not self.keeps_list():
+            return "off"
+        if state is None:
+            return "waiting" if status == APPROVED else "absent"
+        if state == ADD and reason == UUID_IN_DOUBT:
+            return "conflict"
+        return {LISTED: "listed", TAKEN_OFF: "removed"}.get(state, "waiting")  # type: ignore[return-value]
