@@ -20,7 +20,7 @@ HELD_BACK: Final = "held_back"
 ListedState = Literal["listed", "waiting", "removed", "conflict", "absent", "off"]
 """State of a user on the game's allowlist, as admins see it.
 
-waiting: to be added or removed; removed: by somebody in the game; absent: neither there nor to be; off: no list is
+waiting: to be added or removed; removed: in the game; absent: neither there nor to be; off: no list is
 kept.
 """
 
