@@ -79,6 +79,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import make_game_statuses
 from regsvc.runtime.health import Health
 from regsvc.runtime.installation import InstallationWatch
+from regsvc.runtime.join_facts import WhyNot
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
 from regsvc.runtime.updates import make_updates
@@ -556,6 +557,17 @@ class App:
         )
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
+        )
+        services.why_not = WhyNot(
+            self.reconciler,
+            self.credential_rules,
+            self.live,
+            self.gates,
+            self.sync,
+            services.game_status,
+            worker,
+            self.context.uuids,
+            self.context.properties_files[""],
         )
         services.doctor = CachedCall(self._examine, timedelta(minutes=1), "doctor")
 

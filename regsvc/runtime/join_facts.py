@@ -1,0 +1,143 @@
+"""Facts about why somebody cannot join, from our tables, AuthMe's, and the game server's files."""
+
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from plugin_bridge.authme.players import PlayersUnavailable
+from plugin_bridge.server.allowlist import AllowlistFile
+from plugin_bridge.server.files import PropertiesFile, ServerFileError
+from plugin_bridge.server.player_uuids import PlayerUuids
+from regsvc.config.live import LiveConfig
+from regsvc.core.errors import InvalidField, InvalidUsername
+from regsvc.core.text import clean_name, name_key
+from regsvc.database.bulk import select_rows
+from regsvc.database.engine import Worker
+from regsvc.database.models import APPROVED, Allowed, ChatLink, User
+from regsvc.runtime.game_status import GameStatus, LastStatus
+from regsvc.runtime.why import JoinFacts, ListFacts, Step, find_steps
+from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import Account
+from regsvc.sync.service import SyncService
+from regsvc.users.credential_rules import CredentialRules
+from regsvc.users.gates import Gates
+from regsvc.users.retention import find_reapply_at
+
+_LETTERS: Final = string.ascii_lowercase + string.digits + "_"
+_CONFUSED: Final = str.maketrans("0158", "olsb")
+_LONGEST_COMPARED: Final = 16
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """Answers to "why can't I join?"."""
+
+    reconciler: Reconciler
+    rules: CredentialRules
+    live: LiveConfig
+    gates: Gates
+    sync: SyncService
+    game_status: GameStatus
+    worker: Worker
+    uuids: PlayerUuids
+    properties: PropertiesFile
+
+    async def explain(self, username: str) -> tuple[Step, ...]:
+        """Return the steps for this name, with the status of the game server as it was last seen."""
+        is_game_known = self.live.current.game.is_known
+        last = self.game_status.last_status()
+        if is_game_known and last.at is None:
+            last = await self.game_status.refresh()
+        return await self.worker.run(partial(self.find_steps, username, last if is_game_known else None))
+
+    def find_steps(self, username: str, server: LastStatus | None) -> tuple[Step, ...]:
+        """Return the steps for this name. `server` None: nobody knows where it is. Blocking."""
+        key, name = name_key(username), clean_name(username)
+        account = self._load(key)
+        user = User.get_or_none(User.username_key == key)
+        config, report, rules = self.live.current, self.sync.last_report, self.live.authme
+        chat = config.chat
+        needs_chat = bool(chat.platform) and chat.required
+        lacks_chat = (
+            user is not None
+            and needs_chat
+            and user.origin == "registered"
+            and not ChatLink.select().where(ChatLink.user == user.id).exists()
+        )
+        facts = JoinFacts(
+            name,
+            account,
+            self.reconciler.policy,
+            self._find_listed(key, name if user is None else user.username, user),
+            server,
+            name_rule=self._find_broken_rule(name) if user is None else None,
+            similar=None if user is not None else _find_similar(key),
+            reason=None if user is None else user.reason,
+            reviewed_at=None if user is None else user.reviewed_at,
+            reapply_at=(
+                None if user is None else find_reapply_at(user, config.registration.reapply_after, account.now)
+            ),
+            lacks_chat=chat.platform if lacks_chat else None,
+            is_cached=rules.is_cached or self.live.is_cached_elsewhere,
+            is_held_back=None if report is None else report.held_back is not None,
+            stands_still=None if report is None else self.sync.stands_still,
+        )
+        return find_steps(facts)
+
+    def _load(self, key: str) -> Account:
+        try:
+            return self.reconciler.load(key)
+        except PlayersUnavailable:
+            return self.reconciler.loader.load([key], None)[0]
+
+    def _find_broken_rule(self, name: str) -> str | None:
+        platform = "bedrock" if name.startswith(self.live.current.bedrock.prefix) else "java"
+        bedrock = self.live.current.bedrock.enabled and platform == "bedrock"
+        try:
+            self.rules.check_username(name, "bedrock" if bedrock else "java")
+        except (InvalidUsername, InvalidField) as refusal:
+            return str(refusal.facts.get("regex", "–"))
+        return None
+
+    def _find_listed(self, key: str, name: str, user: User | None) -> ListFacts:
+        record = Allowed.get_or_none(Allowed.username_key == key)
+        status = APPROVED if user is None else user.status
+        stored = (None, None) if record is None else (record.state, record.reason)
+        properties, uuid = self.properties.refresh(), None if record is None else record.uuid
+        self.uuids.refresh()
+        joined = self.uuids.joined.get(name)
+        directory = self.live.current.game.directory
+        entries = None
+        if directory is not None:
+            try:
+                found = AllowlistFile(directory / "whitelist.json").read().entries
+                entries = tuple(it for it in found if name_key(it.name) == key or it.uuid in (uuid, joined))
+            except ServerFileError:  # told as unknown
+                entries = None
+        state = self.gates.listed_state(status, *stored)
+        return ListFacts(state, stored[1], uuid, None if properties is None else properties.white_list, entries, joined)
+
+
+def _find_similar(key: str) -> str | None:
+    """Return a user whose name differs from this one by a letter, or by letters that look alike; None if none does."""
+    if not 0 < len(key) <= _LONGEST_COMPARED:
+        return None
+    database, wanted = User._meta.database, set(_variants(key))
+    found: Mapping[str, str] = dict(
+        select_rows(database, User, [User.username_key, User.username], User.username_key, wanted)
+    )
+    return min(found.values(), default=None)
+
+
+def _variants(key: str) -> Iterator[str]:
+    plain = key.translate(_CONFUSED)
+    yield from {plain, plain.replace("l", "i"), plain.replace("i", "l"), key.replace("_", ""), f".{key}"} - {key}
+    for place in range(len(key) + 1):
+        before, after = key[:place], key[place:]
+        if after:
+            yield before + after[1:]
+            yield from (before + letter + after[1:] for letter in _LETTERS if letter != after[0])
+            yield before + after[1:2] + after[:1] + after[2:]
+        yield from (before + letter + after for letter in _LETTERS)
