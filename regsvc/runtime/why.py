@@ -13,6 +13,7 @@ from regsvc.core.clock import is_over
 from regsvc.core.i18n.translations import Translations
 from regsvc.database.models import APPROVED, BANNED, PASSWORD, PENDING, PRESENT, PROVISION
 from regsvc.runtime.game_status import LastStatus
+from regsvc.sync.actions import Provision, UpdateState
 from regsvc.sync.records import Account, Policy, SyncValues
 from regsvc.sync.rules import decide, password_for_row, returns
 from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, ListedState
@@ -209,18 +210,19 @@ def _authme(facts: JoinFacts) -> Step:
     if not account.is_player_known:
         is_ready = record.presence == PRESENT and record.lock_reason is None
         return _step(facts, "authme", "unknown" if is_ready else "problem", "authme_away")
+    due = decide(account, policy)
     if player is None:
         if password_for_row(user, record, policy) is None:
             return problem("no_password" if user.password is None else "password_algorithm", of=_algorithm(facts))
         if not policy.may_provision:
             return problem("forum_table")
-        is_coming = record.presence != PRESENT and decide(account, policy) is not None
-        is_requested = record.intent in (PROVISION, PASSWORD)
-        return problem("row_waiting" if is_coming or is_requested or returns(account, policy) else "row_removed")
+        is_coming = isinstance(due, Provision) or record.intent in (PROVISION, PASSWORD) or returns(account, policy)
+        return problem("row_waiting" if is_coming else "row_removed")
     if record.is_different_row(player) and not record.is_own_insert(player):
         return problem("row_foreign")
     if player.is_locked:
-        return problem("row_no_password" if decide(account, policy) is None else "row_waiting")
+        stays = due is None or isinstance(due, UpdateState)
+        return problem("row_no_password" if stays else "row_waiting")
     if player.lock_group is not None and player.group == player.lock_group:
         return problem("row_group", group=player.lock_group)
     if player.known_realname not in (None, user.username):
