@@ -36,7 +36,16 @@ from regsvc.api.messages import (
 )
 from regsvc.api.questionnaire import Kind
 from regsvc.api.route import ADMIN, Routes
-from regsvc.api.users import Address, ClientFields, Origin, PlayerFields, SessionFields, SessionId, Transition
+from regsvc.api.users import (
+    Address,
+    ClientFields,
+    Origin,
+    PlayerFields,
+    SessionFields,
+    SessionId,
+    Transition,
+    find_steps,
+)
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.core.text import MAX_REASON
@@ -282,7 +291,7 @@ async def explain(call: ApiHandler, query: NameQuery) -> WhyReply:
     translations, language = call.services.translations, call.language
     steps = [
         to_reply(WhyStepFields, step, text=word(step, translations, language))
-        for step in await call.services.why_not.explain(query.username)
+        for step in await find_steps(call, query.username)
     ]
     return WhyReply(answer=next((step for step in steps if step.verdict == "problem"), None), steps=steps)
 

@@ -1,9 +1,8 @@
-"""Facts about why somebody cannot join, from our tables, AuthMe's, and the game server's files."""
+"""Facts about why a player cannot join, from our tables, AuthMe's, and the game server's files."""
 
 import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from plugin_bridge.authme.players import PlayersUnavailable
@@ -14,10 +13,9 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.errors import InvalidField, InvalidUsername
 from regsvc.core.text import clean_name, name_key
 from regsvc.database.bulk import select_rows
-from regsvc.database.engine import Worker
 from regsvc.database.models import APPROVED, Allowed, ChatLink, User
-from regsvc.runtime.game_status import GameStatus, LastStatus
-from regsvc.runtime.why import JoinFacts, ListFacts, Step, find_steps
+from regsvc.runtime.game_status import LastStatus
+from regsvc.runtime.why import JoinFacts, JoinStep, ListFacts, find_steps
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
 from regsvc.sync.service import SyncService
@@ -39,20 +37,10 @@ class WhyNot:
     live: LiveConfig
     gates: Gates
     sync: SyncService
-    game_status: GameStatus
-    worker: Worker
     uuids: PlayerUuids
     properties: PropertiesFile
 
-    async def explain(self, username: str) -> tuple[Step, ...]:
-        """Return the steps for this name, with the status of the game server as it was last seen."""
-        is_game_known = self.live.current.game.is_known
-        last = self.game_status.last_status()
-        if is_game_known and last.at is None:
-            last = await self.game_status.refresh()
-        return await self.worker.run(partial(self.find_steps, username, last if is_game_known else None))
-
-    def find_steps(self, username: str, server: LastStatus | None) -> tuple[Step, ...]:
+    def find_steps(self, username: str, server: LastStatus | None) -> tuple[JoinStep, ...]:
         """Return the steps for this name. `server` None: nobody knows where it is. Blocking."""
         key, name = name_key(username), clean_name(username)
         account = self._load(key)

@@ -1,4 +1,4 @@
-"""Why somebody cannot join: pure rules over facts that were loaded once.
+"""Why a player cannot join: pure rules over facts that were loaded once.
 
 Each step has a verdict and the key of a sentence (`[why]` in the translations), which names the cause and the remedy.
 """
@@ -66,7 +66,7 @@ class JoinFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JoinStep:
     """A thing that was looked at. `code` is the key of its sentence, `facts` are the names in it."""
 
     name: str
@@ -97,36 +97,36 @@ _OWN: Final[Mapping[str, str]] = {
 """Sentences that players have of their own (`[why_player]`); of others, they learn that an operator has to help."""
 
 
-def find_steps(facts: JoinFacts) -> tuple[Step, ...]:
+def find_steps(facts: JoinFacts) -> tuple[JoinStep, ...]:
     """Return what was looked at, in the order in which it keeps players out."""
     return tuple(_walk(facts))
 
 
-def find_answer(steps: tuple[Step, ...]) -> Step | None:
+def find_answer(steps: tuple[JoinStep, ...]) -> JoinStep | None:
     """Return the first problem; None: nothing that can be seen keeps the player out."""
     return next((step for step in steps if step.verdict == "problem"), None)
 
 
-def word(step: Step, translations: Translations, language: str) -> str:
+def word(step: JoinStep, translations: Translations, language: str) -> str:
     """Return the step as operators read it."""
     reason = step.facts.get("reason")
     words = _in_words(step) | ({"reason": translations.reason(reason, language)} if reason else {})
     return translations.text(f"why.{step.code}", language, **words)
 
 
-def word_for_player(step: Step | None, translations: Translations, language: str) -> str:
+def word_for_player(step: JoinStep | None, translations: Translations, language: str) -> str:
     """Return the answer as the player reads it, without operators' reasons and matters of the server."""
     own = None if step is None else _OWN.get(step.code, "operator")
     return translations.text(f"why_player.{own or 'nothing'}", language, **({} if step is None else _in_words(step)))
 
 
-def _in_words(step: Step) -> dict[str, object]:
+def _in_words(step: JoinStep) -> dict[str, object]:
     return {
         name: f"{fact:%Y-%m-%d %H:%M} UTC" if isinstance(fact, datetime) else fact for name, fact in step.facts.items()
     }
 
 
-def _walk(facts: JoinFacts) -> Iterator[Step]:
+def _walk(facts: JoinFacts) -> Iterator[JoinStep]:
     user = facts.account.user
     if user is None:
         yield _unregistered(facts)
@@ -147,12 +147,12 @@ def _walk(facts: JoinFacts) -> Iterator[Step]:
         yield _step(facts, "spelling", "problem", "spelling")
 
 
-def _step(facts: JoinFacts, name: str, verdict: Verdict, code: str, **more: object) -> Step:
+def _step(facts: JoinFacts, name: str, verdict: Verdict, code: str, **more: object) -> JoinStep:
     user = facts.account.user
-    return Step(name, verdict, code, {"username": facts.name if user is None else user.username, **more})
+    return JoinStep(name, verdict, code, {"username": facts.name if user is None else user.username, **more})
 
 
-def _unregistered(facts: JoinFacts) -> Step:
+def _unregistered(facts: JoinFacts) -> JoinStep:
     if facts.name_rule is not None:
         return _step(facts, "registered", "problem", "invalid", rule=facts.name_rule)
     if facts.similar is not None:
@@ -161,7 +161,7 @@ def _unregistered(facts: JoinFacts) -> Step:
     return _step(facts, "registered", "problem", "not_adopted" if is_in_game else "unregistered")
 
 
-def _review(facts: JoinFacts) -> Iterator[Step]:
+def _review(facts: JoinFacts) -> Iterator[JoinStep]:
     user = facts.account.user
     assert user is not None, "the name has a user"
     if user.status == PENDING:
@@ -179,7 +179,7 @@ def _review(facts: JoinFacts) -> Iterator[Step]:
         yield _step(facts, "review", "ok", "approved")
 
 
-def _gates(facts: JoinFacts) -> Iterator[Step]:
+def _gates(facts: JoinFacts) -> Iterator[JoinStep]:
     """What keeps a user out who may play."""
     has_authme, keeps_list = facts.policy.is_bridge_on, facts.listed.state != "off"
     if has_authme:
@@ -198,13 +198,13 @@ def _gates(facts: JoinFacts) -> Iterator[Step]:
             yield _step(facts, "cache", "problem", "cached", until=until)
 
 
-def _authme(facts: JoinFacts) -> Step:
+def _authme(facts: JoinFacts) -> JoinStep:
     account, policy = facts.account, facts.policy
     user, player = account.user, account.player
     assert user is not None, "the name has a user"
     record = account.sync_record or SyncValues(account.key)
 
-    def problem(code: str, **more: object) -> Step:
+    def problem(code: str, **more: object) -> JoinStep:
         return _step(facts, "authme", "problem", code, **more)
 
     if not account.is_player_known:
@@ -236,10 +236,10 @@ def _algorithm(facts: JoinFacts) -> str:
     return (user.password_algorithm if user is not None else None) or "–"
 
 
-def _allowlist(facts: JoinFacts) -> Step:
+def _allowlist(facts: JoinFacts) -> JoinStep:
     listed = facts.listed
 
-    def problem(code: str, **more: object) -> Step:
+    def problem(code: str, **more: object) -> JoinStep:
         return _step(facts, "allowlist", "problem", code, **more)
 
     if listed.state == "removed":
@@ -261,7 +261,7 @@ def _allowlist(facts: JoinFacts) -> Step:
     return _step(facts, "allowlist", "ok", "listed")
 
 
-def _other_list(facts: JoinFacts) -> Step:
+def _other_list(facts: JoinFacts) -> JoinStep:
     """The step of a list that the game server uses and that we do not keep."""
     if facts.listed.entries is None:
         return _step(facts, "allowlist", "unknown", "list_unread")
@@ -269,7 +269,7 @@ def _other_list(facts: JoinFacts) -> Step:
     return _step(facts, "allowlist", "ok" if is_there else "problem", "listed" if is_there else "list_not_kept")
 
 
-def _server(facts: JoinFacts, found: LastStatus) -> Step:
+def _server(facts: JoinFacts, found: LastStatus) -> JoinStep:
     status = found.status
     if status is None:
         is_known = found.at is not None and not found.is_hidden

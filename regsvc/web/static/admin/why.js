@@ -25,9 +25,7 @@ export function whyPanel(context, username) {
 
 /** @param {GetReply<"admin/user/why">} reply */
 function render({ answer, steps }) {
-  const lines = steps.map(({ verdict, text }) =>
-    make("li", {}, badge(t(`why_${verdict}`), KINDS[verdict]), " ", text),
-  );
+  const lines = steps.map(({ verdict, text }) => make("li", {}, badge(t(`why_${verdict}`), KINDS[verdict]), " ", text));
   return [
     make("h3", {}, t("why_title")),
     make("p", {}, answer === null ? t("why_nothing") : answer.text),
