@@ -63,7 +63,6 @@ class WhyNot:
             name_rule=self._find_broken_rule(name) if user is None else None,
             similar=None if user is not None else _find_similar(key),
             reason=None if user is None else user.reason,
-            reviewed_at=None if user is None else user.reviewed_at,
             reapply_at=(
                 None if user is None else find_reapply_at(user, config.registration.reapply_after, account.now)
             ),

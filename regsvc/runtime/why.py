@@ -55,7 +55,6 @@ class JoinFacts:
     similar: str | None = None
     """A user whose name is nearly this one, which has none."""
     reason: str | None = None
-    reviewed_at: datetime | None = None
     reapply_at: datetime | None = None
     lacks_chat: str | None = None
     """The chat platform with which the user must have linked an account, and has not."""
