@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,10 +81,10 @@ class WhyNot:
             return self.reconciler.loader.load([key], None)[0]
 
     def _find_broken_rule(self, name: str) -> str | None:
-        platform = "bedrock" if name.startswith(self.live.current.bedrock.prefix) else "java"
-        bedrock = self.live.current.bedrock.enabled and platform == "bedrock"
+        bedrock = self.live.current.bedrock
+        is_bedrock = bedrock.enabled and name.startswith(bedrock.prefix)
         try:
-            self.rules.check_username(name, "bedrock" if bedrock else "java")
+            self.rules.check_username(name, "bedrock" if is_bedrock else "java")
         except (InvalidUsername, InvalidField) as refusal:
             return str(refusal.facts.get("regex", "–"))
         return None
@@ -92,19 +93,16 @@ class WhyNot:
         record = Allowed.get_or_none(Allowed.username_key == key)
         status = APPROVED if user is None else user.status
         stored = (None, None) if record is None else (record.state, record.reason)
-        properties, uuid = self.properties.refresh(), None if record is None else record.uuid
+        uuid, properties = None if record is None else record.uuid, self.properties.refresh()
+        is_used = None if properties is None else properties.white_list
+        state, directory = self.gates.listed_state(status, *stored), self.live.current.game.directory
         self.uuids.refresh()
-        joined = self.uuids.joined.get(name)
-        directory = self.live.current.game.directory
-        entries = None
-        if directory is not None:
-            try:
+        joined, entries = self.uuids.joined.get(name), None
+        if directory is not None and (is_used or state != "off"):
+            with suppress(ServerFileError):  # which is told as unknown
                 found = AllowlistFile(directory / "whitelist.json").read().entries
                 entries = tuple(it for it in found if name_key(it.name) == key or it.uuid in (uuid, joined))
-            except ServerFileError:  # told as unknown
-                entries = None
-        state = self.gates.listed_state(status, *stored)
-        return ListFacts(state, stored[1], uuid, None if properties is None else properties.white_list, entries, joined)
+        return ListFacts(state, stored[1], uuid, is_used, entries, joined)
 
 
 def _find_similar(key: str) -> str | None:

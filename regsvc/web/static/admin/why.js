@@ -23,6 +23,18 @@ export function whyPanel(context, username) {
   return section;
 }
 
+/**
+ * Make a panel that asks once it is unfolded: most cards of the queue are decided about without it.
+ *
+ * @param {import("./view-context.js").ViewContext} context
+ * @param {string} username
+ */
+export function foldedWhy(context, username) {
+  const container = make("div", {});
+  const ontoggle = () => container.hasChildNodes() || replaceContent(container, whyPanel(context, username));
+  return make("details", { ontoggle }, make("summary", {}, t("why_title")), container);
+}
+
 /** @param {GetReply<"admin/user/why">} reply */
 function render({ answer, steps }) {
   const lines = steps.map(({ verdict, text }) => make("li", {}, badge(t(`why_${verdict}`), KINDS[verdict]), " ", text));
