@@ -15,7 +15,7 @@ const KINDS = { ok: "good", problem: "bad", unknown: "wait" };
  * @param {string} username
  */
 export function whyPanel(context, username) {
-  const section = make("section", { class: "why" });
+  const section = make("div", { class: "why" });
   context.api.get("admin/user/why", { username }).then(
     (reply) => replaceContent(section, render(reply)),
     (error) => replaceContent(section, make("p", { class: "quiet-text" }, asRefusal(error).message)),
@@ -32,14 +32,13 @@ export function whyPanel(context, username) {
 export function foldedWhy(context, username) {
   const container = make("div", {});
   const ontoggle = () => container.hasChildNodes() || replaceContent(container, whyPanel(context, username));
-  return make("details", { ontoggle }, make("summary", {}, t("why_title")), container);
+  return make("details", { class: "why", ontoggle }, make("summary", {}, t("why_title")), container);
 }
 
 /** @param {GetReply<"admin/user/why">} reply */
 function render({ answer, steps }) {
   const lines = steps.map(({ verdict, text }) => make("li", {}, badge(t(`why_${verdict}`), KINDS[verdict]), " ", text));
   return [
-    make("h3", {}, t("why_title")),
     make("p", {}, answer === null ? t("why_nothing") : answer.text),
     make("details", {}, make("summary", {}, t("why_all")), make("ul", { class: "lines" }, lines)),
   ];

@@ -112,7 +112,7 @@ class UserPage {
     replaceContent(this.about, renderFacts(user), links);
     replaceContent(this.details, renderDetails(user, "h3"));
     const sessions = renderSessions(user, (session) => this.endSession(session));
-    const why = whyPanel(this.context, user.username);
+    const why = [make("h3", {}, t("why_title")), whyPanel(this.context, user.username)];
     replaceContent(this.player, why, renderPlayer(user), renderMails(user), sessions, renderClients(user));
   }
 
