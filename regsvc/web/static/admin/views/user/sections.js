@@ -63,6 +63,23 @@ export function renderMails({ mails }) {
 }
 
 /**
+ * Render the host's own commands that followed decisions, with what the game replied; null where there are none.
+ *
+ * @param {UserDetails} user
+ */
+export function renderCommands({ commands }) {
+  if (commands.length === 0) {
+    return null;
+  }
+  return renderSection("commands", commands, (sent) => [
+    make("span", { class: "first" }, make("code", {}, sent.command), " ", mailBadge(sent)),
+    make("span", { class: "secondary" }, sent.server && `${sent.server} · `, timeElement(sent.doneAt ?? sent.createdAt)),
+    sent.reply && make("span", { class: "user-text" }, t("command_reply", { reply: sent.reply })),
+    sent.lastError && sent.state !== "sent" && make("span", { class: "user-text bad" }, sent.lastError),
+  ]);
+}
+
+/**
  * @param {UserDetails} user
  * @param {(session: string) => unknown} onEnd
  */
