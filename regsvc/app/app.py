@@ -276,11 +276,10 @@ class App:
 
         outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_sent=keep_reply, on_finished=on_finished)
         known = find_consoles(servers, files, may_block=False)
-        game, language, find_uuid = config.game, config.server.language, self.context.uuids.find
-        self.console = RconQueue(outbox, known, game.on_ban, language, self._now, game.commands, find_uuid)
+        language, find_uuid = config.server.language, self.context.uuids.find
+        self.console = queue = RconQueue(outbox, known, config.game, language, find_uuid, self._now)
         current = find_consoles(servers, files, may_block=True)
-        find_uuids = self.console.find_uuids
-        transport = RconTransport(current, self.translations, config.server.name, self._now, find_uuids)
+        transport = RconTransport(current, self.translations, config.server.name, queue.find_uuids, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.console.is_on))
 
     def _wire_webhook(self) -> None:

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import product
-from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from plugin_bridge.authme.players import PlayersUnavailable
@@ -40,7 +39,7 @@ from plugin_bridge.server.rcon import (
     open_rcon,
     pardon,
 )
-from regsvc.config.host_sections import GameServer, OnBan
+from regsvc.config.host_sections import GameSection, GameServer
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.i18n.translations import Translations
@@ -105,22 +104,21 @@ class RconQueue:
         self,
         outbox: Outbox,
         consoles: Mapping[str, FindAddress],
-        on_ban: OnBan,
+        game: GameSection,
         language: str,
+        find_uuid: Callable[[str], str | None],
         now: Clock,
-        commands: Mapping[str, Sequence[str]] = MappingProxyType({}),
-        find_uuid: Callable[[str], str | None] = lambda username: None,
     ) -> None:
         """`consoles` return the last known addresses, by server (`Config.game_servers`), without blocking.
 
-        `commands` are the host's, by event; `find_uuid` returns what the game server's files tell, without blocking.
+        `find_uuid` returns what the game server's files tell, without blocking.
         """
         self._outbox = outbox
         self._consoles = consoles
-        self._on_ban = on_ban
+        self._on_ban = game.on_ban
+        self._commands = game.commands
         self._language = language
         self._now = now
-        self._commands = commands
         self._find_uuid = find_uuid
 
     @property
@@ -389,8 +387,8 @@ class RconTransport(Transport):
         consoles: Mapping[str, FindAddress],
         translations: Translations,
         server_name: str,
-        now: Clock,
         find_uuids: Callable[[Collection[str]], Mapping[str, str]],
+        now: Clock,
     ) -> None:
         """`consoles` return addresses by server (`Config.game_servers`), and are called on a thread for every command.
 

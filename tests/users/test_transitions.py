@@ -9,7 +9,7 @@ import pytest
 from peewee import Database
 
 from plugin_bridge.server.rcon import RconAddress
-from regsvc.config.host_sections import OnBan
+from regsvc.config.host_sections import GameSection, OnBan
 from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, AuditEntry, OutboxEntry, Review, User
@@ -38,7 +38,9 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
     )
     address = None if on_ban is None else RconAddress("127.0.0.1", 25575, "secret")
     webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock, is_on=on_ban is not None)
-    console = RconQueue(Outbox(clock, "rcon", retries), {"": lambda: address}, on_ban or "none", "en", clock)
+    game = GameSection(on_ban=on_ban or "none", commands={"approved": ("say {username}", "say {language}")})
+    consoles = {"": lambda: address}
+    console = RconQueue(Outbox(clock, "rcon", retries), consoles, game, "en", lambda name: None, clock)
     return Transitions(Audit(clock), mail_queue, webhook, console, clock)
 
 

@@ -11,7 +11,7 @@ import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from 
 import { Refresh } from "../refresh.js";
 import { renderDetails } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
-import { renderClients, renderCommands, renderFacts, renderMails, renderPlayer, renderSessions } from "./user/sections.js";
+import { renderClients, renderFacts, renderPlayer, renderSent, renderSessions } from "./user/sections.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
@@ -111,8 +111,7 @@ class UserPage {
     replaceContent(this.about, renderFacts(user), links);
     replaceContent(this.details, renderDetails(user, "h3"));
     const sessions = renderSessions(user, (session) => this.endSession(session));
-    const sent = [renderMails(user), renderCommands(user)];
-    replaceContent(this.player, renderPlayer(user), sent, sessions, renderClients(user));
+    replaceContent(this.player, renderPlayer(user), renderSent(user), sessions, renderClients(user));
   }
 
   /** @param {string} session */
