@@ -276,8 +276,8 @@ class App:
 
         outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_sent=keep_reply, on_finished=on_finished)
         known = find_consoles(servers, files, may_block=False)
-        language, find_uuid = config.server.language, self.context.uuids.find
-        self.console = queue = RconQueue(outbox, known, config.game, language, find_uuid, self._now)
+        language, uuids = config.server.language, self.context.uuids
+        self.console = queue = RconQueue(outbox, known, config.game, language, uuids, self._now)
         current = find_consoles(servers, files, may_block=True)
         transport = RconTransport(current, self.translations, config.server.name, queue.find_uuids, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.console.is_on))

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.files import PropertiesFile, ServerProperties
+from plugin_bridge.server.player_uuids import PlayerUuids, family_of
 from plugin_bridge.server.rcon import (
     LIST,
     RconAddress,
@@ -106,20 +107,17 @@ class RconQueue:
         consoles: Mapping[str, FindAddress],
         game: GameSection,
         language: str,
-        find_uuid: Callable[[str], str | None],
+        uuids: PlayerUuids,
         now: Clock,
     ) -> None:
-        """`consoles` return the last known addresses, by server (`Config.game_servers`), without blocking.
-
-        `find_uuid` returns what the game server's files tell, without blocking.
-        """
+        """`consoles` return the last known addresses, by server (`Config.game_servers`), without blocking."""
         self._outbox = outbox
         self._consoles = consoles
         self._on_ban = game.on_ban
         self._commands = game.commands
         self._language = language
         self._now = now
-        self._find_uuid = find_uuid
+        self._uuids = uuids
 
     @property
     def is_on(self) -> bool:
@@ -183,10 +181,17 @@ class RconQueue:
         for key, name in keys.items():
             record = known.get(key)
             waits = record is not None and record.reason is not None
-            uuid = record.uuid if record is not None and record.uuid else None if waits else self._find_uuid(name)
+            uuid = record.uuid if record is not None and record.uuid else None if waits else self._find_in_files(name)
             if uuid is not None:
                 found[name] = uuid
         return found
+
+    def _find_in_files(self, username: str) -> str | None:
+        """Return the UUID that the game server's files tell; None also where they contradict each other."""
+        joined, family = self._uuids.joined.get(username), self._uuids.family
+        if joined is None:
+            return self._uuids.find(username)
+        return joined if family is None or family_of(joined) in (None, family) else None
 
     def on_row_changes(self, players: Sequence[tuple[str, int, Cause]]) -> None:
         """Kick players who may be online under a row that has just been locked, or given back to its owner.

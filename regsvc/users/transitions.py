@@ -239,8 +239,12 @@ class Transitions:
         self._audit.record("user.registered", by, user.username)
         self._webhook.enqueue("registered", user.username, user.status)
 
-    def record_deletions(self, keys: Sequence[str]) -> None:
-        """Record and announce the deletion of users with SQL."""
+    def record_deletions(self, realnames: Mapping[str, str | None]) -> None:
+        """Record and announce the deletion of users with SQL.
+
+        `realnames`: by lower-case name, as AuthMe last spelled it; None: unknown.
+        """
+        keys = list(realnames)
         self._audit.record_each("user.deleted", SQL, keys)
         with self._webhook.outbox.batched():
             for key in keys:
@@ -249,8 +253,9 @@ class Transitions:
         if self._console.is_on:
             banned = [key for key in keys if key in last and last[key].status_after == BANNED]
             self._console.on_deletions(dict.fromkeys(keys), banned)
-        spelled = [last[key].username if key in last else key for key in keys]
-        self._console.on_decisions([Decided("deleted", name, None, None) for name in spelled])
+        spelled = {key: last[key].username if key in last else realnames[key] or key for key in keys}
+        names = [name if name_key(name) == key else key for key, name in spelled.items()]
+        self._console.on_decisions([Decided("deleted", name, None, None) for name in names])
         self._note_for_list(dict.fromkeys(keys))
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:

@@ -85,6 +85,7 @@ def test_each_decision_has_its_commands_once_and_in_their_order(
 
 def test_transitions_by_sql_count_and_adoptions_do_not(console: RconServer, make_services: MakeServices) -> None:
     place = make_services(game__commands=EVERY)
+    place.authme.register("DAVE", "his-password")
     place.authme.register("Carol", "her-password")
     place.approved("Alice")
     place.sync()
@@ -92,11 +93,12 @@ def test_transitions_by_sql_count_and_adoptions_do_not(console: RconServer, make
     assert place.user("Carol").origin == "adopted"
     place.ours.execute("UPDATE regsvc_user SET status = 'banned' WHERE username_key IN ('alice', 'carol')")
     place.sync()
-    place.ours.execute("DELETE FROM regsvc_user WHERE username_key = 'alice'")
+    place.ours.execute("DELETE FROM regsvc_user WHERE username_key IN ('alice', 'dave')")
     place.sync(allow_mass_changes=True)
     deliver(place)
     told = [line for line in console.received("say") if "in" not in line.split()]
-    assert sorted(told) == ["say approved Alice", "say banned Alice", "say banned Carol", "say deleted Alice"]
+    banned, deleted = ["say banned Alice", "say banned Carol"], ["say deleted Alice", "say deleted DAVE"]
+    assert sorted(told) == ["say approved Alice", *banned, *deleted]
     assert told.index("say banned Alice") < told.index("say deleted Alice")
 
 
@@ -133,6 +135,22 @@ def test_a_command_waits_for_the_uuid_and_holds_up_that_player_alone(
         "failed",
         "the player's UUID is not known yet; it will be once they have joined the game",
     )
+
+
+def test_no_uuid_is_sent_that_another_file_contradicts(
+    console: RconServer, game_server: GameServer, make_services: MakeServices
+) -> None:
+    """Bob once joined while the server was in online mode: nobody knows yet which UUID he will have."""
+    known = [{"name": "Bob", "uuid": NOTCH}]
+    (game_server.directory / "usercache.json").write_text(json.dumps(known))
+    place = make_services(game__commands={"approved": [ADD]})
+    place.approved("Bob")
+    assert deliver(place) == ["later"]
+    game_server.write_properties(online_mode="true", **console.properties)
+    place.app.context.properties_files[""].refresh()
+    place.clock.advance(minutes=10)
+    assert deliver(place) == ["sent"]
+    assert console.received("lp") == [f"lp user {NOTCH} parent add member"]
 
 
 def test_what_was_known_of_a_deleted_user_is_sent(console: RconServer, make_services: MakeServices) -> None:
