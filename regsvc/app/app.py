@@ -60,6 +60,7 @@ from regsvc.notifications.rcon import (
     RconTransport,
     find_consoles,
     insert_row_after_kick,
+    keep_reply,
 )
 from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, WebhookTransport
 from regsvc.registration.applications.changes import ApplicationChanges
@@ -274,11 +275,12 @@ class App:
             self.metrics.count_delivery(KIND, outcome)
             insert_row_after_kick(message, partial(self.reconciler.reconcile, may_adopt=False))
 
-        outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_finished=on_finished)
+        outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_sent=keep_reply, on_finished=on_finished)
         known = find_consoles(servers, files, may_block=False)
-        self.console = RconQueue(outbox, known, config.game.on_ban, config.server.language, self._now)
+        language, uuids = config.server.language, self.context.uuids
+        self.console = queue = RconQueue(outbox, known, config.game, language, uuids, self._now)
         current = find_consoles(servers, files, may_block=True)
-        transport = RconTransport(current, self.translations, config.server.name, self._now)
+        transport = RconTransport(current, self.translations, config.server.name, queue.find_uuids, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.console.is_on))
 
     def _wire_webhook(self) -> None:

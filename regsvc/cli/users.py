@@ -14,11 +14,14 @@ from regsvc.accounts.access import MEANINGS, Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.app.app import App
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.bulk import MAX_COUNT
-from regsvc.database.models import BANNED
+from regsvc.database.models import BANNED, User
+from regsvc.notifications.rcon import CommandRecord, list_commands
 from regsvc.runtime.why import find_answer, word
 from regsvc.users.transitions import DecisionDetails
+from regsvc.users.user_details import MAX_RECORDS
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
 
@@ -85,6 +88,8 @@ def _show(args: argparse.Namespace, app: App) -> int:
     shown["second_factor"] = app.worker.run_here(_find_second_factor, entry.username, app)
     if dispute is not None:
         shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
+    if commands := app.worker.run_here(_list_commands, entry.username):
+        shown["commands"] = commands
     if dates:
         shown["unreadable_dates"] = {date.column: date.value for date in dates}
     print(json.dumps(shown, indent=2, ensure_ascii=False, default=_to_json))
@@ -107,6 +112,11 @@ def _find_second_factor(username: str, app: App) -> str:
         return app.services.second_factor.find_origin(username) or "none"
     except AuthMeUnavailable:
         return "unknown"
+
+
+def _list_commands(username: str) -> list[CommandRecord]:
+    """Return the host's commands about this user, newest first."""
+    return list_commands(User.get(User.username_key == name_key(username)), MAX_RECORDS)
 
 
 def _to_json(value: Any) -> Any:

@@ -12,7 +12,7 @@ import { Refresh } from "../refresh.js";
 import { whyPanel } from "../why.js";
 import { renderDetails } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
-import { renderClients, renderFacts, renderMails, renderPlayer, renderSessions } from "./user/sections.js";
+import { renderClients, renderFacts, renderPlayer, renderSent, renderSessions } from "./user/sections.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
@@ -113,7 +113,7 @@ class UserPage {
     replaceContent(this.details, renderDetails(user, "h3"));
     const sessions = renderSessions(user, (session) => this.endSession(session));
     const why = [make("h3", {}, t("why_title")), whyPanel(this.context, user.username)];
-    replaceContent(this.player, why, renderPlayer(user), renderMails(user), sessions, renderClients(user));
+    replaceContent(this.player, why, renderPlayer(user), renderSent(user), sessions, renderClients(user));
   }
 
   /** @param {string} session */
