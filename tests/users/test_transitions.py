@@ -17,6 +17,7 @@ from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.outbox import Outbox, RetryPolicy
 from regsvc.notifications.rcon import RconQueue
 from regsvc.notifications.webhook import WebhookQueue
+from regsvc.users.gates import Gates
 from regsvc.users.transitions import DecisionDetails, Transitions
 from tests.support.database_fixtures import MakeUser
 from tests.support.mail_parts import rows_of
@@ -39,7 +40,7 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
     address = None if on_ban is None else RconAddress("127.0.0.1", 25575, "secret")
     webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock, is_on=on_ban is not None)
     console = RconQueue(Outbox(clock, "rcon", retries), {"": lambda: address}, on_ban or "none", "en", clock)
-    return Transitions(Audit(clock), mail_queue, webhook, console, clock)
+    return Transitions(Audit(clock), mail_queue, webhook, console, clock, gates=Gates(True, lambda: False))
 
 
 def make_users(make_user: MakeUser, clock: ManualClock, status: str) -> None:
