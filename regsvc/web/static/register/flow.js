@@ -130,7 +130,8 @@ export class Flow {
       this.history.add(steps[index].id);
     }
     const place = steps.length > 1 ? ` (${index + 1}/${steps.length})` : "";
-    this.history.setTitle(t(`step_${steps[index].id}`) + place);
+    const { id, titleKey } = steps[index];
+    this.history.setTitle(t(titleKey?.(this.config) ?? `step_${id}`) + place);
   }
 
   /**

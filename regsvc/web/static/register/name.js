@@ -20,6 +20,7 @@ export const nameStep = {
   id: "name",
   owns: ["username", "password", "platform", "email"],
   isRequired: () => true,
+  titleKey: (config) => (asksPassword(config) ? "step_name" : "name"),
 
   async render(flow) {
     const { config, draft } = flow;
