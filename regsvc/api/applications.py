@@ -56,7 +56,9 @@ class ApplicationReply(Reply, frozen=True, kw_only=True):
     reviewed_at: EpochMilliseconds | None
     reapply_at: EpochMilliseconds | None
     ban_expires_at: EpochMilliseconds | None
-    has_password: Annotated[bool, Meta(description="False: a link to set one is mailed with the approval.")]
+    has_password: Annotated[
+        bool, Meta(description="False: with AuthMe, a link to set one is mailed with the approval.")
+    ]
     can_correct_email: bool
     answers: list[GivenAnswerFields] | None
     can_edit_answers: bool

@@ -27,7 +27,10 @@ class RegistrationConfigFields(Output, frozen=True, kw_only=True):
         Literal["verified", "optional"], Meta(description="`optional`: no code proves it, and nothing is mailed to it.")
     ]
     code_digits: Annotated[int, Meta(description="Digits of a verification code.", examples=[6])]
-    password: Literal["optional", "required", "off"]
+    password: Annotated[
+        Literal["optional", "required", "off"],
+        Meta(description="`optional`: without AuthMe only to log in here, and set later; our pages do not ask for it."),
+    ]
     password_reset: Annotated[
         Literal["mail", "operator"],
         Meta(description="Whether a link to set a new password is mailed, or made by an operator and handed over."),
@@ -180,7 +183,7 @@ def _registration(services: Services) -> RegistrationConfigFields:
         approval=services.config.registration.approval,
         email="verified" if services.config.registration.requires_code else "optional",
         code_digits=services.config.verification.code_digits,
-        password=services.config.registration.password_rule,
+        password=services.config.registration.password_rule(has_authme=services.is_authme_enabled),
         password_reset="mail" if services.mail_queue.is_available else "operator",
         password_regex=services.config.registration.password_regex or services.password_rule.regex,
         password_min_length=services.password_rule.min_length,

@@ -188,7 +188,9 @@ class App:
         self.hash_pool = HashPool(auth.max_concurrent_hashes, auth.max_waiting_hashes)
         self.hashing = PasswordHashing(self.live, self.hash_pool)
         bedrock_names = BedrockNames(bedrock.enabled, bedrock.prefix, compile_pattern(bedrock.username_regex))
-        self.credential_rules = CredentialRules(self.live, bedrock_names, self.context.ops.names)
+        self.credential_rules = CredentialRules(
+            self.live, bedrock_names, self.context.ops.names, has_authme=self._players.is_enabled
+        )
         queues = QueueCollector(self.worker, self.list_worker, self.hash_pool, self.loop_lag)
         self.metrics.register(ProcessCollector(), queues)
 
@@ -301,7 +303,7 @@ class App:
         config, context, players = self._config, self.context, self._players
         self.gates = Gates(players.is_enabled, lambda: keeps_list(config, context.properties_files[""].current))
         self.transitions = Transitions(
-            self.audit, self.mail_queue, self.webhook, self.console, self._now, is_list_kept=self.gates.keeps_list
+            self.audit, self.mail_queue, self.webhook, self.console, self._now, gates=self.gates
         )
         sync_context = SyncContext(
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console

@@ -233,7 +233,7 @@ def _import_verifymc(args: argparse.Namespace, app: App) -> int:
     importer = Importer(app, actor_name(), is_dry_run=args.dry_run, fill_emails=args.update, is_handover=True)
     new_entries, kept = _import_entries(data, app, is_dry_run=args.dry_run)
     report = _run(importer, data.users, refused.append, is_dry_run=args.dry_run)
-    rule = app.context.config.registration.password_rule
+    rule = app.context.config.registration.password_rule(has_authme=app.context.location.players.is_enabled)
     told = describe_handover(data, report, algorithms, new_entries, kept, rule, is_dry_run=args.dry_run)
     print("\n".join([*describe_operators(data, app.credential_rules.is_operator), *told]))
     for row in refused:

@@ -87,7 +87,7 @@ def config_warnings(config: Config) -> Iterator[str]:
             f"captcha.also_for has {' and '.join(sorted(shut))}: front ends for http.legacy_status send no "
             "captcha there; remove it, unless yours does."
         )
-    if config.http.legacy_status and config.registration.password_rule == "optional":  # noqa: S105 - a mode
+    if config.http.legacy_status and config.registration.password_rule(has_authme=True) == "optional":
         yield (
             'registration.password is "optional": pages for http.legacy_status ask new players for a password, but '
             "other clients may register without one, and cannot log in then; "

@@ -106,7 +106,8 @@ class RegistrationSection:
         "optional",
         PasswordRule,
         "Whether players choose a password when they register, or later through a mailed link; without codes by "
-        "e-mail they always choose one.",
+        'e-mail they always choose one. Without AuthMe it is only for our pages, which ask for it if "required"; who '
+        "has none sets one with such a link, or without codes with an operator's.",
     )
     limits_per_client: tuple[RateLimit, ...] = key.rate_limits(
         ["3 per hour", "10 per day"],
@@ -135,10 +136,9 @@ class RegistrationSection:
         """Whether applicants prove their e-mail address; otherwise players are mailed nothing."""
         return "email" in self.methods
 
-    @property
-    def password_rule(self) -> PasswordRule:
-        """The rule in force for passwords: those who are mailed nothing have to choose one."""
-        return self.password if self.requires_code else "required"
+    def password_rule(self, *, has_authme: bool) -> PasswordRule:
+        """Return the rule in force for passwords: who needs one in the game, and is mailed no link, chooses it now."""
+        return "required" if has_authme and not self.requires_code else self.password
 
 
 @dataclass(frozen=True)

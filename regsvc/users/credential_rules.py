@@ -41,14 +41,16 @@ class BedrockNames:
 class CredentialRules:
     """Rules for usernames and passwords; each refusal names the broken rule."""
 
-    def __init__(self, live: LiveConfig, bedrock: BedrockNames, operators: Callable[[], Collection[str]]) -> None:
+    def __init__(
+        self, live: LiveConfig, bedrock: BedrockNames, operators: Callable[[], Collection[str]], *, has_authme: bool
+    ) -> None:
         """`operators` returns every name in ops.json, in lower case, whatever its level."""
         registration = live.current.registration
         self._live = live
         self._bedrock = bedrock
         self._reserved = AUTOMATED_ACTORS.union(name_key(name) for name in registration.reserved_names)
         self._operators = operators
-        self._password_mode = registration.password_rule
+        self._password_mode = registration.password_rule(has_authme=has_authme)
 
     def name_in_game(self, username: str, platform: str) -> str:
         """Return the name to register for what the user typed."""

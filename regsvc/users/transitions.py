@@ -6,7 +6,7 @@ same few statements. The player's row follows by the reconciler. Everything runs
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -20,6 +20,7 @@ from regsvc.database.models import ADD, APPROVED, BANNED, PENDING, REJECTED, REM
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 from regsvc.notifications.rcon import Decided, RconQueue
 from regsvc.notifications.webhook import Event, WebhookQueue
+from regsvc.users.gates import Gates
 
 _ROWS: Final = 500
 DELETED: Final = "deleted"
@@ -180,14 +181,13 @@ class Transitions:
         console: RconQueue,
         now: Clock,
         *,
-        is_list_kept: Callable[[], bool] = lambda: False,
+        gates: Gates,
     ) -> None:
-        """`is_list_kept`: whether decisions are to be carried out on the game's allowlist."""
         self._audit = audit
         self._console = console
         self._mail_queue = mail_queue
         self._webhook = webhook
-        self._is_list_kept = is_list_kept
+        self._gates = gates
         self._now = now
 
     def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> None:
@@ -319,15 +319,28 @@ class Transitions:
                     decision.ban_expires_at,
                 )
             for decision in mailed:
-                mail = _mail_of(decision)
+                mail = self._mail_of(decision)
                 review_id = None if mail == "password_link" else review_ids[decision.user.id]
                 self._mail_queue.send(decision.user, mail, review_id)
         self._enqueue_commands(decisions)
         self._note_for_list({decision.user.username: decision.target for decision in decisions})
 
+    def _mail_of(self, decision: _Decision) -> UserMail:
+        """Return the mail that tells the user of this decision."""
+        user, sends_link = decision.user, decision.details.sends_link
+        if sends_link and decision.before == APPROVED:
+            return "password_link"
+        if decision.name == "approve" and (sends_link or (self._gates.has_authme and needs_password(user))):
+            return "approved_set_password"
+        if decision.name == "unban" and decision.details.is_on_time:
+            return "ban_ended" if user.status == APPROVED else "ban_ended_unapproved"
+        event = TRANSITIONS[decision.name].event
+        assert event != "registered", "a registration is no decision"
+        return event
+
     def _note_for_list(self, targets: Mapping[str, str | None]) -> None:
         """Note who is to be put on the game's allowlist, or taken off it, for its next run."""
-        if not self._is_list_kept():
+        if not self._gates.keeps_list():
             return
         moment = to_milliseconds(self._now())
         rows = [
@@ -372,22 +385,8 @@ def _command_event(decision: _Decision) -> str:
     return reopened.get(decision.target, TRANSITIONS[decision.name].event)
 
 
-def _mail_of(decision: _Decision) -> UserMail:
-    """Return the mail that tells the user of this decision."""
-    user, sends_link = decision.user, decision.details.sends_link
-    if sends_link and decision.before == APPROVED:
-        return "password_link"
-    if decision.name == "approve" and (sends_link or needs_password(user)):
-        return "approved_set_password"
-    if decision.name == "unban" and decision.details.is_on_time:
-        return "ban_ended" if user.status == APPROVED else "ban_ended_unapproved"
-    event = TRANSITIONS[decision.name].event
-    assert event != "registered", "a registration is no decision"
-    return event
-
-
 def needs_password(user: User) -> bool:
-    """Return whether an approved user has to set a first password: an adopted player has one in the game."""
+    """Return whether a user has to set a first password, to log in: an adopted player has one in the game."""
     return user.password_hash is None and user.origin != "adopted"
 
 

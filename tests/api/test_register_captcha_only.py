@@ -134,6 +134,23 @@ def test_what_is_required(host: Stack) -> None:
 
 
 @pytest.mark.one_database("sqlite")
+def test_without_authme_no_password_is_needed_and_nobody_else_takes_the_name(host: Stack) -> None:
+    host.olivia()
+    host.restart_with({"authme": {"enabled": False}})
+    alice = host.newcomer("alice")
+    assert host.get("/api/config").json["config"]["registration"]["password"] == "optional"
+    assert register(host, alice, password=None).status == 201
+    for password in (None, "mallorys-secret"):
+        refused = register(host, alice, password=password)
+        assert_refused(refused, 409, "username_taken", field="username")
+    assert_refused(host.login(alice, "mallorys-secret"), 401, "bad_credentials")
+    host.decides("approve", alice)
+    assert reset(host, link_token(host, alice)).status == 200
+    assert host.login(alice, NEW).status == 200
+    host.restart_with({"authme": {"enabled": True}})
+
+
+@pytest.mark.one_database("sqlite")
 def test_front_ends_are_told(host: Stack) -> None:
     config = host.get("/api/config").json["config"]
     assert config["authMethods"] == ["captcha"]

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.support.authme.authme_database import MariaDBSchema
 from tests.support.authme.authme_tables import TableShape, find_player
 from tests.support.authme.game_server import write_game_server
 from tests.support.crash.brief_outage import file_missing, table_missing
 from tests.support.each import assert_each
 from tests.support.our_tables import tries_of
 from tests.support.refusals import TRANSLATIONS, assert_refused
-from tests.support.stack import MakeStack, Stack, find_link_token
+from tests.support.stack import MakeStack, Person, Stack, find_code, find_link_token
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.every_database
@@ -95,6 +96,74 @@ def test_without_authme_its_default_rules_hold(lonely: Stack) -> None:
     alice = lonely.newcomer("alice")
     reply = lonely.register(alice, code=ANY_CODE, password="x" * 31)
     assert assert_refused(reply, 422, "invalid_password", field="password")["fault"] == "too_long"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def vanilla(request: pytest.FixtureRequest, make_stack: MakeStack) -> Stack:
+    """A host whose AuthMe is off, and can be turned on."""
+    stack: Stack = make_stack(request.param)
+    stack.olivia()  # while there is a row to adopt her from
+    ours = stack.table.database
+    url = {"database": {"url": ours.database.url}} if isinstance(ours, MariaDBSchema) else {}
+    stack.restart_with({"authme": {"enabled": False}, **url})
+    return stack
+
+
+def set_by_mail(stack: Stack, person: Person) -> None:
+    """Set the person's password with the link that they ask for."""
+    assert stack.post("/api/password/forgot", {"email": person.email}).status == 200
+    letter = stack.smtp.wait_for(person.email, counts=lambda letter: letter.subject.startswith("Set a password"))
+    assert "new password" not in letter.text
+    reply = stack.post("/api/password/reset", {"token": find_link_token(letter.text), "newPassword": person.password})
+    assert reply.status == 200, reply.text
+
+
+def test_without_authme_alice_needs_no_password_until_she_wants_to_log_in(vanilla: Stack) -> None:
+    alice, mallory = vanilla.newcomer("alice"), vanilla.newcomer("mallory")
+    assert vanilla.get("/api/config").json["config"]["registration"]["password"] == "optional"
+    code = vanilla.code_for(alice.email)
+    registered = vanilla.register(alice, code=code, password=None)
+    assert (registered.status, registered.json["status"]) == (201, "pending"), registered.text
+
+    mallorys = vanilla.code_for(mallory.email)
+    for password in (None, mallory.password):
+        by_name = vanilla.register(mallory, username=alice.name, code=mallorys, password=password)
+        assert_refused(by_name, 409, "username_taken", field="username")
+        by_address = vanilla.register(alice, code=mallorys, password=password)
+        assert_refused(by_address, 422, "invalid_code", field="code")
+    repeated = vanilla.register(alice, code=code, password=mallory.password)
+    assert_refused(repeated, 422, "invalid_code", field="code")
+    assert_refused(vanilla.login(alice, mallory.password), 401, "bad_credentials")
+    again = vanilla.register(alice, code=code, password=None)
+    assert (again.status, again.json) == (201, registered.json), "the reply may have been lost"
+
+    vanilla.decides("approve", alice)
+    letter = vanilla.smtp.wait_for(alice.email, counts=lambda letter: letter.subject.startswith("Welcome"))
+    assert "password" not in letter.text
+    shown = vanilla.get("/api/application", headers={"X-Application-Token": registered.json["applicationToken"]})
+    assert (shown.json["status"], shown.json["hasPassword"]) == ("approved", False)
+
+    set_by_mail(vanilla, alice)
+    token = vanilla.user_token(alice)
+    new = f"new.{alice.email}"
+    vanilla.post("/api/verify/send", {"email": new, "purpose": "change_email"})
+    code = find_code(vanilla.smtp.wait_for(new).text)
+    body = {"email": new, "code": code, "currentPassword": alice.password}
+    assert vanilla.post("/api/user/update", body, token=token).json["email"] == new
+    gone = vanilla.post("/api/user/delete", {"currentPassword": alice.password}, token=token)
+    assert gone.status == 200, gone.text
+
+
+def test_with_authme_turned_on_later_players_without_a_password_set_one_first(vanilla: Stack) -> None:
+    bob = vanilla.approved("bob", password=None)
+    vanilla.restart_with({"authme": {"enabled": True}})
+    vanilla.sync()
+    assert find_player(vanilla.table, bob.key) is None
+    assert vanilla.user(bob)["plugin"] == "absent"
+    assert not vanilla.authme.login(bob.name, "")
+    set_by_mail(vanilla, bob)
+    assert vanilla.authme.login(bob.name, bob.password)
+    vanilla.restart_with({"authme": {"enabled": False}})
 
 
 # --- Passwords ---

@@ -22,14 +22,20 @@ def settings() -> Mapping[str, object]:
     return {"registration__methods": ["captcha"], "mail__backend": "off"}
 
 
-def register(page: Page, services: ServiceHarness, address: str, name: str, email: str) -> None:
-    """Register on `/register`, whose only step this is."""
+def register(
+    page: Page, services: ServiceHarness, address: str, name: str, email: str, *, password: str | None = PASSWORD
+) -> None:
+    """Register on `/register`, whose only step this is; `password` None: it asks for none."""
     with page.expect_response("**/captcha/generate*") as response:
         page.goto(f"{address}/register")
     captcha = response.value.json()
     expect(page.get_by_role("img", name="Captcha picture")).to_have_attribute("src", captcha["image"])
     page.get_by_label("Minecraft username").fill(name)
-    page.get_by_label("Password", exact=False).first.fill(PASSWORD)
+    if password is None:
+        expect(page.get_by_role("heading", name="Minecraft username")).to_be_visible()
+        expect(page.locator("input[type=password]")).to_have_count(0)
+    else:
+        page.get_by_label("Password", exact=False).first.fill(password)
     page.get_by_label("E-mail address").fill("not an address")
     page.get_by_label("Your answer").fill(answer_to(services.app, captcha["token"]))
     page.get_by_role("button", name="Register").click()
@@ -80,3 +86,17 @@ def test_from_the_registration_to_a_link_handed_over(
     page.get_by_role("button", name="Set password").click()
     expect(page.get_by_role("status")).to_contain_text("You can join the server now.")
     assert services.authme.login("Alice", NEW)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"registration__methods": ["captcha"], "mail__backend": "off", "authme__enabled": False}]
+)
+def test_without_authme_no_page_speaks_of_a_password(
+    open_page: OpenPage, services: ServiceHarness, address: str
+) -> None:
+    page = open_page("/server", at=address, may_complain=True)
+    register(page, services, address, "Alice", "alice@example.org", password=None)
+    expect(page.get_by_text("password")).to_have_count(0)
+    services.decide("approve", "Alice")
+    expect(page.get_by_role("status")).to_contain_text("You're in, Alice!")
+    expect(page.get_by_text("password")).to_have_count(0)

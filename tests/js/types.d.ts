@@ -87,6 +87,8 @@ declare global {
     /** The fields of the request that this step fills in. */
     owns: string[];
     isRequired(config: Config): boolean;
+    /** The text above the step; without it, `step_` and the id. */
+    titleKey?(config: Config): string;
     /** The form is made by `flow.form`. */
     render(flow: Flow): Promise<RenderedStep>;
   }

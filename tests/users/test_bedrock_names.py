@@ -16,6 +16,7 @@ def rules(prefix: str = ".", *, is_enabled: bool = True) -> CredentialRules:
         live=LiveConfig(Config(registration=RegistrationSection(reserved_names=(".Reserved",)))),
         bedrock=BedrockNames(is_enabled, prefix, PATTERN),
         operators=frozenset,
+        has_authme=True,
     )
 
 

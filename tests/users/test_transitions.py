@@ -19,6 +19,7 @@ from regsvc.notifications.mail.queue import MailQueue
 from regsvc.notifications.outbox import Outbox, RetryPolicy
 from regsvc.notifications.rcon import RconQueue
 from regsvc.notifications.webhook import WebhookQueue
+from regsvc.users.gates import Gates
 from regsvc.users.transitions import DecisionDetails, Transitions
 from tests.support.database_fixtures import MakeUser
 from tests.support.mail_parts import rows_of
@@ -46,7 +47,7 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
     consoles = {"": lambda: address}
     uuids = PlayerUuids(None, PropertiesFile(None))
     console = RconQueue(Outbox(clock, "rcon", retries), consoles, game, "en", uuids, clock)
-    return Transitions(Audit(clock), mail_queue, webhook, console, clock)
+    return Transitions(Audit(clock), mail_queue, webhook, console, clock, gates=Gates(True, lambda: False))
 
 
 def make_users(make_user: MakeUser, clock: ManualClock, status: str) -> None:

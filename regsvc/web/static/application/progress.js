@@ -44,9 +44,10 @@ export function progress(application, config) {
  * @param {Config} config
  * @returns {Stage[]}
  */
-function waiting({ place, waiting, usualSeconds, email, hasPassword, gameAddress }, { registration }) {
+function waiting({ place, waiting, usualSeconds, email, hasPassword, gameAddress }, { registration, authme }) {
   const isMailed = registration.email === "verified";
-  const isPasswordMailed = !hasPassword && registration.password !== "off" && registration.passwordReset === "mail";
+  const isPasswordMailed =
+    !hasPassword && registration.password !== "off" && registration.passwordReset === "mail" && authme.enabled;
   return [
     {
       state: "current",

@@ -103,12 +103,15 @@ function headline({ status, username }) {
 function renderOverview(application) {
   const { status, hasPassword, email } = application;
   const isApproved = status === "approved";
-  const lacksPassword = isApproved && !hasPassword && config.registration.password !== "off";
+  const mayLackPassword = isApproved && !hasPassword && config.registration.password !== "off";
+  const lacksPassword = mayLackPassword && config.authme.enabled;
   const isMailed = config.registration.passwordReset === "mail";
   return [
     progress(application, config),
     lacksPassword && make("p", {}, t(isMailed ? "password_mailed" : "password_by_operator", { email })),
-    lacksPassword && isMailed && make("p", {}, link("forgot-password", t("password_mail_again"))),
+    mayLackPassword &&
+      isMailed &&
+      make("p", {}, link("forgot-password", t(lacksPassword ? "password_mail_again" : "password_for_web"))),
     isApproved && ownWhy(api, "application/why"),
     isApproved && joinHelp(api, config, { username: application.username }),
     status === "rejected" && make("p", {}, applyAgain(application)),

@@ -130,7 +130,12 @@ export class Flow {
       this.history.add(steps[index].id);
     }
     const place = steps.length > 1 ? ` (${index + 1}/${steps.length})` : "";
-    this.history.setTitle(t(`step_${steps[index].id}`) + place);
+    this.history.setTitle(this.titleOf(steps[index]) + place);
+  }
+
+  /** @param {Step} step */
+  titleOf({ id, titleKey }) {
+    return t(titleKey?.(this.config) ?? `step_${id}`);
   }
 
   /**
@@ -144,7 +149,7 @@ export class Flow {
     draft.form = form;
     draft.update({ step: steps[index].id });
     const progress = renderProgress(steps.length, index);
-    const title = make("h2", { tabindex: "-1", "aria-describedby": PROGRESS }, t(`step_${steps[index].id}`));
+    const title = make("h2", { tabindex: "-1", "aria-describedby": PROGRESS }, this.titleOf(steps[index]));
     const back = index > 0 && button(t("back"), () => this.back(), "plain");
     showSection(null, index === 0 && appliedBefore(draft), progress, title, above, form.element, below, back);
     showAnnouncement(index === 0);

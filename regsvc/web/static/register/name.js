@@ -5,7 +5,7 @@ import { Refusal } from "../shared/api.js";
 import { button } from "../shared/dom.js";
 import { Choice, Field } from "../shared/form.js";
 import { formatTime, t } from "../shared/i18n.js";
-import { matches, passwordField } from "../shared/password-fields.js";
+import { asksPassword, matches, passwordField } from "../shared/password-fields.js";
 import { isProven } from "./code.js";
 import { LOOKS_LIKE_AN_ADDRESS } from "./email.js";
 
@@ -20,6 +20,7 @@ export const nameStep = {
   id: "name",
   owns: ["username", "password", "platform", "email"],
   isRequired: () => true,
+  titleKey: (config) => (asksPassword(config) ? "step_name" : "name"),
 
   async render(flow) {
     const { config, draft } = flow;
@@ -34,7 +35,7 @@ export const nameStep = {
     if (isGiven) {
       name.input.after(button(t("name_other"), forget, "plain"));
     }
-    const passwords = config.registration.password === "off" ? [] : [accountPasswordField(config, draft, name)];
+    const passwords = asksPassword(config) ? [accountPasswordField(config, draft, name)] : [];
     const email = config.registration.email === "optional" ? [contactField(draft)] : [];
     const form = flow.form({
       fields: [...(platform === null ? [] : [platform]), name, ...passwords, ...email],

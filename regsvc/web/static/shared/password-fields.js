@@ -17,6 +17,16 @@ const KINDS = /** @type {const} */ ([
 const FAIR = 40; // bits
 const STRONG = 60;
 
+/**
+ * Return whether a registration asks for a password. Without AuthMe an optional one would only be for these pages: who
+ * wants to log in sets one later.
+ *
+ * @param {Config} config
+ */
+export function asksPassword({ registration: { password }, authme }) {
+  return password === "required" || (password === "optional" && authme.enabled);
+}
+
 /** @typedef {{ minLength: number, maxLength: number, passwordRegex: string }} Rules */
 
 /**
