@@ -47,4 +47,6 @@ class Gates:
             return "waiting" if status == APPROVED else "absent"
         if state == ADD and reason == UUID_IN_DOUBT:
             return "conflict"
+        if state == LISTED and reason is not None:
+            return "waiting"
         return {LISTED: "listed", TAKEN_OFF: "removed"}.get(state, "waiting")  # type: ignore[return-value]
