@@ -123,7 +123,7 @@ USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
 def sources_of_config(services: Services) -> tuple[object, ...]:
     """Return all that the public config is made of; each is replaced when it changes."""
     rules, mails = services.live.authme, services.mail_queue.is_available
-    return services.config, rules, services.is_authme_enabled, services.translations, services.questionnaires, mails
+    return services.config, rules, services.gates.has_authme, services.translations, services.questionnaires, mails
 
 
 @ROUTES.add("GET", "/api/config", PUBLIC, made_of=sources_of_config)
@@ -152,7 +152,7 @@ def public_config(services: Services) -> PublicConfigFields:
         auth_methods=list(config.registration.methods),
         username_regex=_username_regex(services),
         registration=_registration(services),
-        authme=AuthMeConfigFields(enabled=services.is_authme_enabled),
+        authme=AuthMeConfigFields(enabled=services.gates.has_authme),
         enable_email_alias_limit=not config.registration.email_aliases,
         email_domain_whitelist=domains or UNSET,
         captcha=_captcha(config),
@@ -171,7 +171,7 @@ def public_config(services: Services) -> PublicConfigFields:
 def _username_regex(services: Services) -> str:
     if services.config.registration.username_regex:
         return services.config.registration.username_regex
-    return services.name_rule.regex if services.is_authme_enabled else USERNAME_REGEX_WITHOUT_AUTHME
+    return services.name_rule.regex if services.gates.has_authme else USERNAME_REGEX_WITHOUT_AUTHME
 
 
 def _registration(services: Services) -> RegistrationConfigFields:

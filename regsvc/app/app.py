@@ -547,15 +547,15 @@ class App:
 
     def _wire_admin(self) -> None:
         """Views of operators: users, mails, health, findings of the doctor."""
-        services, worker, now, is_bridge_on = self.services, self.worker, self._now, self._players.is_enabled
-        services.is_authme_enabled = is_bridge_on
-        services.users = UserList(self.context.is_operator, is_bridge_on=is_bridge_on)
+        services, worker, now = self.services, self.worker, self._now
+        services.gates = self.gates
+        services.users = UserList(self.context.is_operator, self.gates)
         services.user_details = UserDetailsLoader(services.users, self.questionnaire_results.find_of, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )
         services.health = Health(
-            worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
+            worker, self.outbox, self.sync, now, self.pending_restart, self.installation, self.gates
         )
         services.doctor = CachedCall(self._examine, timedelta(minutes=1), "doctor")
 

@@ -19,6 +19,7 @@ from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.service import SyncService
+from regsvc.users.gates import Gates
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +89,8 @@ class Health:
         now: Clock,
         pending_restart: PendingRestart,
         installation: InstallationWatch,
+        gates: Gates,
         *,
-        is_bridge_on: bool,
         timeout: timedelta = _TIMEOUT,
     ) -> None:
         """`timeout`: how long the database may take to answer before it counts as away."""
@@ -99,7 +100,7 @@ class Health:
         self._now = now
         self.pending_restart = pending_restart
         self.installation = installation
-        self._is_bridge_on = is_bridge_on
+        self.gates = gates
         self._timeout = timeout
         self._backlog = CachedCall(self._query_backlog, _MAX_AGE, "health")
         self._waiting = CachedCall(lambda: worker.run(_count_waiting), _WORK_MAX_AGE, "waiting work")
@@ -136,7 +137,7 @@ class Health:
 
     def find_bridge_state(self, *, is_ready: bool) -> BridgeState:
         """Return the state of AuthMe's table, which no sync looks at unless our database `is_ready`."""
-        if not self._is_bridge_on:
+        if not self.gates.has_authme:
             return BridgeState.OFF
         report = self._sync.last_report
         if report is None or not is_ready or self._sync.stands_still:

@@ -188,7 +188,7 @@ def test_many_changes_at_once_wait_for_a_person(place: ServiceHarness, server: A
     assert Allowed.select().where(Allowed.shown_as == "waiting").count() == 30
     assert run(place, allow_mass_changes=True).counts == {"taken_off": 30}
     entry = AuditEntry.get(AuditEntry.action == "allowlist.taken_off")
-    assert (entry.operator, entry.target, json.loads(entry.detail)["count"]) == ("game", None, 30)
+    assert (entry.operator, entry.target, json.loads(str(entry.detail))["count"]) == ("game", None, 30)
 
 
 def test_a_player_who_joined_decides_which_uuids_count(

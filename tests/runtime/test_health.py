@@ -19,6 +19,7 @@ from regsvc.runtime.health import BridgeState, Health, WaitingCounts
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.report import SyncReport
+from regsvc.users.gates import Gates
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import ManualClock
 
@@ -73,7 +74,7 @@ def health(worker: Worker, outbox: CountedOutbox, clock: ManualClock) -> Health:
         clock,
         PendingRestart(),
         NO_FILES,
-        is_bridge_on=True,
+        Gates(True, lambda: False),
         timeout=timedelta(seconds=5),
     )
 
@@ -117,7 +118,7 @@ async def test_a_database_that_does_not_answer_counts_as_away(
         clock,
         PendingRestart(),
         NO_FILES,
-        is_bridge_on=False,
+        Gates(False, lambda: False),
         timeout=timedelta(milliseconds=50),
     )
     outbox.may_answer.clear()
