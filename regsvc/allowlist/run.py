@@ -26,7 +26,7 @@ from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
 from regsvc.core.units import ChangeLimit
-from regsvc.database.audit import GAME, Audit
+from regsvc.database.audit import GAME, SYNC, Audit
 from regsvc.database.bulk import insert_rows, select_rows, upsert_query
 from regsvc.database.models import ADD, APPROVED, LISTED, REMOVE, TAKEN_OFF, Allowed, User
 from regsvc.notifications.rcon import FindAddress
@@ -81,7 +81,7 @@ COUNTS: Final = ("added", "removed", "adopted", "approved", "taken_off")
 
 @dataclass
 class ListReport:
-    """What a run did, or would do, by kind (`COUNTS`)."""
+    """Counts and names of the changes that a run made, or would make, by kind (`COUNTS`)."""
 
     counts: Counter[str] = field(default_factory=Counter)
     names: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -167,15 +167,22 @@ class AllowlistRunner:
             self._may_have_lost = False
         except ServerFileError as problem:
             report.unavailable = str(problem)
+            if is_plan:
+                return report
             self._may_have_lost, self._seen = True, object()
-        self.last_report = report
         self._log(report, config)
+        self.last_report = report
         return report
 
     def _log(self, report: ListReport, config: ListConfig) -> None:
         """Log what was done, and each problem once until it is another one."""
         if report.counts:
             log.info("allowlist: %s", _in_words(report.counts))
+        held_before = self.last_report.held_back if self.last_report is not None else Counter[str]()
+        if report.counts or (report.held_back and report.held_back != held_before):
+            detail = {name: value for name, value in report.as_json().items() if type(value) is int and value}
+            with self._database.atomic():
+                self._audit.record("allowlist.run", SYNC, None, detail)
         problems = []
         if report.unavailable is not None:
             problems.append(f"the allowlist is not kept: {report.unavailable}")
@@ -263,7 +270,7 @@ class AllowlistRunner:
         if config.family is None:
             report.doubt = _find_doubt([name for name, _status, _id in users.values()], joined, family)
         members = []
-        for key in users.keys() | entries.keys() | records.keys():
+        for key in sorted(users.keys() | entries.keys() | records.keys()):
             remembered, record = records.get(key, (None, None))
             own = tuple(entries.get(key, ()))
             name, status, user_id = users.get(key) or (remembered or (own[0].name if own else key), None, None)

@@ -105,6 +105,10 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
     username_regex: Regex
     registration: RegistrationConfigFields
     authme: AuthMeConfigFields
+    gates: Annotated[
+        list[Literal["authme", "allowlist"]],
+        Meta(description="What keeps players out of the game until they are approved; empty: nothing does."),
+    ]
     enable_email_alias_limit: bool
     email_domain_whitelist: list[str] | UnsetType = UNSET
     captcha: CaptchaConfigFields
@@ -123,7 +127,7 @@ USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
 def sources_of_config(services: Services) -> tuple[object, ...]:
     """Return all that the public config is made of; each is replaced when it changes."""
     rules, mails = services.live.authme, services.mail_queue.is_available
-    return services.config, rules, services.gates.has_authme, services.translations, services.questionnaires, mails
+    return services.config, rules, services.gates.names, services.translations, services.questionnaires, mails
 
 
 @ROUTES.add("GET", "/api/config", PUBLIC, made_of=sources_of_config)
@@ -153,6 +157,7 @@ def public_config(services: Services) -> PublicConfigFields:
         username_regex=_username_regex(services),
         registration=_registration(services),
         authme=AuthMeConfigFields(enabled=services.gates.has_authme),
+        gates=list(services.gates.names),
         enable_email_alias_limit=not config.registration.email_aliases,
         email_domain_whitelist=domains or UNSET,
         captcha=_captcha(config),

@@ -25,6 +25,10 @@ kept.
 """
 
 
+UNSETTLED: Final = ("waiting", "removed", "conflict")
+"""States of users who are not yet, or no longer, where their status wants them."""
+
+
 @dataclass(frozen=True)
 class Gates:
     """The gates of this host. The allowlist may be turned on and off in the game while the companion runs."""

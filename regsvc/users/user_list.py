@@ -328,7 +328,7 @@ def _in_order(first: Any, second: Any, on: Any) -> Any:
 
 @dataclass(frozen=True)
 class _StateFilter:
-    """The users in one state: `users` finds their `id` and `username_key` by an index, `condition` tells of each."""
+    """Filter by one state: `users` finds `id` and `username_key` by an index, `condition` is that of a single user."""
 
     users: Any
     condition: Any

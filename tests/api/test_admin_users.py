@@ -28,6 +28,7 @@ FIELDS = {
     "questionnaireReviewSummary",
     "questionnaireRequiresReview",
     "rejections",
+    "allowlist",
     "plugin",
     "pluginSince",
     "lastLogin",

@@ -19,7 +19,7 @@ from regsvc.runtime.health import BridgeState, Health, WaitingCounts
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.report import SyncReport
-from regsvc.users.gates import Gates
+from regsvc.users.gates import UNSETTLED, Gates
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import ManualClock
 
@@ -49,6 +49,8 @@ class NoSync:
     last_report: SyncReport | None = None
     seconds_since_run = 0.0
     stands_still = False
+    has_held_back_changes = False
+    list_report = None
 
 
 @pytest.fixture
@@ -152,4 +154,4 @@ async def test_waiting_work_is_counted_once_a_minute_and_unknown_without_a_datab
     worker.is_open = True
     found += await asyncio.gather(*(health.waiting_work() for _scraper in range(3)))
     worker.is_open = False
-    assert [*found, await health.waiting_work()] == [None, *[WaitingCounts(0, 0)] * 4]
+    assert [*found, await health.waiting_work()] == [None, *[WaitingCounts(0, 0, dict.fromkeys(UNSETTLED, 0))] * 4]
