@@ -10,6 +10,7 @@ from plugin_bridge.server.player_uuids import offline_uuid
 from regsvc.allowlist.run import ListReport
 from regsvc.core.errors import WrongStatus
 from regsvc.database.models import Allowed, AuditEntry
+from regsvc.sync.reporting.words import describe_plan
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.allowlist_server import AllowlistServer, allowlist_server
 from tests.support.ports import free_port
@@ -172,8 +173,13 @@ def test_many_changes_at_once_wait_for_a_person(place: ServiceHarness, server: A
     for name in names:
         place.approved(name)
     Allowed.delete().execute()
+    plan = place.app.sync.plan_alone(allow_mass_changes=False, is_full=False, max_names=3)
+    lines = list(describe_plan(plan, 3))
+    assert "  30 users are added to the allowlist: Player_0, Player_1, Player_10 and 27 more" in lines
+    assert not states(), "a plan writes nothing"
     report = run(place)
     assert (report.held_back, report.counts) == ({"added": 30}, {})
+    assert place.app.sync.has_held_back_changes
     assert {(row.state, row.reason) for row in Allowed.select()} == {("add", "held_back")}
     place.approved("Alice")
     assert run(place).counts == {"added": 1}

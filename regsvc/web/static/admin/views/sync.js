@@ -69,7 +69,9 @@ class SyncPage {
   /** Load the runs that changed something or were held back, newest first. Throws a Refusal. */
   async loadRuns() {
     const replies = await Promise.all(
-      ["sync.run", "sync.braked", "allowlist.run"].map((action) => this.context.api.get("admin/audits", { action, size: MAX_RUNS })),
+      ["sync.run", "sync.braked", "allowlist.run"].map((action) =>
+        this.context.api.get("admin/audits", { action, size: MAX_RUNS }),
+      ),
     );
     const runs = replies.flatMap(({ audits }) => audits);
     runs.sort((one, other) => other.id - one.id);
