@@ -36,7 +36,16 @@ from regsvc.api.messages import (
 )
 from regsvc.api.questionnaire import Kind
 from regsvc.api.route import ADMIN, Routes
-from regsvc.api.users import Address, ClientFields, Origin, PlayerFields, SessionFields, SessionId, Transition
+from regsvc.api.users import (
+    Address,
+    ClientFields,
+    ListedFields,
+    Origin,
+    PlayerFields,
+    SessionFields,
+    SessionId,
+    Transition,
+)
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.core.text import MAX_REASON
@@ -200,14 +209,6 @@ class QuestionnaireResultFields(Output, frozen=True, kw_only=True):
     summary: Annotated[str, Meta(examples=["80 of 100 points; 60 are needed."])]
     submitted_at: EpochMilliseconds
     answers: list[ScoredAnswerFields]
-
-
-class ListedFields(Output, frozen=True, kw_only=True):
-    """The user's entry on the game's allowlist, or the one to be added or removed, and what it waits for."""
-
-    uuid: Annotated[str, Meta(examples=["5627dd98-e6be-3c21-b8a8-e92344183641"])] | None
-    reason: Annotated[str, Meta(examples=["no_uuid", "uuid_in_doubt", "restart", "held_back"])] | None
-    since: EpochMilliseconds
 
 
 class UserDetailsFields(UserFields, frozen=True, kw_only=True):

@@ -155,6 +155,12 @@ def find_player(user: User) -> PlayerRecord | None:
     )
 
 
+def find_listed(key: str) -> ListedRecord | None:
+    """Return the record of the user with this `username_key` on the game's allowlist, or None."""
+    row = Allowed.get_or_none(Allowed.username_key == key)
+    return None if row is None else ListedRecord(row.uuid, row.reason, row.since)
+
+
 def _newest(query: Any, column: Any, limit: int) -> Any:
     return query.order_by(column.desc()).limit(limit)
 
@@ -298,8 +304,5 @@ class UserDetailsLoader:
         )
 
     def find_listed(self, username: str) -> ListedRecord | None:
-        """Return the record of this name on the game's allowlist, or None."""
-        if "allowlist" not in self.gates.names:
-            return None
-        row = Allowed.get_or_none(Allowed.username_key == name_key(username))
-        return None if row is None else ListedRecord(row.uuid, row.reason, row.since)
+        """Return the record of this name on the game's allowlist; None also if the list is not kept."""
+        return find_listed(name_key(username)) if "allowlist" in self.gates.names else None

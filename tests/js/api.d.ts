@@ -98,7 +98,7 @@ export type EndSessionRequest = { language?: string | null; session: string };
 
 export type EndUserSessionRequest = { language?: string | null; username: string; session: string };
 
-export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; truncated: Array<string> };
+export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; listed: ListedFields | null; truncated: Array<string> };
 
 export type ExportedAnswer = { question: string; answers: Array<string> };
 
