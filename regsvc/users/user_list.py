@@ -232,6 +232,8 @@ class UserList:
 
     def _state_filters(self, query: UserQuery) -> "list[_StateFilter] | None":
         """Return the filters by gates' states that leave out anybody; None: they leave out all users."""
+        if query.allowlist == "absent" and query.status == APPROVED:
+            return None
         filters = []
         for asked, is_in_force, make in (
             (query.plugin, self._gates.has_authme, _in_plugin_state),
