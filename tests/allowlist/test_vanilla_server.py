@@ -53,5 +53,10 @@ def test_alice_registers_is_approved_and_gets_in(tmp_path: Path) -> None:
             assert "notch" in shown.output
             assert "Alice" not in shown.output
             assert daemon.get("/health/ready").json["allowlist"] == "up"
+            figures = daemon.get("/metrics").text
+            assert 'companion_allowlist_changes_total{kind="taken_off"} 1.0' in figures
+            assert 'companion_allowlist_users{state="removed"} 0.0' in figures
+            audits = daemon.get("/api/admin/audits", {"action": "allowlist.taken_off"}, token=token).json["audits"]
+            assert [(entry["operator"], entry["target"]) for entry in audits] == [("game", "notch")]
         finally:
             daemon.stop()
