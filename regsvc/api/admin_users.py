@@ -45,10 +45,12 @@ from regsvc.api.users import (
     SessionFields,
     SessionId,
     Transition,
+    find_steps,
 )
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.core.text import MAX_REASON
+from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.gates import ListedState
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
@@ -282,6 +284,34 @@ async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
             ],
         )
     )
+
+
+class WhyStepFields(Output, frozen=True, kw_only=True):
+    """A thing that may keep the player out, what is to be said about it, and who can do something."""
+
+    name: Annotated[str, Meta(examples=["review"])]
+    verdict: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Verdict))}, examples=["problem"])]
+    code: Annotated[str, Meta(description="Names the sentence; more may come.", examples=["pending"])]
+    text: Annotated[str, Meta(examples=["Alice has been waiting for an operator's review: approve or reject them."])]
+    helper: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Helper))}, examples=["operator"])]
+
+
+class WhyReply(Reply, frozen=True, kw_only=True):
+    """Why a player cannot join: `answer` is the first problem of `steps`, null if there is none."""
+
+    answer: WhyStepFields | None
+    steps: list[WhyStepFields]
+
+
+@ROUTES.add("GET", "/api/admin/user/why", ADMIN)
+async def explain(call: ApiHandler, query: NameQuery) -> WhyReply:
+    """Tell why a player cannot join. Also answers for names that nobody has registered."""
+    translations, language = call.services.translations, call.language
+    steps = [
+        to_reply(WhyStepFields, step, text=word(step, translations, language))
+        for step in await find_steps(call, query.username)
+    ]
+    return WhyReply(answer=next((step for step in steps if step.verdict == "problem"), None), steps=steps)
 
 
 def user_fields(call: ApiHandler, entry: UserListItem) -> UserFields:

@@ -79,6 +79,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import make_game_statuses
 from regsvc.runtime.health import Health
 from regsvc.runtime.installation import InstallationWatch
+from regsvc.runtime.join_facts import WhyNot
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
 from regsvc.runtime.updates import make_updates
@@ -296,7 +297,7 @@ class App:
     def _wire_sync(self) -> None:
         """The sync with the gates: AuthMe's table, and the game's allowlist."""
         config, context, players = self._config, self.context, self._players
-        self.gates = Gates(players.is_enabled, self._keeps_list)
+        self.gates = Gates(players.is_enabled, lambda: keeps_list(config, context.properties_files[""].current))
         self.transitions = Transitions(
             self.audit, self.mail_queue, self.webhook, self.console, self._now, is_list_kept=self.gates.keeps_list
         )
@@ -314,9 +315,6 @@ class App:
         self.sync.on_finished = self._on_sync_finished
         self.sync.on_list_finished = self._on_list_finished
 
-    def _keeps_list(self) -> bool:
-        return keeps_list(self._config, self.context.properties_files[""].current)
-
     def _make_allowlist(self) -> AllowlistRunner | None:
         game, file = self._config.game, self.context.properties_files[""]
         if game.directory is None or self._config.allowlist.enabled is False:
@@ -331,7 +329,7 @@ class App:
             self.audit,
             partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
-            is_on=self._keeps_list,
+            is_on=self.gates.keeps_list,
         )
 
     def _wire_captchas(self) -> None:
@@ -558,6 +556,8 @@ class App:
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, self.gates
         )
+        gates, files = self.gates, (self.context.uuids, self.context.properties_files[""])
+        services.why_not = WhyNot(self.reconciler, self.credential_rules, self.live, gates, self.sync, *files)
         services.doctor = CachedCall(self._examine, timedelta(minutes=1), "doctor")
 
     async def _examine(self) -> "tuple[Checkup, datetime]":

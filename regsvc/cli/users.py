@@ -1,6 +1,7 @@
 """`companion users …`: user administration from a shell, as admins do it through the API."""
 
 import argparse
+import asyncio
 import getpass
 import json
 import sys
@@ -16,6 +17,7 @@ from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
 from regsvc.database.audit import Actor
 from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.models import BANNED
+from regsvc.runtime.why import find_answer, word
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -34,6 +36,28 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
     if args.action == "reset-totp":
         return _reset_totp(args, app, Principal(Actor(actor), may_do_everything=True))
     return _decide(args, app, Principal(Actor(actor), may_do_everything=True))
+
+
+def explain(args: argparse.Namespace, app: App) -> int:
+    """Print why a player cannot join; return 1 if something keeps them out."""
+    is_known = app.context.config.game.is_known
+    server = asyncio.run(app.services.game_status.refresh()) if is_known else None
+    steps = app.worker.run_here(app.services.why_not.find_steps, args.username, server)
+    answer, language = find_answer(steps), app.context.config.server.language
+    texts = [word(step, app.translations, language) for step in steps]
+    if args.is_json:
+        shown = [
+            {"name": step.name, "verdict": step.verdict, "code": step.code, "text": text, "helper": step.helper}
+            for step, text in zip(steps, texts, strict=True)
+        ]
+        print(json.dumps({"answer": shown[steps.index(answer)] if answer else None, "steps": shown}, indent=2))
+        return 0 if answer is None else 1
+    nothing = app.translations.text("why.nothing", language, username=args.username)
+    print(texts[steps.index(answer)] if answer else nothing)
+    for step, text in zip(steps, texts, strict=True):
+        if step is not answer and (args.shows_all or step.verdict != "ok"):
+            print(f"  {step.verdict}: {text}")
+    return 0 if answer is None else 1
 
 
 def _list(args: argparse.Namespace, app: App) -> int:

@@ -243,7 +243,11 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     expect(page.locator(".history")).to_contain_text(MARKUP)
     expect(page.locator(".user-about")).to_contain_text(f"{MARKUP} (")
     expect(page.get_by_text("Verification code")).to_be_visible()
-    expect(page.get_by_text("can't log in: the account is locked")).to_be_visible()
+    expect(page.locator(".why > p")).to_have_text(
+        f"{bob.name} is banned for good ({MARKUP}): unban them to let them in."
+    )
+    page.get_by_text("All that was looked at").click()
+    expect(page.locator(".why li")).to_contain_text(["Fine", "Fine", "Problem", "Problem"])
     assert page.locator("#main img, .view b").count() == 0
 
     assert find_serious_faults(page, [".view"], also=["heading-order"]) == []

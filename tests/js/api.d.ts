@@ -156,6 +156,8 @@ export type OnlinePlayersFields = { online: number | null; max: number | null; l
 
 export type OptionFields = { id: number; text: string };
 
+export type OwnWhyReply = { success: true; message?: string; canJoin: boolean; why: string };
+
 export type Pagination = { currentPage: number | null; pageSize: number; totalCount: number | null; totalPages: number | null; hasNext: boolean; hasPrev: boolean };
 
 export type PasswordLinkReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; link: string; expiresAt: number };
@@ -270,6 +272,10 @@ export type VerifyTokenRequest = { language?: string | null; token: string };
 
 export type VersionReply = { success: true; message?: string; currentVersion: string; latestVersion: string | null; updateAvailable: boolean; releasesUrl: string | null; checkedAt: number | null; plugin: PluginVersionFields };
 
+export type WhyReply = { success: true; message?: string; answer: WhyStepFields | null; steps: Array<WhyStepFields> };
+
+export type WhyStepFields = { name: string; verdict: "ok" | "problem" | "unknown"; code: string; text: string; helper: "player" | "operator" | "host" | "nobody" };
+
 export interface GetRoutes {
   "openapi.json": { reply: Record<string, unknown>; body: {} };
   "config": { reply: ConfigWithAliasesReply; body: {} };
@@ -279,9 +285,11 @@ export interface GetRoutes {
   "user/status": { reply: UserStatusReply; body: {} };
   "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
   "application": { reply: ApplicationReply; body: {} };
+  "application/why": { reply: OwnWhyReply; body: {} };
   "admin/verify": { reply: ValidTokenReply; body: {} };
   "user/totp": { reply: SecondFactorReply; body: {} };
   "user/export": { reply: ExportUserReply; body: {} };
+  "user/why": { reply: OwnWhyReply; body: {} };
   "user/sessions": { reply: SessionsReply; body: {} };
   "chat/auth": { reply: BeginChatLinkReply; body: {} };
   "chat/callback": { reply: ChatCallbackReply; body: {} };
@@ -292,6 +300,7 @@ export interface GetRoutes {
   "downloads": { reply: DownloadsReply; body: {} };
   "admin/users": { reply: UsersReply; body: {} };
   "admin/user": { reply: UserDetailsReply; body: {} };
+  "admin/user/why": { reply: WhyReply; body: {} };
   "admin/audits": { reply: AuditsReply; body: {} };
   "admin/mails": { reply: MailsReply; body: {} };
   "admin/doctor": { reply: CheckupReply; body: {} };

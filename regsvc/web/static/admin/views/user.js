@@ -9,6 +9,7 @@ import { listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.j
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
 import { Refresh } from "../refresh.js";
+import { whyPanel } from "../why.js";
 import { renderDetails } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
 import { renderClients, renderFacts, renderGates, renderMails, renderPlayer, renderSessions } from "./user/sections.js";
@@ -111,7 +112,8 @@ class UserPage {
     replaceContent(this.about, renderFacts(user), links);
     replaceContent(this.details, renderDetails(user, "h3"));
     const sessions = renderSessions(user, (session) => this.endSession(session));
-    const inGame = [renderGates(user), renderPlayer(user)];
+    const why = [make("h3", {}, t("why_title")), whyPanel(this.context, user.username)];
+    const inGame = [why, renderGates(user), renderPlayer(user)];
     replaceContent(this.player, inGame, renderMails(user), sessions, renderClients(user));
   }
 

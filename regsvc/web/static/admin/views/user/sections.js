@@ -54,7 +54,7 @@ export function renderPlayer({ plugin, player }) {
   if (plugin === "off") {
     return null;
   }
-  return [make("h3", {}, t("in_the_game")), make("p", {}, labelFor("player_about", plugin)), renderPlayerFacts(player)];
+  return [make("h3", {}, t("in_the_game")), renderPlayerFacts(player)];
 }
 
 /** @param {UserDetails["player"]} player */
