@@ -137,9 +137,10 @@ class Decisions:
         return details
 
     def _may_approve_again(self, locked: AccountForUpdate, details: DecisionDetails) -> bool:
-        """Return whether the approval of an approved user does anything: for the row, or by mailing a link."""
+        """Return whether the approval of an approved user does anything: for the row, the game's list, or a link."""
         account = locked.account
-        if locked.is_opened or is_registered_anew(account, self._reconciler.policy):
+        is_anew = is_registered_anew(account, self._reconciler.policy)
+        if locked.is_opened or is_anew or self._transitions.is_kept_off(locked.user):
             return True
         can_help = details.sends_link or self._reconciler.has_password_for_row(account)
         return can_help and self._reconciler.is_absent(account)

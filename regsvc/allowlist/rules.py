@@ -11,7 +11,7 @@ from typing import Literal
 
 from plugin_bridge.server.allowlist import Entry
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, REMOVE, TAKEN_OFF, AllowlistState
-from regsvc.users.gates import NO_UUID, RESTART, UUID_IN_DOUBT
+from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, UUID_IN_DOUBT
 
 Effect = Literal["adopt", "approve"]
 
@@ -23,6 +23,10 @@ class ListRecord:
     state: AllowlistState
     uuid: str | None = None
     reason: str | None = None
+
+    def has_decided(self, state: AllowlistState) -> bool:
+        """Return whether this state follows from a decision, or from changes that a person has confirmed."""
+        return self.state == state and self.reason != HELD_BACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Member:
     """The UUID that the player has in the game; None: it is not known."""
     has_joined: bool = False
     """Whether that is the UUID of a player of this name who was in the game, which proves it."""
+    user_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ def decide(member: Member, policy: ListPolicy) -> ListStep | None:
     if member.status not in (None, BANNED) and not is_ours and policy.approves_added:
         is_right = member.uuid is None or any(entry.uuid == member.uuid for entry in entries)
         return ListStep(LISTED if is_right else ADD, member.uuid or entries[0].uuid, effect="approve")
-    is_decided = record is not None and record.state == REMOVE
+    is_decided = record is not None and record.has_decided(REMOVE)
     return ListStep(REMOVE, entries[0].uuid, remove=entries, is_guarded=not is_decided)
 
 
@@ -118,9 +123,15 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
         if record.state == LISTED and not policy.may_have_lost:
             return ListStep(TAKEN_OFF, record.uuid, is_guarded=True)
     uuid = member.uuid or (record.uuid if record is not None else None)
-    is_decided = record is not None and record.state == ADD
+    is_decided = record is not None and record.has_decided(ADD)
     if uuid is not None and policy.unknown != UUID_IN_DOUBT:
         return ListStep(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
-    if record is None or not is_decided or record.reason == policy.unknown:
-        return None
-    return ListStep(ADD, record.uuid, policy.unknown)
+    known = record.uuid if record is not None else None
+    step = ListStep(ADD, known, policy.unknown, is_guarded=not is_decided)
+    return None if record == ListRecord(ADD, known, policy.unknown) else step
+
+
+def hold_back(member: Member, step: ListStep) -> ListStep | None:
+    """Return the step that notes that this one waits for a person; None: it is noted."""
+    note = ListRecord(LISTED if step.state == TAKEN_OFF else step.state or REMOVE, step.uuid, HELD_BACK)
+    return None if member.record == note else ListStep(note.state, note.uuid, note.reason)

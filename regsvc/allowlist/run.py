@@ -13,24 +13,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from peewee import Database
+from peewee import Database, fn
 
 from plugin_bridge.server.allowlist import AllowlistFile, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, family_of, is_bedrock, offline_uuid
 from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
-from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide
+from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide, hold_back
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
 from regsvc.core.units import ChangeLimit
-from regsvc.database.audit import GAME, Audit
+from regsvc.database.audit import GAME, SYNC, Audit
 from regsvc.database.bulk import insert_rows, select_rows, upsert_query
-from regsvc.database.models import ADD, APPROVED, REMOVE, TAKEN_OFF, Allowed, User
+from regsvc.database.models import ADD, APPROVED, LISTED, REMOVE, TAKEN_OFF, Allowed, User
 from regsvc.notifications.rcon import FindAddress
-from regsvc.users.gates import NO_UUID, UUID_IN_DOUBT
+from regsvc.users.gates import HELD_BACK, NO_UUID, UUID_IN_DOUBT
 from regsvc.users.transitions import DecisionDetails, Transitions
 
 log = logging.getLogger(__name__)
@@ -76,19 +76,39 @@ def read_list_config(live: LiveConfig, *, adopts: bool) -> ListConfig:
     )
 
 
+COUNTS: Final = ("added", "removed", "adopted", "approved", "taken_off")
+
+
 @dataclass
 class ListReport:
-    """Counts of what a run did, or would do: added, removed, adopted, approved, taken_off."""
+    """Counts and names of the changes that a run made, or would make, by kind (`COUNTS`)."""
 
     counts: Counter[str] = field(default_factory=Counter)
     names: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     held_back: Counter[str] = field(default_factory=Counter)
+    held_back_names: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    limit: str = ""
+    """`sync.max_changes`, as the config writes it."""
     unavailable: str | None = None
     """Why the list cannot be read or written."""
     doubt: str | None = None
     """A player who joined with a UUID that contradicts the server's config; no entry is added then."""
     is_loaded: bool = True
     """Whether the running server knows the list as it is in the file."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the `allowlist` of the report of `POST /api/admin/sync`."""
+        return {
+            **{_CAMEL.get(kind, kind): self.counts[kind] for kind in COUNTS},
+            "heldBack": self.held_back.total(),
+            "limit": self.limit,
+            "unavailable": self.unavailable,
+            "doubt": self.doubt,
+            "isLoaded": self.is_loaded,
+        }
+
+
+_CAMEL: Final = {"taken_off": "takenOff"}
 
 
 class AllowlistRunner:
@@ -122,6 +142,8 @@ class AllowlistRunner:
         self._seen: object = object()  # the file's stamp, and what else a run depends on, after the last one
         self._may_have_lost = False
         self._told: list[str] = []
+        self.last_report: ListReport | None = None
+        """Report of the last run that found something to do; None before the first."""
 
     def close(self) -> None:
         """Let go of the file. Blocking."""
@@ -133,7 +155,8 @@ class AllowlistRunner:
 
     def run(self, *, is_plan: bool = False, allow_mass_changes: bool = False) -> ListReport:
         """Bring the list and our users in accord, or with `is_plan` only report the differences."""
-        report, config = ListReport(), self._config()
+        config = self._config()
+        report = ListReport(limit=str(config.max_changes))
         try:
             if is_plan:
                 _count(report, self._plan(report, config, is_loaded=False, allow_mass_changes=allow_mass_changes))
@@ -144,14 +167,22 @@ class AllowlistRunner:
             self._may_have_lost = False
         except ServerFileError as problem:
             report.unavailable = str(problem)
+            if is_plan:
+                return report
             self._may_have_lost, self._seen = True, object()
         self._log(report, config)
+        self.last_report = report
         return report
 
     def _log(self, report: ListReport, config: ListConfig) -> None:
         """Log what was done, and each problem once until it is another one."""
         if report.counts:
             log.info("allowlist: %s", _in_words(report.counts))
+        held_before = self.last_report.held_back if self.last_report is not None else Counter[str]()
+        if report.counts or (report.held_back and report.held_back != held_before):
+            detail = {name: value for name, value in report.as_json().items() if type(value) is int and value}
+            with self._database.atomic():
+                self._audit.record("allowlist.run", SYNC, None, detail)
         problems = []
         if report.unavailable is not None:
             problems.append(f"the allowlist is not kept: {report.unavailable}")
@@ -195,7 +226,7 @@ class AllowlistRunner:
     def _plan(
         self, report: ListReport, config: ListConfig, *, is_loaded: bool, allow_mass_changes: bool
     ) -> list[tuple[Member, ListStep]]:
-        """Return the steps to take now, without those that the guard holds back."""
+        """Return the steps to take now; of those that the guard holds back only the note that it does."""
         listing = self._file.read()
         members, records = self._load_members(listing, report, config)
         policy = ListPolicy(
@@ -207,17 +238,22 @@ class AllowlistRunner:
             UUID_IN_DOUBT if report.doubt else NO_UUID,
         )
         steps = [(member, step) for member in members if (step := decide(member, policy)) is not None]
-        guarded = [step for _member, step in steps if step.is_guarded]
+        guarded = [(member, step) for member, step in steps if step.is_guarded]
         report.held_back.clear()
+        report.held_back_names.clear()
         if allow_mass_changes or not config.max_changes.is_exceeded_by(
             len(guarded), max(records, len(listing.entries))
         ):
             return steps
-        report.held_back.update(_kind_of(step) for step in guarded)
-        return [(member, step) for member, step in steps if not step.is_guarded]
+        for member, step in guarded:
+            kind = _kind_of(step) or "added"
+            report.held_back[kind] += 1
+            report.held_back_names[kind].append(member.username)
+        notes = [(member, note) for member, step in guarded if (note := hold_back(member, step)) is not None]
+        return [(member, step) for member, step in steps if not step.is_guarded] + notes
 
     def _load_members(self, listing: Listing, report: ListReport, config: ListConfig) -> tuple[list[Member], int]:
-        """Return all names with an entry, a record, or a user who may play, and the number of records."""
+        """Return all names with an entry, a record, or a user who may play, and the number of sound records."""
         fields = (Allowed.username_key, Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason)
         records = {key: (name, ListRecord(*rest)) for key, name, *rest in _tuples(Allowed.select(*fields))}
         by_uuid = {record.uuid: key for key, (_name, record) in records.items() if record.uuid is not None}
@@ -225,27 +261,27 @@ class AllowlistRunner:
         for entry in listing.entries:
             entries[by_uuid.get(entry.uuid) or name_key(entry.name)].append(entry)
         entries.pop("", None)
-        columns = (User.username_key, User.username, User.applied_status)
-        users = {key: (name, status) for key, name, status in _tuples(User.select(*columns).where(_MAY_PLAY))}
+        columns = (User.username_key, User.username, User.applied_status, User.id)
+        users = {key: rest for key, *rest in _tuples(User.select(*columns).where(_MAY_PLAY))}
         others = list((entries.keys() | records.keys()) - users.keys())
-        found = select_rows(self._database, User, columns, User.username_key, others)
-        users |= {key: (name, status) for key, name, status in found}
+        users |= {key: rest for key, *rest in select_rows(self._database, User, columns, User.username_key, others)}
         family = config.family or self._uuids.family
         joined = self._uuids.joined
         if config.family is None:
-            report.doubt = _find_doubt([name for name, _status in users.values()], joined, family)
+            report.doubt = _find_doubt([name for name, _status, _id in users.values()], joined, family)
         members = []
-        for key in users.keys() | entries.keys() | records.keys():
+        for key in sorted(users.keys() | entries.keys() | records.keys()):
             remembered, record = records.get(key, (None, None))
             own = tuple(entries.get(key, ()))
-            name, status = users.get(key) or (remembered or (own[0].name if own else key), None)
+            name, status, user_id = users.get(key) or (remembered or (own[0].name if own else key), None, None)
             proven = joined.get(name)
             uuid = proven or (offline_uuid(name) if family == "offline" else None)
             if family == "offline" and status == APPROVED:  # in another case, it is another player to the game
                 known = {uuid, record.uuid if record is not None else None}
                 own = tuple(entry for entry in own if entry.name == name or entry.uuid in known)
-            members.append(Member(key, name, status, record, own, uuid, proven is not None))
-        return members, len(records)
+            members.append(Member(key, name, status, record, own, uuid, proven is not None, user_id))
+        held = [record for _name, record in records.values() if record.reason == HELD_BACK and record.state != LISTED]
+        return members, len(records) - len(held)
 
     def _record(self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig) -> None:
         """Write our side of the steps."""
@@ -254,7 +290,9 @@ class AllowlistRunner:
         moment = self._now()
         with self._database.atomic():
             self._approve([member.key for member, step in steps if step.effect == "approve"])
-            self._adopt([(member, step) for member, step in steps if step.effect == "adopt"], config)
+            ids = self._adopt([(member, step) for member, step in steps if step.effect == "adopt"], config)
+            taken_off = [member.username for member, step in steps if step.state == TAKEN_OFF]
+            self._record_many("allowlist.taken_off", taken_off)
             rows = [
                 {
                     "username_key": member.key,
@@ -263,6 +301,7 @@ class AllowlistRunner:
                     "uuid": step.uuid,
                     "reason": step.reason,
                     "since": moment,
+                    "user_id": ids.get(member.key, member.user_id),
                 }
                 for member, step in steps
                 if step.state is not None
@@ -313,10 +352,13 @@ class AllowlistRunner:
         for user in User.select().where(User.username_key.in_(list(keys))) if keys else ():
             self._transitions.change(user, "approve", GAME, DecisionDetails(None))
 
-    def _adopt(self, adopted: Sequence[tuple[Member, ListStep]], config: ListConfig) -> None:
-        """Create users for players on the list: those that were there first, and those that came later."""
+    def _adopt(self, adopted: Sequence[tuple[Member, ListStep]], config: ListConfig) -> dict[str, int]:
+        """Create users for players on the list: those that were there first, and those that came later.
+
+        Returns their ids by `username_key`.
+        """
         if not adopted:
-            return
+            return {}
         is_first = not Allowed.select().limit(1).exists()
         later = APPROVED if config.approves_added else config.new_players
         status, moment = config.existing_players if is_first else later, self._now()
@@ -333,12 +375,16 @@ class AllowlistRunner:
             for member, step in adopted
         ]
         insert_rows(self._database, User, rows)
-        if len(adopted) > _SINGLE_ENTRIES_UP_TO:
-            names = [member.username for member, _step in adopted]
-            self._audit.record("user.adopted", GAME, None, {"count": len(names), "first": names[0], "last": names[-1]})
-        else:
-            for member, _step in adopted:
-                self._audit.record("user.adopted", GAME, member.username, {"status": status})
+        self._record_many("user.adopted", [member.username for member, _step in adopted], {"status": status})
+        keys = [member.key for member, _step in adopted]
+        return dict(select_rows(self._database, User, (User.username_key, User.id), User.username_key, keys))
+
+    def _record_many(self, action: str, names: Sequence[str], detail: Mapping[str, Any] | None = None) -> None:
+        """Audit what was done in the game, name by name unless there are many."""
+        if len(names) > _SINGLE_ENTRIES_UP_TO:
+            self._audit.record(action, GAME, None, {"count": len(names), "first": names[0], "last": names[-1]})
+        elif names:
+            self._audit.record_each(action, GAME, names, detail)
 
     def _find_inputs(self) -> object:
         """Return what a run depends on besides our tables. Raises `ServerFileError`."""
@@ -347,7 +393,14 @@ class AllowlistRunner:
 
 _SINGLE_ENTRIES_UP_TO: Final = 20
 _ROWS: Final = 500
-_OVERWRITTEN: Final = (Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason, Allowed.since)
+_OVERWRITTEN: Final = (
+    Allowed.username,
+    Allowed.state,
+    Allowed.uuid,
+    Allowed.reason,
+    Allowed.since,
+    Allowed.user_id,
+)
 _MAY_PLAY: Final = User.applied_status == APPROVED
 
 
@@ -356,8 +409,9 @@ def _tuples(query: Any) -> Iterable[tuple[Any, ...]]:
 
 
 def _has_open() -> bool:
-    """Return whether something is to be added or removed."""
-    return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE))).limit(1).exists())
+    """Return whether something is to be added or removed that does not wait for a person."""
+    is_held_back = fn.COALESCE(Allowed.reason, "") == HELD_BACK
+    return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE)), ~is_held_back).limit(1).exists())
 
 
 def _find_doubt(usernames: Iterable[str], joined: Mapping[str, str], family: UuidFamily | None) -> str | None:

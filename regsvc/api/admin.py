@@ -295,6 +295,21 @@ class SyncHeldBackFields(Output, frozen=True, kw_only=True):
     limit: Annotated[str, Meta(examples=["20 and 5%"])]
 
 
+class SyncAllowlistFields(Output, frozen=True, kw_only=True):
+    """The names added to and removed from the game's allowlist, and what was taken over from it."""
+
+    added: Count
+    removed: Count
+    adopted: Annotated[Count, Meta(description="Players who got a user.")]
+    approved: Annotated[Count, Meta(description="Users who were put on the list in the game.")]
+    taken_off: Annotated[Count, Meta(description="Users who were taken off the list in the game.")]
+    held_back: Annotated[Count, Meta(description="Changes that were held back because there were too many at once.")]
+    limit: Annotated[str, Meta(examples=["20 and 5%"])]
+    unavailable: Annotated[str | None, Meta(description="Why the list cannot be read or written.")]
+    doubt: Annotated[str | None, Meta(description="A player whose UUID contradicts the server's config.")]
+    is_loaded: Annotated[bool, Meta(description="Whether the running server knows the list as it is in the file.")]
+
+
 class SyncReportFields(Output, frozen=True, kw_only=True):
     """The numbers of changes that were made, or would be made by a planned run."""
 
@@ -310,10 +325,11 @@ class SyncReportFields(Output, frozen=True, kw_only=True):
     conflicts: list[SyncConflictFields]
     errors: list[SyncErrorFields]
     braked: SyncHeldBackFields | None
+    allowlist: Annotated[SyncAllowlistFields | None, Meta(description="Null if nothing was to do.")]
 
 
 class SyncReply(Reply, frozen=True, kw_only=True):
-    """The report of a run. `enabled` is false, and the report empty, if AuthMe's table is not shared."""
+    """The report of a run. `enabled` is false, and the report empty, if no gate is in force."""
 
     enabled: bool
     report: SyncReportFields
@@ -321,22 +337,20 @@ class SyncReply(Reply, frozen=True, kw_only=True):
 
 @ROUTES.add("POST", "/api/admin/sync", ADMIN, errors.SyncRunning)
 async def run_sync(call: ApiHandler, request: SyncRequest) -> SyncReply:
-    """Run the sync between users and AuthMe's players now, or report what a run would do."""
-    sync = call.services.sync
+    """Run the sync of users with AuthMe's players and the game's allowlist now, or report what a run would do."""
+    sync, gates = call.services.sync, call.services.gates.names
     report = await (sync.plan() if request.plan else sync.run())
     return SyncReply(
-        message=call.message(_sync_message(report, request.plan)),
-        enabled=report.is_enabled,
+        message=call.message(_sync_message(report, request.plan) if gates else "sync_off"),
+        enabled=bool(gates),
         report=msgspec.convert(report.as_json(), SyncReportFields),
     )
 
 
 def _sync_message(report: SyncReport, is_plan: bool) -> str:
-    if not report.is_enabled:
-        return "sync_off"
     if is_plan:
         return "sync_planned"
-    return "sync_braked" if report.held_back is not None else "sync_done"
+    return "sync_braked" if report.has_held_back_changes else "sync_done"
 
 
 # --- The doctor ---

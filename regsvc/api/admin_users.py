@@ -40,6 +40,7 @@ from regsvc.api.users import (
     Address,
     ClientFields,
     Fate,
+    ListedFields,
     Origin,
     PlayerFields,
     SessionFields,
@@ -52,6 +53,7 @@ from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.core.text import MAX_REASON
 from regsvc.runtime.why import Helper, Verdict, word
+from regsvc.users.gates import ListedState
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -103,6 +105,7 @@ class UsersQuery(Request, frozen=True, kw_only=True):
         Literal["all", "pending", "approved", "rejected", "banned"], Meta(description="`pending` is the review queue.")
     ] = "all"
     plugin: Annotated[PluginState, Meta(description="The state of the player in AuthMe's table.")] | None = None
+    allowlist: Annotated[ListedState, Meta(description="The state on the game's allowlist.")] | None = None
     sort: (
         Annotated[Literal["newest", "oldest", "name"], Meta(description="`newest`, for `pending` `oldest`.")] | None
     ) = None
@@ -148,6 +151,15 @@ class UserFields(Output, frozen=True, kw_only=True):
     rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
     plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
     plugin_since: EpochMilliseconds | None
+    allowlist: Annotated[
+        str,
+        Meta(
+            extra_json_schema={"enum": list(get_args(ListedState))},
+            description="The state on the game's allowlist. `waiting`: about to be added or removed; `removed`: taken "
+            "off in the game, until an approval puts the user back; `conflict`: known players contradict the UUID.",
+            examples=["listed"],
+        ),
+    ]
     last_login: EpochMilliseconds | None
     is_operator: Annotated[
         bool, Meta(description="Whether the name is an operator's: approved, the user is an admin.", examples=[False])
@@ -237,6 +249,11 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     sessions: list[SessionFields]
     clients: list[ClientFields]
     player: PlayerFields | None
+    gates: Annotated[
+        list[Literal["authme", "allowlist"]],
+        Meta(description="What keeps players out of the game until they are approved; empty: nothing does."),
+    ]
+    listed: ListedFields | None
 
 
 class UserDetailsReply(Reply, frozen=True, kw_only=True):
@@ -256,6 +273,7 @@ async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
             match=query.match,
             status=query.status,
             plugin=query.plugin or "all",
+            allowlist=query.allowlist or "all",
             sort=query.sort,
             after=query.after,
         ),
@@ -445,7 +463,8 @@ MessageKey = Callable[[DecisionResult], str]
 async def approve(call: ApiHandler, request: ApproveRequest) -> DecisionReply | BulkDecisionReply:
     """Approve a pending or rejected registration, so that the player may join.
 
-    A player who is approved already, but was removed from the game or registered there anew, is let in again.
+    A player who is approved already, but was removed from the game or its allowlist, or registered there anew, is let
+    in again.
     """
     return await change_status(call, request, "approve", "approved", password_choice=request.password_choice)
 

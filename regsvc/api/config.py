@@ -108,6 +108,10 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
     username_regex: Regex
     registration: RegistrationConfigFields
     authme: AuthMeConfigFields
+    gates: Annotated[
+        list[Literal["authme", "allowlist"]],
+        Meta(description="What keeps players out of the game until they are approved; empty: nothing does."),
+    ]
     enable_email_alias_limit: bool
     email_domain_whitelist: list[str] | UnsetType = UNSET
     captcha: CaptchaConfigFields
@@ -126,7 +130,7 @@ USERNAME_REGEX_WITHOUT_AUTHME = "^[a-zA-Z0-9_]{3,16}$"
 def sources_of_config(services: Services) -> tuple[object, ...]:
     """Return all that the public config is made of; each is replaced when it changes."""
     rules, mails = services.live.authme, services.mail_queue.is_available
-    return services.config, rules, services.is_authme_enabled, services.translations, services.questionnaires, mails
+    return services.config, rules, services.gates.names, services.translations, services.questionnaires, mails
 
 
 @ROUTES.add("GET", "/api/config", PUBLIC, made_of=sources_of_config)
@@ -155,7 +159,8 @@ def public_config(services: Services) -> PublicConfigFields:
         auth_methods=list(config.registration.methods),
         username_regex=_username_regex(services),
         registration=_registration(services),
-        authme=AuthMeConfigFields(enabled=services.is_authme_enabled),
+        authme=AuthMeConfigFields(enabled=services.gates.has_authme),
+        gates=list(services.gates.names),
         enable_email_alias_limit=not config.registration.email_aliases,
         email_domain_whitelist=domains or UNSET,
         captcha=_captcha(config),
@@ -174,7 +179,7 @@ def public_config(services: Services) -> PublicConfigFields:
 def _username_regex(services: Services) -> str:
     if services.config.registration.username_regex:
         return services.config.registration.username_regex
-    return services.name_rule.regex if services.is_authme_enabled else USERNAME_REGEX_WITHOUT_AUTHME
+    return services.name_rule.regex if services.gates.has_authme else USERNAME_REGEX_WITHOUT_AUTHME
 
 
 def _registration(services: Services) -> RegistrationConfigFields:
@@ -183,7 +188,7 @@ def _registration(services: Services) -> RegistrationConfigFields:
         approval=services.config.registration.approval,
         email="verified" if services.config.registration.requires_code else "optional",
         code_digits=services.config.verification.code_digits,
-        password=services.config.registration.password_rule(has_authme=services.is_authme_enabled),
+        password=services.config.registration.password_rule(has_authme=services.gates.has_authme),
         password_reset="mail" if services.mail_queue.is_available else "operator",
         password_regex=services.config.registration.password_regex or services.password_rule.regex,
         password_min_length=services.password_rule.min_length,

@@ -23,14 +23,16 @@ class AliveReply(Reply, frozen=True, kw_only=True):
 
 
 class ReadyReply(Reply, frozen=True, kw_only=True):
-    """`bridge` is the state of AuthMe's table, `restart_needed` the keys that take effect at the next start.
+    """`bridge` is the state of AuthMe's table, `allowlist` that of the game's list: up, away, unknown or off.
 
+    `restart_needed`: the keys that take effect at the next start.
     `sync_seconds`: since the sync last ran, or since the start.
     """
 
     status: str = "ready"
     writable: bool = True
     bridge: str
+    allowlist: str
     braked: bool
     oldest_mail_seconds: int | None
     restart_needed: tuple[str, ...]
@@ -62,6 +64,7 @@ async def show_ready(call: ApiHandler) -> ReadyReply | None:
     age = status.oldest_mail_age
     return ReadyReply(
         bridge=status.bridge,
+        allowlist=status.allowlist,
         braked=status.has_held_back_changes,
         oldest_mail_seconds=None if age is None else round(age.total_seconds()),
         restart_needed=status.restart_needed,

@@ -39,6 +39,7 @@ from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.updates import Updates
 from regsvc.sync.service import SyncService
 from regsvc.users.export import UserExport
+from regsvc.users.gates import Gates
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
@@ -64,7 +65,7 @@ class Services:
     list_worker: BlockingRunner
     translations: Translations
     sessions: Sessions
-    is_authme_enabled: bool
+    gates: Gates
     verification: EmailVerification
     registration: Registration
     applications: Applications

@@ -222,6 +222,14 @@ class PlayerFields(Output, frozen=True, kw_only=True):
     conflicts: Annotated[list[str], Meta(description="Fields that differ between the two sides.", examples=[["email"]])]
 
 
+class ListedFields(Output, frozen=True, kw_only=True):
+    """The user's entry on the game's allowlist, or the one to be added or removed, and what it waits for."""
+
+    uuid: Annotated[str, Meta(examples=["5627dd98-e6be-3c21-b8a8-e92344183641"])] | None
+    reason: Annotated[str, Meta(examples=["no_uuid", "uuid_in_doubt", "restart", "held_back"])] | None
+    since: EpochMilliseconds
+
+
 class ExportUserReply(Reply, frozen=True, kw_only=True):
     """All data stored about the user, newest first. The lists named in `truncated` are incomplete."""
 
@@ -235,6 +243,7 @@ class ExportUserReply(Reply, frozen=True, kw_only=True):
     chat: ExportedChat | None
     questionnaire: ExportedQuestionnaire | None
     player: PlayerFields | None
+    listed: ListedFields | None
     truncated: Annotated[list[str], Meta(examples=[[]])]
 
 

@@ -20,7 +20,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
-from regsvc.allowlist.run import AllowlistRunner, keeps_list, read_list_config
+from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
 from regsvc.api.services import Services
 from regsvc.app.context import AppContext
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
@@ -317,6 +317,7 @@ class App:
             self.allowlist,
         )
         self.sync.on_finished = self._on_sync_finished
+        self.sync.on_list_finished = self._on_list_finished
 
     def _make_allowlist(self) -> AllowlistRunner | None:
         game, file = self._config.game, self.context.properties_files[""]
@@ -549,15 +550,15 @@ class App:
 
     def _wire_admin(self) -> None:
         """Views of operators: users, mails, health, findings of the doctor."""
-        services, worker, now, is_bridge_on = self.services, self.worker, self._now, self._players.is_enabled
-        services.is_authme_enabled = is_bridge_on
-        services.users = UserList(self.context.is_operator, is_bridge_on=is_bridge_on)
-        services.user_details = UserDetailsLoader(services.users, self.questionnaire_results.find_of, now)
+        services, worker, now = self.services, self.worker, self._now
+        services.gates = self.gates
+        services.users = UserList(self.context.is_operator, self.gates)
+        services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )
         services.health = Health(
-            worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
+            worker, self.outbox, self.sync, now, self.pending_restart, self.installation, self.gates
         )
         gates, files = self.gates, (self.context.uuids, self.context.properties_files[""])
         services.why_not = WhyNot(self.reconciler, self.credential_rules, self.live, gates, self.sync, *files)
@@ -565,9 +566,9 @@ class App:
 
     async def _examine(self) -> "tuple[Checkup, datetime]":
         """Return what the doctor finds, and when; on a thread of its own."""
-        config, report = self.live.current, self.sync.last_report
+        config = self.live.current
         about_us: dict[str, Any] = {
-            "has_held_back_changes": report is not None and report.held_back is not None,
+            "has_held_back_changes": self.sync.has_held_back_changes,
             "restart_needed": self.pending_restart.keys,
             "is_state_lost": self.installation.is_lost,
             "is_unwritable": self.worker.outage_log.write_problem is not None,
@@ -585,6 +586,12 @@ class App:
         self.metrics.count_sync(report)
         self.mail_queue.wake_all()
         self.events.publish_run(report)
+
+    def _on_list_finished(self, report: ListReport) -> None:
+        self.metrics.count_list(report)
+        for delivery in self.deliveries:
+            delivery.wake()
+        self.events.wake()
 
     def _on_change(self) -> None:
         for delivery in self.deliveries:

@@ -64,6 +64,7 @@ COMMANDS: Final = {
 USER_FILTERS: Final = {
     "status": ("all", "pending", "approved", "rejected", "banned"),
     "plugin": ("all", "synced", "absent", "locked", "conflict", "returned", "pending", "off"),
+    "allowlist": ("all", "listed", "waiting", "removed", "conflict", "absent", "off"),
 }
 TRANSITIONS: Final = ("approve", "reject", "ban", "unban", "delete")
 PASSWORD_CHOICES: Final = ("keep", "take", "link")
@@ -205,6 +206,9 @@ def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.Argument
         "--search", default="", metavar="TEXT", help="part of a name or an e-mail, or an IP address"
     )
     list_parser.add_argument("--plugin", choices=USER_FILTERS["plugin"], default="all", help="state of the player")
+    list_parser.add_argument(
+        "--allowlist", choices=USER_FILTERS["allowlist"], default="all", help="state on the game's allowlist"
+    )
     list_parser.add_argument("--page", type=int, default=1)
     show = add("show", "print everything known about a user")
     _add_name(show)

@@ -235,8 +235,9 @@ def _mail_test(address: str, app: App) -> int:
 
 def run_sync(args: argparse.Namespace, app: App) -> int:
     """Run or plan on an open database; return the exit status."""
-    if not app.context.location.players.is_enabled:
-        print(f"{NO_AUTHME}: only our own tables are examined", file=sys.stderr)
+    if not app.gates.names:
+        told = "and the game's allowlist is not kept: approvals let nobody in. Only our own tables are examined"
+        print(f"{NO_AUTHME}, {told}", file=sys.stderr)
     options: dict[str, Any] = {
         "allow_mass_changes": args.allow_mass_changes,
         "is_full": args.full,
@@ -248,8 +249,12 @@ def run_sync(args: argparse.Namespace, app: App) -> int:
     elif args.is_json:
         report = app.sync.plan_alone(max_names=sys.maxsize, **options)
         names = {kind: planned.names for kind, planned in report.planned.items()}
+        listed = report.allowlist
+        if listed is not None:
+            names |= {"allowlist": listed.names, "allowlistHeldBack": listed.held_back_names}  # type: ignore[dict-item]
         print(json.dumps(report.as_json() | {"names": names}, indent=2))
     else:
         report = app.sync.plan_alone(max_names=_MAX_NAMES, **options)
         print("\n".join(describe_plan(report, _MAX_NAMES)))
-    return 1 if report.errors or report.held_back else 0
+    is_list_away = report.allowlist is not None and report.allowlist.unavailable is not None
+    return 1 if report.errors or report.has_held_back_changes or is_list_away else 0

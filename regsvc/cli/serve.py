@@ -318,8 +318,10 @@ class Daemon:
             return "the database is away; requests get 503 until it is back"
         if self._app.worker.outage_log.write_problem is not None:
             return _UNWRITABLE
-        bridge = self._app.services.health.find_bridge_state(is_ready=True)
-        return f"ready, {pending:,} waiting for review" + ("" if bridge is BridgeState.OFF else f", AuthMe {bridge}")
+        health = self._app.services.health
+        states = {"AuthMe": health.find_bridge_state(is_ready=True), "allowlist": health.find_list_state()}
+        gates = [f", {gate} {state}" for gate, state in states.items() if state is not BridgeState.OFF]
+        return f"ready, {pending:,} waiting for review" + ("".join(gates) or ", no gate: approvals let nobody in")
 
     async def _drain(self, server: HTTPServer) -> None:
         """Let requests in flight finish; connections still open after `_DRAIN` are closed."""

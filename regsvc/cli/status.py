@@ -155,6 +155,7 @@ def _describe_program(status: Mapping[str, Any]) -> dict[str, Iterable[object]]:
 
 
 def _describe_work(status: Mapping[str, Any]) -> dict[str, Iterable[object]]:
+    listed = (status["health"] or {}).get("allowlist", "unknown")
     health, mail, free, backup_at = status["health"] or {}, status["mail"], status["freeBytes"], status["lastBackupAt"]
     oldest, synced, bridge = health.get("oldestMailSeconds"), health.get("syncSeconds"), health.get("bridge", "unknown")
     return {
@@ -172,6 +173,8 @@ def _describe_work(status: Mapping[str, Any]) -> dict[str, Iterable[object]]:
             synced is not None and f"last sync {_span(synced)} ago",
             health.get("braked") and "changes are held back (companion sync --plan)",
         ),
+        "allowlist": (listed != "off" and listed,),
+        "gates": (bridge == listed == "off" and "none: approvals let nobody in, and bans keep nobody out",),
         "disk": (free is not None and f"{free // _MEBIBYTE:,} MiB free",),
         "backup": (
             backup_at and f"{_span((now() - datetime.fromisoformat(backup_at)).total_seconds())} ago",

@@ -64,10 +64,12 @@ def explain(args: argparse.Namespace, app: App) -> int:
 
 
 def _list(args: argparse.Namespace, app: App) -> int:
-    query = UserQuery(page=args.page, size=100, search=args.search, status=args.status, plugin=args.plugin)
+    filters = {"search": args.search, "status": args.status, "plugin": args.plugin, "allowlist": args.allowlist}
+    query = UserQuery(page=args.page, size=100, **filters)
     page = app.services.users.list_users(query)
     for entry in page.entries:
-        print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {entry.email or ''}")
+        listed = "" if entry.allowlist == "off" else f"{entry.allowlist:<9} "
+        print(f"{entry.username:<24} {entry.status:<9} {entry.plugin:<9} {listed}{entry.email or ''}")
     total = f"more than {MAX_COUNT:,}" if page.total is None else page.total
     pages, what = max(1, page.total_pages or args.page), "user" if page.total == 1 else "users"
     of = "" if page.total is None else f" of {pages}"
@@ -86,6 +88,9 @@ def _show(args: argparse.Namespace, app: App) -> int:
     dates = app.worker.run_here(app.services.users.list_unreadable_dates, entry.username)
     dispute = app.worker.run_here(app.services.user_details.find_email_dispute, entry.username)
     shown["second_factor"] = app.worker.run_here(_find_second_factor, entry.username, app)
+    listed = app.worker.run_here(app.services.user_details.find_listed, entry.username)
+    if listed is not None:
+        shown["allowlist_entry"] = listed
     if dispute is not None:
         shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
     if commands := app.worker.run_here(_list_commands, entry.username):

@@ -70,6 +70,8 @@ ACTIONS: Final = (
     "sync.player_locked",
     "sync.edit_refused",
     "sync.braked",
+    "allowlist.run",
+    "allowlist.taken_off",
     "mail.resent",
     "user.imported",
     "data.exported",

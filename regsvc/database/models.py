@@ -230,6 +230,8 @@ class Allowed(BaseModel):
     uuid = CharField(36, null=True)
     reason = CharField(16, null=True)
     since = UtcDateTimeField()
+    user_id = BigIntegerField(null=True)
+    shown_as = CharField(16)  # generated from state and reason, as `Gates.listed_state`
 
 
 class StoredBucket(BaseModel):

@@ -32,6 +32,7 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.deleted": "user_deleted",
     "user.answers_changed": "user_answers_changed",
     "sync.run": SYNC_FINISHED,
+    "allowlist.run": SYNC_FINISHED,
 }
 """Audit action → event name. Other actions are not events."""
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from peewee import PeeweeException, fn
 
@@ -14,11 +15,12 @@ from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.database.engine import Worker
-from regsvc.database.models import PENDING, SyncRecord, User
+from regsvc.database.models import PENDING, Allowed, SyncRecord, User
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.service import SyncService
+from regsvc.users.gates import UNSETTLED, Gates
 
 log = logging.getLogger(__name__)
 
@@ -29,14 +31,14 @@ _RETRY_AFTER: Final = 2
 
 
 class BridgeState(StrEnum):
-    """State of AuthMe's table, as the last sync run found it."""
+    """State of a gate, AuthMe's table or the game's allowlist, as the last run found it."""
 
     UP = "up"
     AWAY = "away"
     UNKNOWN = "unknown"
     """No run yet, none for minutes, or our database cannot be used."""
     OFF = "off"
-    """There is no AuthMe here."""
+    """There is no AuthMe here, or the allowlist is not kept."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class HealthStatus:
     refusal: Refusal | None
     is_writable: bool | None
     bridge: BridgeState
+    allowlist: BridgeState
     has_held_back_changes: bool
     waiting_mails: int | None
     oldest_mail_age: timedelta | None
@@ -71,10 +74,14 @@ class HealthStatus:
 
 @dataclass(frozen=True)
 class WaitingCounts:
-    """Numbers of pending users, and of players whose address differs from their user's until an admin decides."""
+    """Numbers of pending users, and of players whose address differs from their user's until an admin decides.
+
+    `listed`: users by their state on the game's allowlist, without those who are as they should be.
+    """
 
     pending_users: int
     disputed_players: int
+    listed: Mapping[str, int]
 
 
 class Health:
@@ -88,8 +95,8 @@ class Health:
         now: Clock,
         pending_restart: PendingRestart,
         installation: InstallationWatch,
+        gates: Gates,
         *,
-        is_bridge_on: bool,
         timeout: timedelta = _TIMEOUT,
     ) -> None:
         """`timeout`: how long the database may take to answer before it counts as away."""
@@ -99,7 +106,7 @@ class Health:
         self._now = now
         self.pending_restart = pending_restart
         self.installation = installation
-        self._is_bridge_on = is_bridge_on
+        self.gates = gates
         self._timeout = timeout
         self._backlog = CachedCall(self._query_backlog, _MAX_AGE, "health")
         self._waiting = CachedCall(lambda: worker.run(_count_waiting), _WORK_MAX_AGE, "waiting work")
@@ -115,12 +122,12 @@ class Health:
         is_unwritable = self._worker.outage_log.write_problem is not None
         if is_unwritable:
             refusal = DatabaseUnavailable("unwritable", retry_after=_RETRY_AFTER)
-        report = self._sync.last_report
         return HealthStatus(
             refusal=refusal,
             is_writable=False if is_unwritable else None if backlog is None else True,
             bridge=self.find_bridge_state(is_ready=refusal is None),
-            has_held_back_changes=report is not None and report.held_back is not None,
+            allowlist=self.find_list_state(),
+            has_held_back_changes=self._sync.has_held_back_changes,
             waiting_mails=None if backlog is None else backlog.count,
             oldest_mail_age=None if oldest_at is None else max(self._now() - oldest_at, timedelta(0)),
             restart_needed=self.pending_restart.keys,
@@ -136,12 +143,21 @@ class Health:
 
     def find_bridge_state(self, *, is_ready: bool) -> BridgeState:
         """Return the state of AuthMe's table, which no sync looks at unless our database `is_ready`."""
-        if not self._is_bridge_on:
+        if not self.gates.has_authme:
             return BridgeState.OFF
         report = self._sync.last_report
         if report is None or not is_ready or self._sync.stands_still:
             return BridgeState.UNKNOWN
         return BridgeState.UP if report.unavailable is None else BridgeState.AWAY
+
+    def find_list_state(self) -> BridgeState:
+        """Return the state of the game's allowlist; away: it cannot be used, or UUIDs are in doubt."""
+        if "allowlist" not in self.gates.names:
+            return BridgeState.OFF
+        report = self._sync.list_report
+        if report is None:
+            return BridgeState.UNKNOWN
+        return BridgeState.AWAY if report.unavailable or report.doubt else BridgeState.UP
 
     async def _query_backlog(self) -> Backlog | Refusal:
         try:
@@ -163,8 +179,10 @@ def count_pending() -> int:
 
 
 def _count_waiting() -> WaitingCounts:
-    """Count with two statements."""
+    """Count with three statements."""
     disputed = SyncRecord.select(fn.COUNT(SyncRecord.username_key)).where(
         SyncRecord.plugin_state == "conflict", SyncRecord.conflict.is_null(False)
     )
-    return WaitingCounts(count_pending(), int(disputed.scalar()))
+    states: Any = Allowed.select(Allowed.shown_as, fn.COUNT(1)).where(Allowed.shown_as.in_(UNSETTLED))
+    listed = dict.fromkeys(UNSETTLED, 0) | dict(states.group_by(Allowed.shown_as).tuples())
+    return WaitingCounts(count_pending(), int(disputed.scalar()), listed)

@@ -18,6 +18,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from regsvc import __version__
+from regsvc.allowlist.run import COUNTS as LIST_COUNTS
+from regsvc.allowlist.run import ListReport
 from regsvc.auth.hashing import HashPool
 from regsvc.database.engine import Worker
 from regsvc.notifications.mail.queue import Budget
@@ -25,6 +27,7 @@ from regsvc.notifications.outbox import MAX_COUNT, Outcome
 from regsvc.runtime.health import BridgeState, HealthStatus, WaitingCounts
 from regsvc.runtime.logs import count_dropped_lines
 from regsvc.sync.report import COUNTS, SyncReport
+from regsvc.users.gates import UNSETTLED
 
 _INTERVAL: Final = timedelta(seconds=5)  # rare, since every measurement wakes an idle process
 _SAMPLES: Final = 12
@@ -145,6 +148,16 @@ class Metrics:
         )
         self._sync_errors = Counter("companion_sync_errors", "Names or runs that failed.", registry=self._registry)
 
+        self._list_changes = self._counter(
+            "companion_allowlist_changes",
+            "Changed names on the allowlist, by kind of change.",
+            "kind",
+            LIST_COUNTS,
+        )
+        self._list_errors = Counter(
+            "companion_allowlist_errors", "Runs that could not use the allowlist.", registry=self._registry
+        )
+
     def _add_health(self) -> None:
         """Add the values of `/health/ready`, NaN if unknown, and what waits for an admin."""
         self._database = self._gauge("companion_database_up", "1: the database is reachable and has our tables.")
@@ -155,6 +168,16 @@ class Metrics:
         self._bridge = self._gauge(
             "companion_bridge_up",
             "1: the last run could read AuthMe's table; NaN: none for minutes, no AuthMe, or our database is away.",
+        )
+        self._list_state = self._gauge(
+            "companion_allowlist_up",
+            "1: the last run could use the game's allowlist; 0: it could not, or UUIDs are in doubt; NaN: not kept.",
+        )
+        self._listed = Gauge(
+            "companion_allowlist_users",
+            "Users by their state on the game's allowlist, without those who are as they should be.",
+            ["state"],
+            registry=self._registry,
         )
         self._held_back = self._gauge(
             "companion_sync_braked", "1: the last run held changes back because there were too many at once."
@@ -219,11 +242,23 @@ class Metrics:
             self._sync_changes.labels(kind).inc(getattr(report, kind))
         self._sync_errors.inc(len(report.errors))
 
+        if report.allowlist is not None:
+            self.count_list(report.allowlist)
+
+    def count_list(self, report: ListReport) -> None:
+        """Count a finished run of the allowlist."""
+        for kind in LIST_COUNTS:
+            self._list_changes.labels(kind).inc(report.counts[kind])
+        self._list_errors.inc(report.unavailable is not None)
+
     def text(self, status: HealthStatus, waiting: WaitingCounts | None) -> bytes:
         """Return all metrics in Prometheus' text format (`CONTENT_TYPE`); `waiting` is None if unknown."""
         self._database.set(status.is_reachable)
         self._writable.set(_UNKNOWN if status.is_writable is None else status.is_writable)
         self._bridge.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.bridge, _UNKNOWN))
+        self._list_state.set({BridgeState.UP: 1, BridgeState.AWAY: 0}.get(status.allowlist, _UNKNOWN))
+        for state in UNSETTLED:
+            self._listed.labels(state).set(waiting.listed[state] if waiting else _UNKNOWN)
         self._sync_age.set(status.seconds_since_sync)
         self._held_back.set(status.has_held_back_changes)
         self._restart_needed.set(bool(status.restart_needed))

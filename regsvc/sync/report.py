@@ -77,6 +77,11 @@ class SyncReport:
     """The configured e-mail column, if players were adopted from a table that has none of this name."""
 
     @property
+    def has_held_back_changes(self) -> bool:
+        """Return whether changes of any gate wait for a person."""
+        return self.held_back is not None or (self.allowlist is not None and bool(self.allowlist.held_back))
+
+    @property
     def has_effects(self) -> bool:
         """Return whether the run changed anything."""
         return any(name != "scanned" for name in self.counts())
@@ -94,6 +99,7 @@ class SyncReport:
             "conflicts": self.conflicts,
             "errors": self.errors,
             "braked": None if self.held_back is None else self.held_back.as_json(),
+            "allowlist": None if self.allowlist is None else self.allowlist.as_json(),
         }
 
     def counts(self) -> dict[str, int]:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
-from regsvc.allowlist.run import AllowlistRunner
+from regsvc.allowlist.run import AllowlistRunner, ListReport
 from regsvc.core.errors import Refusal, SyncRunning
 from regsvc.core.exceptions import describe_exception, locate_exception
 from regsvc.database.engine import Worker
@@ -55,6 +55,8 @@ class SyncService:
         self._running: asyncio.Task[SyncReport] | None = None
         self._next: asyncio.Task[SyncReport] | None = None
         self.on_finished: Callable[[SyncReport], None] = lambda report: None
+        self.on_list_finished: Callable[[ListReport], None] = lambda report: None
+        """Called after a run of the allowlist that followed a decision."""
         self.last_report: SyncReport | None = None
         self._skipped = 0
         self._ran_at = time.monotonic()
@@ -70,6 +72,18 @@ class SyncService:
     def seconds_since_run(self) -> float:
         """Seconds since the last run ended, here or on another daemon, or since the start; no clock change counts."""
         return time.monotonic() - self._ran_at
+
+    @property
+    def list_report(self) -> ListReport | None:
+        """Report of the allowlist's last run; None before the first, and where it is not kept."""
+        is_kept = self._allowlist is not None and self._allowlist.is_on()
+        return self._allowlist.last_report if self._allowlist is not None and is_kept else None
+
+    @property
+    def has_held_back_changes(self) -> bool:
+        """Whether changes of any gate wait for a person."""
+        report, listed = self.last_report, self.list_report
+        return (report is not None and report.held_back is not None) or (listed is not None and bool(listed.held_back))
 
     @property
     def stands_still(self) -> bool:
@@ -95,7 +109,7 @@ class SyncService:
 
     async def plan(self) -> SyncReport:
         """Return the report of what a run would do, without doing it."""
-        return await self._worker.run(self._runner.run, is_plan=True)
+        return await self._worker.run(self._plan)
 
     def run_alone(
         self, *, allow_mass_changes: bool, is_full: bool = False, terminal: TextIO | None = None
@@ -112,8 +126,15 @@ class SyncService:
     ) -> SyncReport:
         """Plan for the command line, on the calling thread; `max_names` of each kind of change are reported."""
         self._runner.terminal = terminal
-        plan = partial(self._runner.run, is_plan=True, is_full=is_full, max_names=max_names)
+        plan = partial(self._plan, is_full=is_full, max_names=max_names)
         return self._worker.run_here(plan, allow_mass_changes=allow_mass_changes)
+
+    def _plan(self, *, allow_mass_changes: bool = False, is_full: bool = False, max_names: int = 0) -> SyncReport:
+        options: dict[str, Any] = {"is_plan": True, "allow_mass_changes": allow_mass_changes}
+        report = self._runner.run(is_full=is_full, max_names=max_names, **options)
+        if self._allowlist is not None and self._allowlist.is_on():
+            report.allowlist = self._allowlist.run(**options)
+        return report
 
     def _run_alone(self, allow_mass_changes: bool, is_full: bool) -> SyncReport:
         deadline = time.monotonic() + self._wait.total_seconds()
@@ -182,24 +203,25 @@ class SyncService:
                 if not self._is_stopping and await self._worker.run(self._allowlist.is_due):
                     async with self._turn:
                         await self._acquire()
-                        await self._worker.run(self._run_allowlist_here)
+                        report = await self._worker.run(self._run_allowlist_here)
+                    self.on_list_finished(report)
             except Refusal as refusal:
                 log.warning("the allowlist follows with the next sync run: %s", refusal.code)
             except Exception as error:
                 log.error("the allowlist could not follow a decision: %s", locate_exception(error))
                 log.info("for a bug report about the allowlist: %s", describe_exception(error))
 
-    def _run_allowlist_here(self) -> None:
+    def _run_allowlist_here(self) -> ListReport:
         assert self._allowlist is not None
         try:
-            self._allowlist.run()
+            return self._allowlist.run()
         finally:
             self._lease.release(is_done=False)
 
     def _run_allowlist(self, report: SyncReport, *, allow_mass_changes: bool) -> None:
         """Let the game's allowlist follow what the run has changed, and take over what was changed in the game."""
         assert self._allowlist is not None
-        if allow_mass_changes or self._allowlist.is_due():
+        if (allow_mass_changes and self._allowlist.is_on()) or self._allowlist.is_due():
             report.allowlist = self._allowlist.run(allow_mass_changes=allow_mass_changes)
 
     def _may_go_on(self) -> bool:

@@ -18,10 +18,12 @@ from regsvc.notifications.mail.history import MailEntry
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.user_details import (
     ClientRecord,
+    ListedRecord,
     PlayerRecord,
     QuestionnaireResult,
     ReviewRecord,
     SessionRecord,
+    find_listed,
     find_player,
     list_clients,
     list_mails,
@@ -85,6 +87,7 @@ class Export:
     chat: ChatAccount | None
     questionnaire: QuestionnaireResult | None
     player: PlayerRecord | None
+    listed: ListedRecord | None
     truncated: tuple[str, ...]
 
 
@@ -115,6 +118,7 @@ class UserExport:
             chat=self.find_chat(user.id),
             questionnaire=self.find_questionnaire(user.id),
             player=_own_player(find_player(user)),
+            listed=find_listed(user.username_key),
             truncated=tuple(name for name, found in lists.items() if len(found) >= MAX_RECORDS),
             **lists,
         )

@@ -25,6 +25,10 @@ kept.
 """
 
 
+UNSETTLED: Final = ("waiting", "removed", "conflict")
+"""States of users who are not yet, or no longer, where their status wants them."""
+
+
 @dataclass(frozen=True)
 class Gates:
     """The gates of this host. The allowlist may be turned on and off in the game while the companion runs."""
@@ -47,4 +51,6 @@ class Gates:
             return "waiting" if status == APPROVED else "absent"
         if state == ADD and reason == UUID_IN_DOUBT:
             return "conflict"
+        if state == LISTED and reason is not None:
+            return "waiting"
         return {LISTED: "listed", TAKEN_OFF: "removed"}.get(state, "waiting")  # type: ignore[return-value]

@@ -16,13 +16,26 @@ from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.core.text import clean_reason, name_key
 from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows, upsert_query
-from regsvc.database.models import ADD, APPROVED, BANNED, PENDING, REJECTED, REMOVE, STATUSES, Allowed, Review, User
+from regsvc.database.models import (
+    ADD,
+    APPROVED,
+    BANNED,
+    PENDING,
+    REJECTED,
+    REMOVE,
+    STATUSES,
+    TAKEN_OFF,
+    Allowed,
+    Review,
+    User,
+)
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 from regsvc.notifications.rcon import Decided, RconQueue
 from regsvc.notifications.webhook import Event, WebhookQueue
-from regsvc.users.gates import Gates
+from regsvc.users.gates import HELD_BACK, Gates
 
 _ROWS: Final = 500
+_NOTED: Final = (Allowed.state, Allowed.reason, Allowed.since, Allowed.user_id)
 DELETED: Final = "deleted"
 """Stands for the status of a deleted user in webhook calls."""
 BAN_ENDED: Final = "ban_ended"
@@ -256,7 +269,7 @@ class Transitions:
         spelled = {key: last[key].username if key in last else realnames[key] or key for key in keys}
         names = [name if name_key(name) == key else key for key, name in spelled.items()]
         self._console.on_decisions([Decided("deleted", name, None, None) for name in names])
-        self._note_for_list(dict.fromkeys(keys))
+        self._note_for_list([(key, None, None) for key in keys])
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Delete the user and their sessions; the reviews stay. Raises `UserNotFound`."""
@@ -323,7 +336,7 @@ class Transitions:
                 review_id = None if mail == "password_link" else review_ids[decision.user.id]
                 self._mail_queue.send(decision.user, mail, review_id)
         self._enqueue_commands(decisions)
-        self._note_for_list({decision.user.username: decision.target for decision in decisions})
+        self._note_for_list([(it.user.username, it.user.id, it.target) for it in decisions])
 
     def _mail_of(self, decision: _Decision) -> UserMail:
         """Return the mail that tells the user of this decision."""
@@ -338,8 +351,13 @@ class Transitions:
         assert event != "registered", "a registration is no decision"
         return event
 
-    def _note_for_list(self, targets: Mapping[str, str | None]) -> None:
-        """Note who is to be put on the game's allowlist, or taken off it, for its next run."""
+    def is_kept_off(self, user: User) -> bool:
+        """Return whether an approved user is not on the game's list until an operator puts them (back) on it."""
+        found = Allowed.get_or_none(Allowed.username_key == user.username_key) if self._gates.keeps_list() else None
+        return found is not None and (found.state == TAKEN_OFF or found.reason == HELD_BACK)
+
+    def _note_for_list(self, decided: Sequence[tuple[str, int | None, str | None]]) -> None:
+        """Note who is to be put on the game's allowlist, or taken off it, for its next run: names, ids, statuses."""
         if not self._gates.keeps_list():
             return
         moment = to_milliseconds(self._now())
@@ -350,12 +368,13 @@ class Transitions:
                 "state": ADD if target == APPROVED else REMOVE,
                 "reason": None,
                 "since": moment,
+                "user_id": None if target is None else user_id,
             }
-            for name, target in targets.items()
+            for name, user_id, target in decided
         ]
         for start in range(0, len(rows), _ROWS):
-            part, overwritten = rows[start : start + _ROWS], (Allowed.state, Allowed.reason, Allowed.since)
-            upsert_query(Allowed, part, unique=[Allowed.username_key], overwrite=overwritten).execute()
+            part = rows[start : start + _ROWS]
+            upsert_query(Allowed, part, unique=[Allowed.username_key], overwrite=_NOTED).execute()
 
     def _enqueue_commands(self, decisions: Sequence[_Decision]) -> None:
         """Enqueue the console commands, also for silent decisions: banned players must be kicked."""

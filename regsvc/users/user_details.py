@@ -11,9 +11,10 @@ from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, UserNotFound
 from regsvc.core.text import name_key
-from regsvc.database.models import UNVERIFIED, KnownClient, OutboxEntry, Review, Session, SyncRecord, User
+from regsvc.database.models import UNVERIFIED, Allowed, KnownClient, OutboxEntry, Review, Session, SyncRecord, User
 from regsvc.notifications.mail.history import MailEntry, mail_entry
 from regsvc.notifications.rcon import CommandRecord, list_commands
+from regsvc.users.gates import Gate, Gates
 from regsvc.users.user_list import UserList, UserListItem
 
 
@@ -74,6 +75,15 @@ class PlayerRecord:
     """Moved out of the user's own row while that is locked."""
     conflicts: tuple[str, ...]
     """Fields changed on both sides and not merged."""
+
+
+@dataclass(frozen=True)
+class ListedRecord:
+    """A record of the game's allowlist; `reason`: what it waits for, a constant of `gates`."""
+
+    uuid: str | None
+    reason: str | None
+    since: datetime
 
 
 def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str | None = None) -> list[SessionRecord]:
@@ -144,6 +154,12 @@ def find_player(user: User) -> PlayerRecord | None:
         premium_uuid=row.kept_premium_uuid if row.kept_origin != UNVERIFIED else None,
         conflicts=tuple(row.conflict.split(",")) if row.conflict else (),
     )
+
+
+def find_listed(key: str) -> ListedRecord | None:
+    """Return the record of the user with this `username_key` on the game's allowlist, or None."""
+    row = Allowed.get_or_none(Allowed.username_key == key)
+    return None if row is None else ListedRecord(row.uuid, row.reason, row.since)
 
 
 def _newest(query: Any, column: Any, limit: int) -> Any:
@@ -231,6 +247,9 @@ class UserDetails:
     sessions: list[SessionRecord]
     clients: list[ClientRecord]
     player: PlayerRecord | None
+    gates: tuple[Gate, ...]
+    listed: ListedRecord | None
+    """None also if the game's allowlist is not kept."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +265,7 @@ class UserDetailsLoader:
     """Loader of user details. Blocking: for a worker thread."""
 
     users: UserList
+    gates: Gates
     find_questionnaire: Callable[[int], QuestionnaireResult | None]
     now: Clock
 
@@ -282,4 +302,10 @@ class UserDetailsLoader:
             sessions=list_sessions(user, self.now(), MAX_RECORDS),
             clients=list_clients(user, MAX_RECORDS),
             player=find_player(user),
+            gates=self.gates.names,
+            listed=self.find_listed(user.username),
         )
+
+    def find_listed(self, username: str) -> ListedRecord | None:
+        """Return the record of this name on the game's allowlist; None also if the list is not kept."""
+        return find_listed(name_key(username)) if "allowlist" in self.gates.names else None

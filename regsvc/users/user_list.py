@@ -10,8 +10,19 @@ from peewee import JOIN, Join, MySQLDatabase, Value, fn
 from regsvc.core.text import name_key
 from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.dates import UnreadableDate, list_unreadable_dates
-from regsvc.database.models import PENDING, ChatLink, Review, StoredQuestionnaire, SyncRecord, User
+from regsvc.database.models import (
+    APPROVED,
+    PENDING,
+    STATUSES,
+    Allowed,
+    ChatLink,
+    Review,
+    StoredQuestionnaire,
+    SyncRecord,
+    User,
+)
 from regsvc.users.chat_links import ChatAccount
+from regsvc.users.gates import Gates, ListedState
 from regsvc.users.user_query import ALL, SORTS, Sort, UserQuery, make_cursor, parse_cursor, search_condition, validate
 
 _MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
@@ -80,6 +91,7 @@ class UserListItem:
     ban_expires_at: datetime | None
     plugin: str
     plugin_since: datetime | None
+    allowlist: ListedState
     last_login_at: datetime | None
     is_operator: bool
     """Whether an approval makes this user an admin."""
@@ -113,11 +125,11 @@ class UserPage:
 
 
 class UserList:
-    """List of users. Blocking: for a worker thread. With the bridge off, every user's `plugin` is "off"."""
+    """List of users. Blocking: for a worker thread. Of a gate that is not in force, the state of all users is "off"."""
 
-    def __init__(self, is_operator: Callable[[str], bool], *, is_bridge_on: bool) -> None:
+    def __init__(self, is_operator: Callable[[str], bool], gates: Gates) -> None:
         self._is_operator = is_operator
-        self._is_bridge_on = is_bridge_on
+        self._gates = gates
 
     def list_users(self, query: UserQuery) -> UserPage:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
@@ -174,8 +186,9 @@ class UserList:
             reviewed_by=row.reviewed_by,
             reviewed_at=row.reviewed_at,
             ban_expires_at=row.ban_expires_at,
-            plugin=(row.plugin_state or "pending") if self._is_bridge_on else "off",
-            plugin_since=row.plugin_since if self._is_bridge_on else None,
+            plugin=(row.plugin_state or "pending") if self._gates.has_authme else "off",
+            plugin_since=row.plugin_since if self._gates.has_authme else None,
+            allowlist=self._gates.listed_state(row.status, row.list_state, row.list_reason),
             last_login_at=row.last_login_at,
             is_operator=self._is_operator(row.username),
             chat=account,
@@ -197,18 +210,40 @@ class UserList:
             conditions.append(User.status == query.status)
         if text:
             conditions.append(search_condition(text, query.match))
-        if query.plugin != ALL and (query.plugin == "off") == self._is_bridge_on:
+        filters = self._state_filters(query)
+        if filters is None:
             conditions.append(User.id < 0)  # no user
-        elif query.plugin not in (ALL, "off"):
-            states = _in_plugin_state(query.plugin).alias("states")
-            is_same = states.c.id == User.id
-            if conditions or sort.name == "name":
-                few = MAX_COUNT if query.status == ALL else _count(User.select(User.id).where(conditions[0]))
-                if _count(User.select(states.c.id).from_(states)) > min(few, MAX_COUNT):
-                    return _Matching(sort, User, _in_order(User, states, is_same), conditions, is_scan, not conditions)
-            tables = _in_order(states, User, is_same) if conditions else states
-            return _Matching(sort, states.c, tables, conditions, is_scan)
-        return _Matching(sort, User, User, conditions, is_scan)
+        if not filters:
+            return _Matching(sort, User, User, conditions, is_scan)
+        if conditions or len(filters) > 1 or sort.name == "name":
+            few = MAX_COUNT if query.status == ALL else _count(User.select(User.id).where(conditions[0]))
+            counts = [_count(it.users) for it in filters]
+            first = filters.pop(counts.index(min(counts)))
+            if min(counts) > min(few, MAX_COUNT):
+                is_long = not conditions and not filters
+                conditions += [it.condition for it in (first, *filters)]
+                return _Matching(sort, User, User, conditions, is_scan, is_long)
+            conditions += [it.condition for it in filters]
+        else:
+            first = filters[0]
+        states = first.users.alias("states")
+        tables = _in_order(states, User, states.c.id == User.id) if conditions else states
+        return _Matching(sort, states.c, tables, conditions, is_scan)
+
+    def _state_filters(self, query: UserQuery) -> "list[_StateFilter] | None":
+        """Return the filters by gates' states that leave out anybody; None: they leave out all users."""
+        if query.allowlist == "absent" and query.status == APPROVED:
+            return None
+        filters = []
+        for asked, is_in_force, make in (
+            (query.plugin, self._gates.has_authme, _in_plugin_state),
+            (query.allowlist, self._gates.keeps_list(), _in_list_state),
+        ):
+            if asked != ALL and (asked == "off") == is_in_force:
+                return None
+            if asked not in (ALL, "off"):
+                filters.append(make(asked))
+        return filters
 
 
 class _Matching:
@@ -293,19 +328,48 @@ def _in_order(first: Any, second: Any, on: Any) -> Any:
     return Join(first, second, "STRAIGHT_JOIN" if isinstance(User._meta.database, MySQLDatabase) else JOIN.CROSS, on)
 
 
-def _in_plugin_state(state: str) -> Any:
-    """Return a query for `id` and `username_key` of the users in this state, by an index.
+@dataclass(frozen=True)
+class _StateFilter:
+    """Filter by one state: `users` finds `id` and `username_key` by an index, `condition` is that of a single user."""
+
+    users: Any
+    condition: Any
+
+
+def _in_plugin_state(state: str) -> _StateFilter:
+    """Return the users whose players are in this state.
 
     A user without a sync record, whom SQL created, counts as pending: marked as changed until a sync run made one.
     """
-    there = SyncRecord.select(SyncRecord.user_id.alias("id"), SyncRecord.username_key).where(
+    is_so = fn.COALESCE(_own(SyncRecord, SyncRecord.plugin_state), "pending") == state
+    there: Any = SyncRecord.select(SyncRecord.user_id.alias("id"), SyncRecord.username_key).where(
         SyncRecord.plugin_state == state, SyncRecord.user_id.is_null(False)
     )
-    if state != "pending":
-        return there
-    new = _join_player(User.select(User.id, User.username_key))
-    # not UNION ALL, which SQLite would take apart to read all users in the order asked for
-    return there.union(new.where(User.changed_at.is_null(False), SyncRecord.username_key.is_null()))
+    if state == "pending":
+        new = _join_player(User.select(User.id, User.username_key))
+        # not UNION ALL, which SQLite would take apart to read all users in the order asked for
+        there = there.union(new.where(User.changed_at.is_null(False), SyncRecord.username_key.is_null()))
+    return _StateFilter(there, is_so)
+
+
+def _in_list_state(state: str) -> _StateFilter:
+    """Return the users who are in this state on the game's allowlist.
+
+    A user without a record counts as absent; an approved one, as waiting, gets a record by the next run.
+    """
+    is_so = fn.COALESCE(_own(Allowed, Allowed.shown_as), "absent") == state
+    if state == "absent":
+        is_so &= User.status.in_([status for status in STATUSES if status != APPROVED])
+        return _StateFilter(User.select(User.id, User.username_key).where(is_so), is_so)
+    there = Allowed.select(Allowed.user_id.alias("id"), Allowed.username_key).where(
+        Allowed.shown_as == state, Allowed.user_id.is_null(False)
+    )
+    return _StateFilter(there, is_so)
+
+
+def _own(model: Any, column: Any) -> Any:
+    """Return this column of the user's record, as a value: databases look it up by the name, in no other order."""
+    return model.select(column).where(model.username_key == User.username_key)
 
 
 def _full_rows(ids: Any) -> Any:
@@ -335,6 +399,8 @@ def _full_rows(ids: Any) -> Any:
                 User.last_login_at,
                 SyncRecord.plugin_state,
                 SyncRecord.plugin_since,
+                Allowed.state.alias("list_state"),
+                Allowed.reason.alias("list_reason"),
                 StoredQuestionnaire.score,
                 StoredQuestionnaire.is_passed,
                 StoredQuestionnaire.summary,
@@ -344,6 +410,8 @@ def _full_rows(ids: Any) -> Any:
                 ChatLink.username.alias("chat_username"),
             ).from_(Join(selected, User, JOIN.LEFT_OUTER, on=(User.id == selected.c.id)))
         )
+        .switch(User)
+        .join(Allowed, JOIN.LEFT_OUTER, on=(Allowed.username_key == User.username_key))
         .switch(User)
         .join(StoredQuestionnaire, JOIN.LEFT_OUTER, on=(StoredQuestionnaire.user == User.id))
         .switch(User)

@@ -14,6 +14,9 @@ from regsvc.database.models import STATUSES, User
 PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
 """Values of `plugin`: the state of the user's player in AuthMe's table; "off" without AuthMe."""
 
+LISTED_STATES: Final = ("listed", "waiting", "removed", "conflict", "absent", "off")
+"""Values of `allowlist`: `Gates.listed_state`."""
+
 ALL: Final = "all"
 MAX_SIZE: Final = 500
 _MAX_ID: Final = 2**63 - 1
@@ -33,6 +36,7 @@ class UserQuery:
     match: str = "part"
     status: str = ALL
     plugin: str = ALL
+    allowlist: str = ALL
     sort: str | None = None
     after: str | None = None
 
@@ -85,6 +89,7 @@ def validate(query: UserQuery) -> None:
         "match": query.match in ("part", "whole"),
         "status": query.status in (ALL, *STATUSES),
         "plugin": query.plugin in (ALL, *PLUGIN_STATES),
+        "allowlist": query.allowlist in (ALL, *LISTED_STATES),
         "sort": query.sort is None or query.sort in SORTS,
         "after": query.after is None or query.page is None,
     }

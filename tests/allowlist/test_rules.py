@@ -11,12 +11,13 @@ from plugin_bridge.server.allowlist import Entry
 from plugin_bridge.server.player_uuids import offline_uuid
 from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REJECTED, REMOVE, TAKEN_OFF
-from regsvc.users.gates import NO_UUID, RESTART, UUID_IN_DOUBT
+from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, UUID_IN_DOUBT
 
 RESPECT = ListPolicy(approves_added=True, restores=False, adopts=True, is_loaded=True, may_have_lost=False)
 RESTORE = replace(RESPECT, restores=True)
 UUID, OTHER = offline_uuid("Alice"), offline_uuid("alice")
 ENTRY = Entry(UUID, "Alice")
+HELD_ADD = ListRecord(ADD, UUID, HELD_BACK)
 
 
 def alice(
@@ -53,7 +54,20 @@ def alice(
             ListStep(ADD, UUID, add=ENTRY, remove=(Entry(OTHER, "Alice"),)),
         ),
         (alice(APPROVED, ADD, uuid=None), RESPECT, ListStep(ADD, UUID, add=ENTRY)),
-        (alice(uuid=None), RESPECT, None),
+        (alice(uuid=None), RESPECT, ListStep(ADD, None, NO_UUID, is_guarded=True)),
+        # held back before: a person has not confirmed it yet
+        (replace(alice(), record=HELD_ADD), RESPECT, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (replace(alice(APPROVED, None, ENTRY), record=HELD_ADD), RESPECT, ListStep(LISTED, UUID)),
+        (
+            replace(alice(APPROVED), record=ListRecord(LISTED, UUID, HELD_BACK)),
+            RESPECT,
+            ListStep(TAKEN_OFF, UUID, is_guarded=True),
+        ),
+        (
+            replace(alice(BANNED, None, ENTRY), record=ListRecord(REMOVE, UUID, HELD_BACK)),
+            RESPECT,
+            ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+        ),
         (
             replace(alice(uuid=None), record=ListRecord(ADD)),
             RESPECT,
@@ -94,7 +108,10 @@ def test_the_next_step(member: Member, policy: ListPolicy, step: ListStep | None
 NAMES = ("Alice", "bob", "Carla", "dave")
 statuses = st.sampled_from([None, PENDING, APPROVED, REJECTED, BANNED])
 records = st.none() | st.builds(
-    ListRecord, st.sampled_from([ADD, LISTED, REMOVE, TAKEN_OFF]), st.none() | st.just("record")
+    ListRecord,
+    st.sampled_from([ADD, LISTED, REMOVE, TAKEN_OFF]),
+    st.none() | st.just("record"),
+    st.sampled_from([None, HELD_BACK]),
 )
 policies = st.builds(ListPolicy, *[st.booleans()] * 5, unknown=st.sampled_from([NO_UUID, UUID_IN_DOUBT]))
 

@@ -8,7 +8,9 @@ import pytest
 
 from plugin_bridge.server.player_uuids import offline_uuid
 from regsvc.allowlist.run import ListReport
-from regsvc.database.models import Allowed
+from regsvc.core.errors import WrongStatus
+from regsvc.database.models import Allowed, AuditEntry
+from regsvc.sync.reporting.words import describe_plan
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.allowlist_server import AllowlistServer, allowlist_server
 from tests.support.ports import free_port
@@ -85,6 +87,11 @@ def test_an_operator_in_the_game_approves_and_takes_off(place: ServiceHarness, s
     assert run(place) == ListReport()
     assert place.user("dave").status == "approved"
     assert not server.may_join("dave")
+    place.decide("approve", "dave")
+    assert run(place).counts == {"added": 1}
+    assert server.may_join("dave")
+    with pytest.raises(WrongStatus):
+        place.decide("approve", "dave")
 
 
 def test_names_that_differ_in_case_are_two_players(place: ServiceHarness, server: AllowlistServer) -> None:
@@ -166,17 +173,28 @@ def test_many_changes_at_once_wait_for_a_person(place: ServiceHarness, server: A
     for name in names:
         place.approved(name)
     Allowed.delete().execute()
+    plan = place.app.sync.plan_alone(allow_mass_changes=False, is_full=False, max_names=3)
+    lines = list(describe_plan(plan, 3))
+    assert "  30 users are added to the allowlist: Player_0, Player_1, Player_10 and 27 more" in lines
+    assert not states(), "a plan writes nothing"
     report = run(place)
     assert (report.held_back, report.counts) == ({"added": 30}, {})
+    assert place.app.sync.has_held_back_changes
+    assert {(row.state, row.reason) for row in Allowed.select()} == {("add", "held_back")}
     place.approved("Alice")
     assert run(place).counts == {"added": 1}
     assert listed(server) == {"Alice"}
+    assert run(place) == ListReport(), "what is held back makes no work"
     assert run(place, allow_mass_changes=True).counts == {"added": 30}
     assert listed(server) == {"Alice", *names}
     for name in names:
         server.type_remove(name)
     assert run(place).held_back == {"taken_off": 30}
     assert states() == dict.fromkeys(["alice", *map(str.lower, names)], "listed")
+    assert Allowed.select().where(Allowed.shown_as == "waiting").count() == 30
+    assert run(place, allow_mass_changes=True).counts == {"taken_off": 30}
+    entry = AuditEntry.get(AuditEntry.action == "allowlist.taken_off")
+    assert (entry.operator, entry.target, json.loads(str(entry.detail))["count"]) == ("game", None, 30)
 
 
 def test_a_player_who_joined_decides_which_uuids_count(

@@ -22,7 +22,8 @@ def test_alice_registers_is_approved_and_gets_in(tmp_path: Path) -> None:
         place = Place(game, nobody, nobody, daemon)
         daemon.start()
         try:
-            create = ("users", "create", "Olivia", "--password-stdin", "--game-dir", str(game.directory))
+            in_game = "--game-dir", str(game.directory)
+            create = ("users", "create", "Olivia", "--password-stdin", *in_game)
             made = companion(*create, typed=OLIVIAS + "\n", directory=daemon.directory)
             assert made.status == 0, made.errors
             assert place.register("Alice", ALICES).status == 201
@@ -34,5 +35,28 @@ def test_alice_registers_is_approved_and_gets_in(tmp_path: Path) -> None:
             assert daemon.post("/api/admin/user/ban", {"username": "Alice"}, token=token).status == 200
             ask_until(lambda: server.may_join("Alice"), lambda may_join: not may_join)
             ask_until(lambda: set(server.online), lambda online: online == {"notch"})
+            server.type_remove("notch")
+            answer = daemon.post("/api/admin/sync", {}, token=token).json
+            assert (answer["enabled"], answer["success"]) == (True, True)
+            page = daemon.get("/api/admin/users", {"allowlist": "removed"}, token=token).json
+            assert [(user["username"], user["allowlist"]) for user in page["users"]] == [("notch", "removed")]
+            assert daemon.post("/api/admin/user/approve", {"username": "notch"}, token=token).status == 200
+            ask_until(lambda: server.may_join("notch"), bool)
+
+            def notch() -> dict[str, Any]:
+                found: dict[str, Any] = daemon.get("/api/admin/user", {"username": "notch"}, token=token).json["user"]
+                return found
+
+            user = ask_until(notch, lambda found: found["allowlist"] == "listed")
+            assert (user["gates"], user["listed"]["reason"]) == (["allowlist"], None)
+            shown = companion("users", "list", "--allowlist", "listed", *in_game, directory=daemon.directory)
+            assert "notch" in shown.output
+            assert "Alice" not in shown.output
+            assert daemon.get("/health/ready").json["allowlist"] == "up"
+            figures = daemon.get("/metrics").text
+            assert 'companion_allowlist_changes_total{kind="taken_off"} 1.0' in figures
+            assert 'companion_allowlist_users{state="removed"} 0.0' in figures
+            audits = daemon.get("/api/admin/audits", {"action": "allowlist.taken_off"}, token=token).json["audits"]
+            assert [(entry["operator"], entry["target"]) for entry in audits] == [("game", "notch")]
         finally:
             daemon.stop()

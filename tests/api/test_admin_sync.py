@@ -40,7 +40,7 @@ def test_the_report_has_its_shape(stack: Stack) -> None:
         assert (payload["success"], payload["enabled"]) == (True, True)
         assert payload["message"] == TRANSLATIONS.text("message.sync_done", language)
     report = payload["report"]
-    assert set(report) == {"startedAt", "durationMs", *COUNTS, "conflicts", "errors", "braked"}
+    assert set(report) == {"startedAt", "durationMs", *COUNTS, "conflicts", "errors", "braked", "allowlist"}
     assert all(type(report[name]) is int for name in (*COUNTS, "startedAt", "durationMs"))
     assert before - 1000 <= report["startedAt"] <= time.time() * 1000
     assert (report["conflicts"], report["errors"], report["braked"]) == ([], [], None)

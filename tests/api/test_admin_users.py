@@ -28,6 +28,7 @@ FIELDS = {
     "questionnaireReviewSummary",
     "questionnaireRequiresReview",
     "rejections",
+    "allowlist",
     "plugin",
     "pluginSince",
     "lastLogin",
@@ -64,9 +65,9 @@ def test_a_line_tells_all_but_what_is_secret(stack: Stack) -> None:
     assert is_now(user["regTime"])
     assert is_now(user["pluginSince"])
     assert user["rejections"] == {"count": 0, "lastAt": None, "lastReason": None}
-    assert user["isOperator"] is False
+    assert (user["isOperator"], user["allowlist"]) == (False, "off")
     payload = {"username", "email", "status", "regTime", "language", "platform", "plugin", "pluginSince", "rejections"}
-    assert {user[name] for name in FIELDS - payload - {"isOperator"}} == {None}
+    assert {user[name] for name in FIELDS - payload - {"isOperator", "allowlist"}} == {None}
 
 
 def test_a_line_follows_what_happens(stack: Stack) -> None:

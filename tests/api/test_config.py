@@ -60,6 +60,7 @@ def test_the_defaults() -> None:
             "passwordMaxLength": 30,
         },
         "authme": {"enabled": False, "requirePassword": False, "passwordRegex": "^[!-~]*$"},
+        "gates": [],
         "enableEmailDomainWhitelist": False,
         "enableEmailAliasLimit": False,
         "captcha": {"enabled": False, "emailEnabled": True, "type": "math", "withoutPicture": True, "requiredFor": []},
@@ -102,6 +103,7 @@ def test_authmes_rules_are_told_where_authme_is() -> None:
     payload = ask(make_services(Config(), authme))
     assert payload["usernameRegex"] == "^(?=.{4,12}$)[a-zA-Z0-9_]*$"
     assert payload["authme"]["enabled"] is True
+    assert payload["gates"] == ["authme"]
     assert payload["registration"]["passwordMinLength"] == 8
     assert payload["registration"]["passwordMaxLength"] == 64
 

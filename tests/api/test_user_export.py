@@ -41,6 +41,7 @@ def test_alice_takes_everything_away(stack: Stack) -> None:
         "chat",
         "questionnaire",
         "player",
+        "listed",
         "truncated",
     }
     assert abs(payload["exportedAt"] / 1000 - time.time()) < 60

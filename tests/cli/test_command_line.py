@@ -12,7 +12,7 @@ import pytest
 from regsvc.cli import command_line
 from regsvc.database.models import STATUSES
 from regsvc.users.transitions import TRANSITIONS, PasswordChoice
-from regsvc.users.user_query import PLUGIN_STATES
+from regsvc.users.user_query import LISTED_STATES, PLUGIN_STATES
 from tests.support.command_line import companion_here
 from tests.support.quick_start import REPOSITORY
 
@@ -82,7 +82,8 @@ serve._announce = stop"""
 
 def test_the_command_line_knows_what_the_rules_know() -> None:
     """It repeats a few names, since printing the help is faster than importing the rules."""
-    assert {"status": ("all", *STATUSES), "plugin": ("all", *PLUGIN_STATES)} == command_line.USER_FILTERS
+    filters = {"status": STATUSES, "plugin": PLUGIN_STATES, "allowlist": LISTED_STATES}
+    assert {name: ("all", *states) for name, states in filters.items()} == command_line.USER_FILTERS
     assert (*TRANSITIONS,) == command_line.TRANSITIONS
     assert get_args(PasswordChoice) == command_line.PASSWORD_CHOICES
 

@@ -10,7 +10,7 @@ export type ApproveRequest = { language?: string | null; username?: string | nul
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -72,7 +72,7 @@ export type ClientFields = { client: string; lastLoginAt: number };
 
 export type CommandFields = { event: "approved" | "rejected" | "banned" | "unbanned" | "deleted" | "reopened"; command: string; server: string; state: "waiting" | "sent" | "failed" | "dropped"; createdAt: number; doneAt: number | null; reply: string | null; lastError: string | null };
 
-export type ConfigWithAliasesFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeWithRulesFields; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; bedrock: BedrockConfigFields; enableEmailDomainWhitelist: boolean; discord: ChatConfigFields; wsPort: number | null };
+export type ConfigWithAliasesFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeWithRulesFields; gates: Array<"allowlist" | "authme">; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; bedrock: BedrockConfigFields; enableEmailDomainWhitelist: boolean; discord: ChatConfigFields; wsPort: number | null };
 
 export type ConfigWithAliasesReply = { success: true; message?: string; config: ConfigWithAliasesFields };
 
@@ -100,7 +100,7 @@ export type EndSessionRequest = { language?: string | null; session: string };
 
 export type EndUserSessionRequest = { language?: string | null; username: string; session: string };
 
-export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; truncated: Array<string> };
+export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; listed: ListedFields | null; truncated: Array<string> };
 
 export type ExportedAnswer = { question: string; answers: Array<string> };
 
@@ -133,6 +133,8 @@ export type JoinHelpFields = { address: string | null; versions: string | null; 
 export type JoinHelpReply = { success: true; message?: string; data: JoinHelpFields };
 
 export type LinkedChatFields = { id: string; username: string | null };
+
+export type ListedFields = { uuid: string | null; reason: string | null; since: number };
 
 export type LoginReply = { success: true; message?: string; token: string; expiresAt: number; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; isAdmin: boolean; chat?: ChatClaimFields };
 
@@ -234,6 +236,8 @@ export type SubmitQuestionnaireRequest = { language?: string | null; answers: Re
 
 export type SwitchOffSecondFactorReply = { success: true; message?: string; inGame: boolean };
 
+export type SyncAllowlistFields = { added: number; removed: number; adopted: number; approved: number; takenOff: number; heldBack: number; limit: string; unavailable: string | null; doubt: string | null; isLoaded: boolean };
+
 export type SyncConflictFields = { username: string; field: string; kept: string };
 
 export type SyncErrorFields = { username: string | null; error: string };
@@ -242,7 +246,7 @@ export type SyncHeldBackFields = { removed: number; locked: number; edited: numb
 
 export type SyncReply = { success: true; message?: string; enabled: boolean; report: SyncReportFields };
 
-export type SyncReportFields = { startedAt: number; durationMs: number; scanned: number; adopted: number; provisioned: number; updated: number; locked: number; restored: number; removed: number; conflicts: Array<SyncConflictFields>; errors: Array<SyncErrorFields>; braked: SyncHeldBackFields | null };
+export type SyncReportFields = { startedAt: number; durationMs: number; scanned: number; adopted: number; provisioned: number; updated: number; locked: number; restored: number; removed: number; conflicts: Array<SyncConflictFields>; errors: Array<SyncErrorFields>; braked: SyncHeldBackFields | null; allowlist: SyncAllowlistFields | null };
 
 export type SyncRequest = { language?: string | null; plan?: boolean };
 
@@ -252,15 +256,15 @@ export type UpdateUserReply = { success: true; message?: string; email: string; 
 
 export type UpdateUserRequest = { language?: string | null; email: string; code?: string | null; proof?: string | null; currentPassword: string };
 
-export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isOperator: boolean; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null };
+export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
 
 export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
 
-export type UserFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isOperator: boolean };
+export type UserFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean };
 
 export type UserStatusReply = { success: true; message?: string; data: NameStatusFields };
 
-export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; match?: "part" | "whole"; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; sort?: "name" | "newest" | "oldest" | null; after?: string | null };
+export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; match?: "part" | "whole"; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; allowlist?: "absent" | "conflict" | "listed" | "off" | "removed" | "waiting" | null; sort?: "name" | "newest" | "oldest" | null; after?: string | null };
 
 export type UsersReply = { success: true; message?: string; users: Array<UserFields>; nextCursor: string | null; pagination: Pagination };
 

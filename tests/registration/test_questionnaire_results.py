@@ -11,6 +11,7 @@ from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.models import StoredQuestionnaire, User
 from regsvc.registration.questionnaire.questions import Evaluation
 from regsvc.registration.questionnaire.results import QuestionnaireResults
+from regsvc.users.gates import Gates
 from regsvc.users.user_details import AnsweredQuestion
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
@@ -170,7 +171,7 @@ def test_a_page_of_users_shows_them_with_one_question_to_the_database(
     users = [make_user(f"Alice{number}") for number in range(30)]
     for user in users[:20]:
         results.redeem(keep(results), user.id)
-    listing = UserList(lambda name: False, is_bridge_on=True)
+    listing = UserList(lambda name: False, Gates(True, lambda: False))
     with caplog.at_level(logging.DEBUG, logger="peewee"):
         page = listing.list_users(UserQuery(size=30))
     assert [entry.questionnaire_score for entry in page.entries] == [None] * 10 + [0] * 20

@@ -19,6 +19,7 @@ from regsvc.runtime.health import BridgeState, Health, WaitingCounts
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
 from regsvc.sync.report import SyncReport
+from regsvc.users.gates import UNSETTLED, Gates
 from tests.support.mail_parts import ALICE
 from tests.support.manual_clock import ManualClock
 
@@ -48,6 +49,8 @@ class NoSync:
     last_report: SyncReport | None = None
     seconds_since_run = 0.0
     stands_still = False
+    has_held_back_changes = False
+    list_report = None
 
 
 @pytest.fixture
@@ -73,7 +76,7 @@ def health(worker: Worker, outbox: CountedOutbox, clock: ManualClock) -> Health:
         clock,
         PendingRestart(),
         NO_FILES,
-        is_bridge_on=True,
+        Gates(True, lambda: False),
         timeout=timedelta(seconds=5),
     )
 
@@ -117,7 +120,7 @@ async def test_a_database_that_does_not_answer_counts_as_away(
         clock,
         PendingRestart(),
         NO_FILES,
-        is_bridge_on=False,
+        Gates(False, lambda: False),
         timeout=timedelta(milliseconds=50),
     )
     outbox.may_answer.clear()
@@ -151,4 +154,4 @@ async def test_waiting_work_is_counted_once_a_minute_and_unknown_without_a_datab
     worker.is_open = True
     found += await asyncio.gather(*(health.waiting_work() for _scraper in range(3)))
     worker.is_open = False
-    assert [*found, await health.waiting_work()] == [None, *[WaitingCounts(0, 0)] * 4]
+    assert [*found, await health.waiting_work()] == [None, *[WaitingCounts(0, 0, dict.fromkeys(UNSETTLED, 0))] * 4]

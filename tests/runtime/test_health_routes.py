@@ -63,6 +63,7 @@ def test_it_is_ready(stack: Stack) -> None:
         "status": "ready",
         "writable": True,
         "bridge": "up",
+        "allowlist": "off",
         "braked": False,
         "oldestMailSeconds": None,
         "restartNeeded": [],

@@ -43,7 +43,11 @@ def test_systemctl_status_shows_how_the_daemon_is(systemd: socket.socket, tmp_pa
     daemon.start()
     try:
         told = [systemd.recv(1000).decode() for _state in range(3)]
-        assert told == ["READY=1", "STATUS=ready", "STATUS=ready, 0 waiting for review"]
+        assert told == [
+            "READY=1",
+            "STATUS=ready",
+            "STATUS=ready, 0 waiting for review, no gate: approvals let nobody in",
+        ]
         daemon.send(signal.SIGHUP)
         assert [systemd.recv(1000) for _state in range(2)] == [b"RELOADING=1", b"READY=1"]
         daemon.stop()

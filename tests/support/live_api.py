@@ -35,6 +35,7 @@ from regsvc.registration.questionnaire.service import Questionnaires
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.updates import Updates
+from regsvc.users.gates import Gates
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -91,7 +92,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
     services.worker = InlineRunner()
     services.translations = load_translations(offered=config.server.languages, default=config.server.language)
     services.sessions = TwoTokens()
-    services.is_authme_enabled = authme is not None
+    services.gates = Gates(authme is not None, lambda: False)
     services.questionnaires = Questionnaires(
         Questionnaire((), config.questionnaire.pass_score), config.questionnaire, *[unused] * 8
     )

@@ -2,14 +2,16 @@
 
 import base64
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import pytest
 from peewee import Database
 
 from regsvc.core.errors import InvalidField
-from regsvc.database.models import APPROVED, BANNED, PENDING, SyncRecord, User
+from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REMOVE, TAKEN_OFF, Allowed, SyncRecord, User
 from regsvc.users import user_list
+from regsvc.users.gates import HELD_BACK, UUID_IN_DOUBT, Gates
 from regsvc.users.user_list import UserList, UserPage
 from regsvc.users.user_query import UserQuery
 from tests.support.database_fixtures import MakeUser
@@ -20,7 +22,7 @@ NAMES = ("Alice", "Bob", "Carol", "Dave", "Eve", "Frank", "Grace")
 
 @pytest.fixture
 def users(our_database: Database, clock: ManualClock) -> UserList:
-    return UserList(lambda name: name == "Bob", is_bridge_on=True)
+    return UserList(lambda name: name == "Bob", Gates(True, lambda: False))
 
 
 @pytest.fixture
@@ -221,11 +223,37 @@ def test_it_filters_by_the_state_of_the_player(
     assert found("off") == []
 
 
+def test_it_filters_by_the_state_on_the_allowlist(
+    everybody: list[User], make_user: MakeUser, clock: ManualClock
+) -> None:
+    """As `Gates.listed_state` tells it, whatever the record of a name is."""
+    gates = Gates(False, lambda: True)
+    states, reasons = (ADD, LISTED, TAKEN_OFF, REMOVE), (None, UUID_IN_DOUBT, HELD_BACK)
+    for number, (state, reason) in enumerate(product(states, reasons), 1):
+        name = f"player_{number}"
+        user = make_user(name, status=BANNED)
+        record = {"username": name, "username_key": name, "user_id": user.id, "since": clock()}
+        Allowed.insert(**record, state=state, reason=reason).execute()
+    User.update(status=PENDING).where(User.username == "Alice").execute()
+    User.update(status=BANNED).where(User.username_key == "bob").execute()
+    users = UserList(lambda name: False, gates)
+    shown = {entry.username: entry.allowlist for entry in users.list_users(UserQuery(size=50)).entries}
+    assert {shown[name] for name in ("Alice", "Bob")} == {"absent"}
+    for state in ("listed", "removed", "conflict", "absent"):
+        expected = sorted(name for name, is_so in shown.items() if is_so == state)
+        assert sorted(names(users.list_users(UserQuery(allowlist=state, size=50)))) == expected
+    with_record = sorted(name for name, is_so in shown.items() if is_so == "waiting" and name not in NAMES)
+    assert names(users.list_users(UserQuery(allowlist="waiting", size=50, sort="name"))) == with_record
+    assert names(users.list_users(UserQuery(allowlist="absent", status=BANNED))) == ["Bob"]
+    assert users.list_users(UserQuery(allowlist="off")).total == 0
+    assert UserList(lambda name: False, Gates(True, lambda: False)).list_users(UserQuery(allowlist="off")).total == 19
+
+
 def test_with_the_bridge_off_every_player_is_off(
     everybody: list[User], make_player: Callable[..., None], clock: ManualClock
 ) -> None:
     make_player("Alice", "synced")
-    users = UserList(lambda name: False, is_bridge_on=False)
+    users = UserList(lambda name: False, Gates(False, lambda: False))
 
     entries = users.list_users(UserQuery(plugin="off")).entries
 
@@ -263,7 +291,7 @@ def test_with_the_bridge_off_every_player_is_off(
     ],
 )
 def test_it_names_the_parameter_that_is_wrong(clock: ManualClock, field: str, value: object) -> None:
-    users = UserList(lambda name: False, is_bridge_on=True)
+    users = UserList(lambda name: False, Gates(True, lambda: False))
     with pytest.raises(InvalidField) as refused:
         users.list_users(UserQuery(**{field: value}))  # type: ignore[arg-type]
     assert refused.value.field == field

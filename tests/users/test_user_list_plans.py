@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from peewee import Database, SqliteDatabase
 
-from regsvc.database.models import SyncRecord, User
+from regsvc.database.models import Allowed, SyncRecord, User
 from regsvc.users import user_list
+from regsvc.users.gates import Gates
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
 from tests.support.each import assert_each
@@ -22,25 +23,37 @@ LISTS = list(
     product(
         [("", "part"), ("player_1", "part"), ("player_1", "whole")],
         ["all", "approved", "pending"],
-        ["all", "synced", "locked", "conflict", "pending"],
+        [
+            *[(plugin, "all") for plugin in ("all", "synced", "locked", "conflict", "pending")],
+            *[("all", allowlist) for allowlist in ("listed", "waiting", "removed", "conflict", "absent")],
+            ("locked", "listed"),
+            ("synced", "removed"),
+        ],
         ["newest", "oldest", "name"],
         [False, True],
     )
 )
 
 
-def may_scan(search: str, match: str, status: str, plugin: str, sort: str) -> bool:
+def may_scan(search: str, match: str, status: str, plugin: str, allowlist: str, sort: str) -> bool:
     """Return whether this list may read all users: in their order up to the end of the page, or for a text in any."""
-    is_search = search != "" and match == "part" and status != "pending" and plugin in ("all", "synced")
-    is_in_order = search == "" and status == "all" and (plugin == "all" or (plugin == "synced" and sort == "name"))
+    is_common = plugin in ("all", "synced") and allowlist in ("all", "listed")
+    is_search = search != "" and match == "part" and status != "pending" and is_common
+    is_by_index = plugin == "synced" or allowlist == "listed"
+    in_order = ("name", "newest", "oldest") if not is_by_index or status == "approved" else ("name",)
+    is_in_order = search == "" and (status == "all" or (status == "approved" and is_by_index)) and sort in in_order
+    is_in_order = is_in_order and is_common
     return is_search or is_in_order
 
 
 @pytest.fixture
 def crowd(our_database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Database:
-    """Nearly all are approved and synced; ten wait, twenty are locked, five are in conflict."""
+    """Nearly all are approved, synced and listed; ten wait, twenty are locked, five are in conflict.
+
+    Twenty wait for the allowlist, five were removed from it.
+    """
     monkeypatch.setattr(user_list, "MAX_COUNT", 100)
-    users, records = [], []
+    users, records, allowed = [], [], []
     for number in range(1, COUNT + 1):
         key, status = f"player_{number}", "pending" if number % 200 == 0 else "approved"
         state = "locked" if number % 100 == 1 else "conflict" if number % 400 == 2 else "synced"
@@ -49,18 +62,25 @@ def crowd(our_database: Database, clock: ManualClock, monkeypatch: pytest.Monkey
         users.append(same | user | {"applied_status": status, "origin": "adopted", "created_at": clock()})
         record = {"user_id": number, "presence": "present", "plugin_state": state, "plugin_since": clock()}
         records.append(same | record)
-    for model, rows in ((User, users), (SyncRecord, records)):
+        if status == "approved":
+            state = "add" if number % 100 == 1 else "taken_off" if number % 400 == 2 else "listed"
+            reason = "uuid_in_doubt" if number == 301 else None
+            of = {"username_key": key, "username": key, "user_id": number, "state": state, "reason": reason}
+            allowed.append(of | {"since": clock()})
+    marked: tuple[type[User | SyncRecord], ...] = User, SyncRecord
+    for model, rows in ((User, users), (SyncRecord, records), (Allowed, allowed)):
         for start in range(0, COUNT, 500):
             model.insert_many(rows[start : start + 500]).execute()
+    for model in marked:
         model.update(changed_at=None).execute()
     if not isinstance(our_database, SqliteDatabase):
-        our_database.execute_sql("ANALYZE TABLE regsvc_user, regsvc_sync_record").fetchall()
+        our_database.execute_sql("ANALYZE TABLE regsvc_user, regsvc_sync_record, regsvc_allowlist").fetchall()
     return our_database
 
 
 def scans(database: Database, sql: str, parameters: Any) -> Iterator[str]:
-    """Yield what a statement reads whole of users and sync records, each as the database puts it."""
-    aliases = set(re.findall(r"[`\"]regsvc_(?:user|sync_record)[`\"] AS [`\"](\w+)[`\"]", sql))
+    """Yield what a statement reads whole of users, sync records and the allowlist, each as the database puts it."""
+    aliases = set(re.findall(r"[`\"]regsvc_(?:user|sync_record|allowlist)[`\"] AS [`\"](\w+)[`\"]", sql))
     if isinstance(database, SqliteDatabase):
         for row in database.execute_sql(f"EXPLAIN QUERY PLAN {sql}", parameters).fetchall():
             found = re.match(r"SCAN (\w+)", row[3])
@@ -76,7 +96,7 @@ def scans(database: Database, sql: str, parameters: Any) -> Iterator[str]:
 
 
 def test_no_list_reads_all_users_without_need(crowd: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    users = UserList(lambda name: False, is_bridge_on=True)
+    users = UserList(lambda name: False, Gates(True, lambda: True))
     statements: list[tuple[str, Any]] = []
     execute: Any = crowd.execute_sql
 
@@ -84,9 +104,10 @@ def test_no_list_reads_all_users_without_need(crowd: Database, monkeypatch: pyte
         statements.append((sql, parameters))
         return execute(sql, parameters, *rest)
 
-    def check(case: tuple[tuple[str, str], str, str, str, bool]) -> None:
-        (search, match), status, plugin, sort, is_after = case
+    def check(case: tuple[tuple[str, str], str, tuple[str, str], str, bool]) -> None:
+        (search, match), status, (plugin, allowlist), sort, is_after = case
         query = {"search": search, "match": match, "status": status, "plugin": plugin, "sort": sort, "size": 3}
+        query["allowlist"] = allowlist
         statements.clear()
         with monkeypatch.context() as patched:
             patched.setattr(crowd, "execute_sql", record)
@@ -96,6 +117,6 @@ def test_no_list_reads_all_users_without_need(crowd: Database, monkeypatch: pyte
                 users.list_users(UserQuery(**query, after=page.next_cursor))  # type: ignore[arg-type]
         assert statements
         read = [found for sql, parameters in statements for found in scans(crowd, sql, parameters)]
-        assert not read or may_scan(search, match, status, plugin, sort), "\n".join(read)
+        assert not read or may_scan(search, match, status, plugin, allowlist, sort), "\n".join(read)
 
     assert_each(LISTS, check)

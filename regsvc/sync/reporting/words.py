@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from regsvc.allowlist.run import ListReport
 from regsvc.core.i18n.sentences import Sentence, join, plural
 from regsvc.sync.report import HeldBack, SyncReport
 
@@ -49,6 +50,16 @@ PLANNED: Final[Mapping[str, tuple[str, str]]] = {
     "renamed": ("rename made in SQL is undone", "renames made in SQL are undone"),
 }
 """Words for one and for several planned changes, by kind."""
+LIST_PLANNED: Final[Mapping[str, tuple[str, str]]] = {
+    "adopted": ("player on the allowlist gets a user here", "players on the allowlist get users here"),
+    "approved": ("user was put on the allowlist in the game: approved", "users were put on it in the game: approved"),
+    "added": ("user is added to the allowlist", "users are added to the allowlist"),
+    "removed": ("player is removed from the allowlist", "players are removed from the allowlist"),
+    "taken_off": (
+        "user was taken off the allowlist in the game, and stays off",
+        "users were taken off the allowlist in the game, and stay off",
+    ),
+}
 _GUARDED: Final = frozenset({"returning", "missing", "passwords", "locked", "removed", "edited"})
 
 
@@ -64,6 +75,8 @@ def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
         left = {kind: planned for kind, planned in report.planned.items() if kind in _GUARDED}
         yield from (f"  {_named(PLANNED[kind], planned.count, planned.names)}" for kind, planned in left.items())
         yield f"  {advise_on_held_back(held_back, restores_players=report.restores_players)}"
+    if report.allowlist is not None:
+        yield from _describe_list_plan(report.allowlist, max_names)
     by_kind: dict[tuple[str, str], list[str]] = defaultdict(list)
     for conflict in report.conflicts:
         by_kind[conflict["field"], conflict["kept"]].append(conflict["username"])
@@ -75,6 +88,22 @@ def describe_plan(report: SyncReport, max_names: int) -> Iterator[str]:
         yield f"error: {error['username'] or 'everything'}: {error['error']}"
     if len(report.errors) > max_names:
         yield f"error: and {len(report.errors) - max_names:,} more"
+
+
+def _describe_list_plan(report: ListReport, max_names: int) -> Iterator[str]:
+    """Yield lines about what a run would do about the game's allowlist."""
+    yield "On the game's allowlist it would change:" if report.counts else "On the game's allowlist, nothing."
+    for kind, count in report.counts.items():
+        yield f"  {_named(LIST_PLANNED[kind], count, report.names[kind][:max_names])}"
+    if report.held_back:
+        yield f"It would hold back, as more than {report.limit} at once:"
+        for kind, count in report.held_back.items():
+            yield f"  {_named(LIST_PLANNED[kind], count, report.held_back_names[kind][:max_names])}"
+        yield f"  If that is meant, run {_ALLOW}."
+    if report.unavailable is not None:
+        yield f"error: the allowlist: {report.unavailable}"
+    if report.doubt is not None:
+        yield f"error: the allowlist: {report.doubt} joined with a UUID that contradicts the server's config"
 
 
 def _named(words: tuple[str, str], count: int, names: Sequence[str]) -> str:

@@ -14,12 +14,13 @@ export const ACTIONS = [
   ...["user.logged_in", "user.login_failed", "user.totp_failed", "user.logged_out"],
   ...["admin.logged_in", "admin.denied", "chat.linked", "chat.unlinked"],
   ...["sync.run", "sync.conflict", "sync.player_removed", "sync.player_returned", "sync.player_locked"],
-  ...["sync.edit_refused", "sync.braked"],
+  ...["sync.edit_refused", "sync.braked", "allowlist.run", "allowlist.taken_off"],
   ...["mail.resent", "user.imported", "data.exported", "data.purged"],
 ];
 
-const SYNC_ACTIONS = ["sync.run", "sync.braked"];
+const SYNC_ACTIONS = ["sync.run", "sync.braked", "allowlist.run"];
 const COUNTS = ["adopted", "provisioned", "updated", "locked", "restored", "removed", "edited", "passwords"];
+const LIST_COUNTS = ["added", "approved", "takenOff", "heldBack"];
 
 /** @param {string} action */
 export function actionName(action) {
@@ -32,8 +33,9 @@ export function actionName(action) {
  * @param {Record<string, any>} counts
  */
 export function describeCounts(counts) {
-  return COUNTS.filter((name) => counts[name] > 0)
-    .map((name) => t(`count_${name}`, { count: formatNumber(counts[name]) }))
+  return [...COUNTS, ...LIST_COUNTS]
+    .filter((name) => counts[name] > 0)
+    .map((name) => t(`count_${snakeCase(name)}`, { count: formatNumber(counts[name]) }))
     .join(t("between_names"));
 }
 
@@ -58,10 +60,12 @@ export function renderDetail(action, detail) {
 
 /** @param {string} name */
 function factName(name) {
-  return labelFor(
-    "fact",
-    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-  );
+  return labelFor("fact", snakeCase(name));
+}
+
+/** @param {string} name */
+function snakeCase(name) {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /**

@@ -48,6 +48,19 @@ export function playerBadge(plugin) {
 }
 
 /** @type {Record<string, Kind>} */
+const LISTED_KINDS = { waiting: "wait", removed: "bad", conflict: "bad" };
+
+/**
+ * Render the state on the game's allowlist; "" for those who do not belong there, or where it is not kept.
+ *
+ * @param {string} allowlist
+ */
+export function listedBadge(allowlist) {
+  const isThere = allowlist !== "off" && allowlist !== "absent";
+  return isThere ? badge(labelFor("listed", allowlist), LISTED_KINDS[allowlist]) : "";
+}
+
+/** @type {Record<string, Kind>} */
 const MAIL_KINDS = { waiting: "wait", sent: "good", failed: "bad" };
 
 /** @param {{ state: string }} mail */

@@ -44,8 +44,10 @@ const REOPENED = ["absent", "returned"]; // states of a player whom an approval 
 
 /** @type {Record<DecisionName, (user: ListedUser) => boolean>} */
 const APPLIES_TO = {
-  approve: ({ status, plugin }) =>
-    status === "pending" || status === "rejected" || (status === "approved" && REOPENED.includes(plugin)),
+  approve: ({ status, plugin, allowlist }) =>
+    status === "pending" ||
+    status === "rejected" ||
+    (status === "approved" && (REOPENED.includes(plugin) || allowlist === "removed")),
   reject: ({ status }) => status === "pending",
   ban: ({ status }) => status !== "banned",
   unban: ({ status }) => status === "banned",

@@ -13,6 +13,7 @@ import { renderReport } from "./sync/report.js";
 const LONGEST_RUN = 15 * 60_000; // milliseconds; the first one over a million players takes minutes
 const MAX_RUNS = 20;
 const DIFFERENCES = ["conflict", "returned", "absent"];
+const LIST_DIFFERENCES = ["waiting", "removed", "conflict"];
 
 /** @type {View} */
 export const syncView = {
@@ -20,7 +21,7 @@ export const syncView = {
   title: "view_sync",
 
   async render(context) {
-    if (!context.config.authme.enabled) {
+    if (context.config.gates.length === 0) {
       return make("p", {}, t("sync_is_off"));
     }
     const sync = new SyncPage(context);
@@ -40,7 +41,13 @@ class SyncPage {
     this.result = make("div", { class: "report", "aria-live": "polite" });
     this.none = make("p", { class: "quiet-text" }, t("sync_no_runs"));
     this.table = new Table({ label: "sync_runs", keyOf: ({ id }) => id, columns: columns() });
-    const links = DIFFERENCES.map((plugin) => link(context.hashFor("users", { plugin }), t(`player_${plugin}`)));
+    const { gates } = context.config;
+    const players = gates.includes("authme") ? DIFFERENCES : [];
+    const listed = gates.includes("allowlist") ? LIST_DIFFERENCES : [];
+    const links = [
+      ...players.map((plugin) => link(context.hashFor("users", { plugin }), t(`player_${plugin}`))),
+      ...listed.map((allowlist) => link(context.hashFor("users", { allowlist }), t(`listed_${allowlist}`))),
+    ];
     this.elements = [
       make("p", { class: "quiet-text" }, t("sync_about")),
       make("div", { class: "row-actions" }, this.runNow, this.preview),
@@ -62,7 +69,9 @@ class SyncPage {
   /** Load the runs that changed something or were held back, newest first. Throws a Refusal. */
   async loadRuns() {
     const replies = await Promise.all(
-      ["sync.run", "sync.braked"].map((action) => this.context.api.get("admin/audits", { action, size: MAX_RUNS })),
+      ["sync.run", "sync.braked", "allowlist.run"].map((action) =>
+        this.context.api.get("admin/audits", { action, size: MAX_RUNS }),
+      ),
     );
     const runs = replies.flatMap(({ audits }) => audits);
     runs.sort((one, other) => other.id - one.id);

@@ -5,14 +5,14 @@ import { link, make, replaceContent } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { Signal } from "../../shared/signal.js";
-import { pendingBadge, playerBadge, statusBadge } from "../badges.js";
+import { listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
 import { Refresh } from "../refresh.js";
 import { whyPanel } from "../why.js";
 import { renderDetails } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
-import { renderClients, renderFacts, renderPlayer, renderSent, renderSessions } from "./user/sections.js";
+import { renderClients, renderFacts, renderGates, renderPlayer, renderSent, renderSessions } from "./user/sections.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
@@ -113,7 +113,8 @@ class UserPage {
     replaceContent(this.details, renderDetails(user, "h3"));
     const sessions = renderSessions(user, (session) => this.endSession(session));
     const why = [make("h3", {}, t("why_title")), whyPanel(this.context, user.username)];
-    replaceContent(this.player, why, renderPlayer(user), renderSent(user), sessions, renderClients(user));
+    const inGame = [why, renderGates(user), renderPlayer(user)];
+    replaceContent(this.player, inGame, renderSent(user), sessions, renderClients(user));
   }
 
   /** @param {string} session */
@@ -132,7 +133,7 @@ class UserPage {
   renderState() {
     const user = this.user.value;
     const pending = pendingBadge(this.context, this.name);
-    const signature = JSON.stringify([user?.status, user?.plugin, pending?.textContent]);
+    const signature = JSON.stringify([user?.status, user?.plugin, user?.allowlist, pending?.textContent]);
     if (signature === this.stateSignature) {
       return; // a decision about another user has changed: the focus stays
     }
@@ -142,7 +143,8 @@ class UserPage {
       replaceContent(this.state, " ", " ", pending);
       replaceContent(this.actions);
     } else {
-      replaceContent(this.state, statusBadge(user.status), " ", playerBadge(user.plugin), " ", pending);
+      const inGame = [playerBadge(user.plugin), " ", listedBadge(user.allowlist), " "];
+      replaceContent(this.state, statusBadge(user.status), " ", inGame, pending);
       replaceContent(this.actions, pending === null && this.makeButtons(user));
     }
     if (hadFocus && !document.activeElement?.closest("dialog")) {
@@ -155,7 +157,12 @@ class UserPage {
     const decisions = DECISIONS.filter((decision) => decision !== "delete" && applies(decision, user));
     /** @type {(decision: DecisionName, kind: string | null) => HTMLElement} */
     const decide = (decision, kind) =>
-      keyButton(t(`do_${decision}`), DECISION_KEYS[decision], kind, () => this.decide(decision));
+      keyButton(
+        t(decision === "approve" && user.allowlist === "removed" ? "do_relist" : `do_${decision}`),
+        DECISION_KEYS[decision],
+        kind,
+        () => this.decide(decision),
+      );
     return [
       decisions.map((decision) => decide(decision, decision === "approve" || decision === "unban" ? null : "quiet")),
       user.status === "banned" && keyButton(t("change_ban"), "c", "quiet", () => this.changeBan()),

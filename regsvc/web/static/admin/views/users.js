@@ -3,7 +3,7 @@
 import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { untracked } from "../../shared/signal.js";
-import { badge, pendingBadge, playerBadge, statusBadge, timeElement, userLink } from "../badges.js";
+import { badge, listedBadge, pendingBadge, playerBadge, statusBadge, timeElement, userLink } from "../badges.js";
 import { decideFor, decisionKeys, selectionButtons } from "../decisions/actions.js";
 import { STATUSES, USER_EVENTS } from "../decisions/transitions.js";
 import { labelFor } from "../phrases.js";
@@ -16,6 +16,7 @@ import { Table } from "../table/table.js";
 /** @type {DecisionName[]} */
 const BULK_DECISIONS = ["approve", "reject", "ban", "delete"];
 const PLAYER_STATES = ["synced", "absent", "locked", "conflict", "returned", "pending"];
+const LISTED_STATES = ["listed", "waiting", "removed", "conflict", "absent"];
 const SORTS = ["newest", "oldest", "name"];
 const PAGE_SIZE = 50;
 
@@ -88,14 +89,17 @@ export function keepUpToDate(context, listing) {
  * @param {Config} config
  * @returns {import("../table/filters.js").FilterField[]}
  */
-function fieldsFor({ authme }) {
+function fieldsFor({ gates }) {
   /** @type {import("../table/filters.js").FilterField} */
   const player = { name: "plugin", label: "in_the_game", type: "select", options: choices("player", PLAYER_STATES) };
+  /** @type {import("../table/filters.js").FilterField} */
+  const listed = { name: "allowlist", label: "allowlist", type: "select", options: choices("listed", LISTED_STATES) };
   const sorts = SORTS.map((value) => ({ value, text: labelFor("sort", value) }));
   return [
     { name: "search", label: "search_users", type: "search" },
     { name: "status", label: "status", type: "select", options: choices("status", STATUSES) },
-    ...(authme.enabled ? [player] : []),
+    ...(gates.includes("authme") ? [player] : []),
+    ...(gates.includes("allowlist") ? [listed] : []),
     { name: "sort", label: "sort", type: "select", options: sorts },
   ];
 }
@@ -128,9 +132,12 @@ function columnsFor(context) {
       title: "status",
       render: ({ username, status }) => [statusBadge(status), " ", pendingBadge(context, username)],
     },
-    { title: "in_the_game", render: ({ plugin }) => playerBadge(plugin) },
+    {
+      title: "in_the_game",
+      render: ({ plugin, allowlist }) => [playerBadge(plugin), " ", listedBadge(allowlist)],
+    },
     { title: "registered", render: ({ regTime }) => timeElement(regTime) },
     { title: "last_login", render: ({ lastLogin }) => timeElement(lastLogin) },
   ];
-  return context.config.authme.enabled ? columns : columns.filter(({ title }) => title !== "in_the_game");
+  return context.config.gates.length > 0 ? columns : columns.filter(({ title }) => title !== "in_the_game");
 }

@@ -13,7 +13,7 @@ const MAX_LINES = 100; // of more conflicts or errors the rest is counted
  * @param {{ message: string, report: SyncReport, isPreview: boolean }} result
  */
 export function renderReport(context, { message, report, isPreview }) {
-  const { scanned, durationMs, conflicts, errors, braked } = report;
+  const { scanned, durationMs, conflicts, errors, braked, allowlist } = report;
   const changes = describeCounts(report);
   return [
     make("h3", {}, t(isPreview ? "sync_would" : "sync_did")),
@@ -24,6 +24,7 @@ export function renderReport(context, { message, report, isPreview }) {
       [t("sync_took"), t("milliseconds", { count: formatNumber(durationMs) })],
     ]),
     braked !== null && renderHeldBack(braked),
+    allowlist !== null && renderAllowlist(allowlist),
     renderList("sync_errors", errors, ({ username, error }) => [
       username === null ? t("sync_everything") : userLink(context, username),
       ": ",
@@ -55,6 +56,26 @@ function renderHeldBack({ limit, ...counts }) {
     make("p", {}, make("code", {}, "companion sync --allow-mass-changes")),
     make("p", { class: "quiet-text" }, t("brake_limit")),
   );
+}
+
+/**
+ * Render what was done about the game's allowlist, and what keeps it from being done.
+ *
+ * @param {NonNullable<SyncReport["allowlist"]>} allowlist
+ */
+function renderAllowlist({ heldBack, limit, unavailable, doubt, isLoaded, ...counts }) {
+  const what = t("count_held_back", { count: formatNumber(heldBack) });
+  return [
+    make("h4", {}, t("allowlist")),
+    make("p", {}, describeCounts(counts) || t("sync_nothing")),
+    heldBack > 0 && [
+      make("p", {}, t("brake_left_out", { what, limit }), " ", t("brake_allow")),
+      make("p", {}, make("code", {}, "companion sync --allow-mass-changes")),
+    ],
+    unavailable && make("p", { class: "bad" }, unavailable),
+    doubt && make("p", { class: "bad" }, t("listed_about_conflict"), " ", make("bdi", {}, doubt)),
+    !isLoaded && make("p", {}, t("listed_why_restart")),
+  ];
 }
 
 /**

@@ -24,6 +24,28 @@ export function renderFacts(user) {
 }
 
 /**
+ * Render what has to let the user into the game, and the state on its allowlist with what to do about it.
+ *
+ * @param {UserDetails} user
+ */
+export function renderGates({ gates, allowlist, listed }) {
+  const names = gates.map((gate) => labelFor("gate", gate)).join(t("between_names"));
+  const isKept = gates.includes("allowlist");
+  const why = listed?.reason ? labelFor("listed_why", listed.reason) : labelFor("listed_about", allowlist);
+  return [
+    make("h3", {}, t("gates")),
+    make("p", {}, gates.length > 0 ? t("gates_about", { names }) : t("gates_none")),
+    isKept && make("p", {}, why),
+    isKept &&
+      listed &&
+      definitionList([
+        [t("since"), timeElement(listed.since)],
+        [t("uuid"), listed.uuid],
+      ]),
+  ];
+}
+
+/**
  * Render the state of the player in the game, and what the sync is about to do; null where the sync is off.
  *
  * @param {UserDetails} user
