@@ -20,6 +20,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
+from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, keeps_list, read_list_config
 from regsvc.api.services import Services
 from regsvc.app.context import AppContext
@@ -304,6 +305,7 @@ class App:
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
         self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
+        self.profiles = Profiles(self.live, context.uuids, self.worker, lambda: self.sync.wake_allowlist(), self._now)
         self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
@@ -331,6 +333,8 @@ class App:
             partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
             is_on=self._keeps_list,
+            find_operators=self.context.ops.uuids,
+            on_run=self.profiles.wake,
         )
 
     def _wire_captchas(self) -> None:
@@ -592,12 +596,14 @@ class App:
     async def deliver(self) -> None:
         """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none.
 
-        The allowlist follows decisions in the same way, until `sync.stop`.
+        The allowlist follows decisions in the same way, until `sync.stop`, and Minecraft accounts are looked up for it.
         """
-        await asyncio.gather(*(delivery.run() for delivery in self.deliveries), self.sync.follow_decisions())
+        follow = self.sync.follow_decisions(), self.profiles.run()
+        await asyncio.gather(*(delivery.run() for delivery in self.deliveries), *follow)
 
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
+        self.profiles.stop()
         for delivery in self.deliveries:
             delivery.stop()
 

@@ -53,7 +53,7 @@ def alice(
             ListStep(ADD, UUID, add=ENTRY, remove=(Entry(OTHER, "Alice"),)),
         ),
         (alice(APPROVED, ADD, uuid=None), RESPECT, ListStep(ADD, UUID, add=ENTRY)),
-        (alice(uuid=None), RESPECT, None),
+        (alice(uuid=None), RESPECT, ListStep(ADD, None, NO_UUID, is_guarded=True)),
         (
             replace(alice(uuid=None), record=ListRecord(ADD)),
             RESPECT,
