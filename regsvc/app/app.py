@@ -297,7 +297,7 @@ class App:
     def _wire_sync(self) -> None:
         """The sync with the gates: AuthMe's table, and the game's allowlist."""
         config, context, players = self._config, self.context, self._players
-        self.gates = Gates(players.is_enabled, self._keeps_list)
+        self.gates = Gates(players.is_enabled, lambda: keeps_list(config, context.properties_files[""].current))
         self.transitions = Transitions(
             self.audit, self.mail_queue, self.webhook, self.console, self._now, is_list_kept=self.gates.keeps_list
         )
@@ -315,9 +315,6 @@ class App:
         )
         self.sync.on_finished = self._on_sync_finished
 
-    def _keeps_list(self) -> bool:
-        return keeps_list(self._config, self.context.properties_files[""].current)
-
     def _make_allowlist(self) -> AllowlistRunner | None:
         game, file = self._config.game, self.context.properties_files[""]
         if game.directory is None or self._config.allowlist.enabled is False:
@@ -332,7 +329,7 @@ class App:
             self.audit,
             partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
-            is_on=self._keeps_list,
+            is_on=self.gates.keeps_list,
             find_operators=self.context.ops.uuids,
             on_run=self.profiles.wake,
         )
@@ -598,8 +595,8 @@ class App:
 
         The allowlist follows decisions in the same way, until `sync.stop`, and Minecraft accounts are looked up for it.
         """
-        follow = self.sync.follow_decisions(), self.profiles.run()
-        await asyncio.gather(*(delivery.run() for delivery in self.deliveries), *follow)
+        deliver = [delivery.run() for delivery in self.deliveries]
+        await asyncio.gather(*deliver, self.sync.follow_decisions(), self.profiles.run())
 
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
