@@ -155,12 +155,12 @@ class Profiles:
         names = await self._worker.run(self._list_waiting)
         found = 0
         for name in names:
-            answer, is_over = await self._ask(name)
+            answer, is_enough = await self._ask(name)
             if answer is not None and await self._worker.run(self._keep, name_key(name), answer):
                 found += 1
                 if found == 1:
                     self._on_found()  # who waits alone waits no longer than for this
-            if is_over or self._stopped.is_set():
+            if is_enough or self._stopped.is_set():
                 names = []
                 break
         if found > 1:

@@ -600,9 +600,8 @@ class App:
 
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
-        self.profiles.stop()
-        for delivery in self.deliveries:
-            delivery.stop()
+        for stop in (self.profiles.stop, *(delivery.stop for delivery in self.deliveries)):
+            stop()
 
     def open(self, *, is_open: bool = True) -> None:
         """Let services run, since the database has our tables, or keep them from it: clients get 503."""
