@@ -6,7 +6,9 @@ import json
 import logging
 import re
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,7 @@ class OpsFile:
         self._warned: object = None  # the stamp of the last warning, if the file is bad now
         self._levels: Mapping[str, int] = self._extra
         self._names = frozenset(self._extra)
+        self._uuids: Mapping[str, tuple[str, str]] = {}
         self._dismissed: frozenset[str] = frozenset()
 
     def level_of(self, name: str) -> int:
@@ -53,6 +56,11 @@ class OpsFile:
         """Return all names in the file and the extra ones, in lower case."""
         self._refresh()
         return self._names
+
+    def uuids(self) -> Mapping[str, tuple[str, str]]:
+        """Return name and UUID of each operator in the file who has one there, by lower-case name."""
+        self._refresh()
+        return self._uuids
 
     def find_dismissed(self) -> frozenset[str] | None:
         """Return who has left the list since `forget_dismissed`, even if they are back; None: it was never read."""
@@ -73,7 +81,8 @@ class OpsFile:
                 stamp = find_stamp(self._path)
                 if stamp == self._loaded:
                     return
-                levels = {} if stamp is None else _read_levels(self._path)
+                entries = [] if stamp is None else _read_ops(self._path)
+                levels = _levels_of(entries)
             except (OSError, ValueError, RecursionError) as problem:
                 # The next call tries again; only the warning is not repeated.
                 if stamp != self._warned:
@@ -81,7 +90,7 @@ class OpsFile:
                 self._warned = stamp
                 return
             self._loaded, self._warned = stamp, None
-            self._levels = levels | self._extra
+            self._levels, self._uuids = levels | self._extra, _uuids_of(entries)
             self._dismissed |= self._names - self._levels.keys()
             self._names = frozenset(self._levels)
 
@@ -95,7 +104,7 @@ class OpsFile:
 def read_operators(path: Path) -> dict[str, int]:
     """Return the operator levels by lower-case name; empty where there is no file. Raises `ServerFileError`."""
     try:
-        return {} if find_stamp(path) is None else _read_levels(path)
+        return {} if find_stamp(path) is None else _levels_of(_read_ops(path))
     except (OSError, ValueError, RecursionError) as problem:
         raise ServerFileError(f"{path} cannot be read: {_reason_of(problem)}") from problem
 
@@ -218,11 +227,26 @@ def read_bounded(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
     return content
 
 
-def _read_levels(path: Path) -> dict[str, int]:
-    """Return level by lower-case name, skipping entries that lack either. Raises ValueError if it is not a list."""
+def _read_ops(path: Path) -> list[Any]:
+    """Return the entries. Raises OSError, and ValueError if it is not a list."""
     entries = json.loads(read_bounded(path).decode("utf-8-sig"))
     if not isinstance(entries, list):
         raise ValueError("it is not a list")
+    return entries
+
+
+def _uuids_of(entries: Iterable[Any]) -> dict[str, tuple[str, str]]:
+    uuids = {}
+    for entry in entries:
+        match entry:
+            case {"name": str(name), "uuid": str(written)}:
+                with suppress(ValueError):
+                    uuids[name.strip().lower()] = name.strip(), str(uuid.UUID(written))
+    return uuids
+
+
+def _levels_of(entries: Iterable[Any]) -> dict[str, int]:
+    """Return level by lower-case name, skipping entries that lack either."""
     levels: dict[str, int] = {}
     for entry in entries:
         match entry:

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,6 +41,7 @@ class PlayerUuids:
         self._stamps: list[object] = []
         self._forwarding: Forwarding = "none"
         self._joined: Mapping[str, str] = {}
+        self._joined_by_key: Mapping[str, list[tuple[str, str]]] = {}
         self.refresh()
 
     def find(self, name: str) -> str | None:
@@ -70,6 +71,30 @@ class PlayerUuids:
         """UUIDs of players who were in the game lately, by exact name."""
         return self._joined
 
+    def find_joined(
+        self, name: str, family: UuidFamily | None, *, is_on_bedrock: bool = False
+    ) -> tuple[str, str] | None:
+        """Return name and UUID with which this player was in the game lately, or None.
+
+        A UUID of the other family than `family` proves nothing. Where UUIDs follow from names, each spelling of a name
+        is another player; otherwise, and on Bedrock, it is the same one. Floodgate's UUIDs are Bedrock players' alone;
+        a Bedrock player who is linked with a Java account joins with name and UUID of that account.
+        """
+        for joined, written in self._joined_by_key.get(name.lower(), ()):
+            is_same = joined == name or is_on_bedrock or family != "offline"
+            agrees = family is None or family_of(written) in (None, family)
+            if is_same and agrees and is_bedrock(written) == is_on_bedrock:
+                return joined, written
+        return None
+
+    def find_doubt(self, keys: Set[str], family: UuidFamily | None) -> str | None:
+        """Return the first of these players, by lower-case name, who last joined with a UUID of the other family."""
+        for key in sorted(keys & self._joined_by_key.keys()) if family is not None else ():
+            name, written = self._joined_by_key[key][0]
+            if family_of(written) not in (None, family):
+                return name
+        return None
+
     def refresh(self) -> None:
         """Read the files that have changed. Blocking; a file that cannot be used tells nothing."""
         if self._directory is None:
@@ -80,7 +105,11 @@ class PlayerUuids:
             if before[1:] != self._stamps[1:] or not before:
                 self._forwarding = _read_forwarding(*map(_read_yaml, proxy))
             if before[:1] != self._stamps[:1]:
-                self._joined = _read_joined(joined)
+                entries = _read_joined(joined)
+                by_key: dict[str, list[tuple[str, str]]] = {}
+                for entry in entries:
+                    by_key.setdefault(entry[0].lower(), []).append(entry)
+                self._joined_by_key, self._joined = by_key, dict(reversed(entries))
 
 
 def offline_uuid(name: str) -> str:
@@ -133,15 +162,15 @@ def _read_yaml(file: Path) -> Any:
         return None
 
 
-def _read_joined(file: Path) -> dict[str, str]:
-    """Return the UUIDs of the players who joined, by exact name; of two entries of a name, the first is newer."""
-    joined: dict[str, str] = {}
+def _read_joined(file: Path) -> list[tuple[str, str]]:
+    """Return names and UUIDs of the players who joined, the last one first."""
+    joined: list[tuple[str, str]] = []
     try:
         entries = json.loads(read_bounded(file))
         for entry in entries if isinstance(entries, list) else ():
             match entry:
                 case {"name": str(name), "uuid": str(written)}:
-                    joined.setdefault(name, str(uuid.UUID(written)))
+                    joined.append((name, str(uuid.UUID(written))))
     except FileNotFoundError:
         pass
     except (OSError, ValueError, RecursionError) as problem:

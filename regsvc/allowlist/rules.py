@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from plugin_bridge.server.allowlist import Entry
-from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, REMOVE, TAKEN_OFF, AllowlistState
-from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, UUID_IN_DOUBT
+from plugin_bridge.server.player_uuids import is_bedrock
+from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REMOVE, TAKEN_OFF, AllowlistState
+from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, RESTART, UUID_IN_DOUBT
 
 Effect = Literal["adopt", "approve"]
 
@@ -43,6 +44,10 @@ class Member:
     """The UUID that the player has in the game; None: it is not known."""
     has_joined: bool = False
     """Whether that is the UUID of a player of this name who was in the game, which proves it."""
+    is_on_bedrock: bool = False
+    """Whether the user plays the Bedrock edition: only Floodgate's UUIDs let them in."""
+    is_operator: bool = False
+    """Whether ops.json has the name, with a UUID."""
     user_id: int | None = None
 
 
@@ -62,6 +67,8 @@ class ListPolicy:
     """Whether the list may lack entries that nobody took off, as one that is empty."""
     unknown: str = NO_UUID
     """Why UUIDs are not known that are not."""
+    kicks_operators: bool = False
+    """Whether the server kicks operators who are not on the list (enforce-whitelist)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,10 @@ def decide(member: Member, policy: ListPolicy) -> ListStep | None:
     if member.status == APPROVED:
         return _listed(member, policy) if member.entries else _missing(member, policy)
     record, entries = member.record, member.entries
+    is_operator = member.is_operator and member.status in (None, PENDING)  # a ban or rejection wins
     if not entries:
+        if is_operator and policy.kicks_operators:
+            return _missing(member, policy)
         may_be_loaded = record is not None and record.state == REMOVE and record.uuid is not None
         if record is None or (may_be_loaded and not policy.is_loaded):
             return None
@@ -93,8 +103,13 @@ def decide(member: Member, policy: ListPolicy) -> ListStep | None:
         return ListStep(LISTED, entries[0].uuid, effect="adopt") if policy.adopts else None
     is_ours = record is not None and record.state != TAKEN_OFF
     if member.status not in (None, BANNED) and not is_ours and policy.approves_added:
-        is_right = member.uuid is None or any(entry.uuid == member.uuid for entry in entries)
-        return ListStep(LISTED if is_right else ADD, member.uuid or entries[0].uuid, effect="approve")
+        right = [entry.uuid for entry in entries if entry.uuid == member.uuid]
+        if member.uuid is None:
+            right = [entry.uuid for entry in entries if is_bedrock(entry.uuid) or not member.is_on_bedrock]
+        uuid = right[0] if right else member.uuid
+        return ListStep(LISTED if right else ADD, uuid, effect="approve")
+    if is_operator:
+        return _listed(member, policy)
     is_decided = record is not None and record.has_decided(REMOVE)
     return ListStep(REMOVE, entries[0].uuid, remove=entries, is_guarded=not is_decided)
 
@@ -127,8 +142,11 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
     if uuid is not None and policy.unknown != UUID_IN_DOUBT:
         return ListStep(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
     known = record.uuid if record is not None else None
-    step = ListStep(ADD, known, policy.unknown, is_guarded=not is_decided)
-    return None if record == ListRecord(ADD, known, policy.unknown) else step
+    if record == ListRecord(ADD, known, policy.unknown):
+        return None
+    if record == ListRecord(ADD, known, NO_PROFILE) and policy.unknown == NO_UUID:
+        return None
+    return ListStep(ADD, known, policy.unknown, is_guarded=not is_decided)
 
 
 def hold_back(member: Member, step: ListStep) -> ListStep | None:

@@ -17,7 +17,7 @@ from peewee import Database, fn
 
 from plugin_bridge.server.allowlist import AllowlistFile, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
-from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, family_of, is_bedrock, offline_uuid
+from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, is_bedrock, offline_uuid
 from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
 from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide, hold_back
 from regsvc.config.live import LiveConfig
@@ -30,6 +30,7 @@ from regsvc.database.audit import GAME, SYNC, Audit
 from regsvc.database.bulk import insert_rows, select_rows, upsert_query
 from regsvc.database.models import ADD, APPROVED, LISTED, REMOVE, TAKEN_OFF, Allowed, User
 from regsvc.notifications.rcon import FindAddress
+from regsvc.users.credential_rules import name_on_bedrock
 from regsvc.users.gates import HELD_BACK, NO_UUID, UUID_IN_DOUBT
 from regsvc.users.transitions import DecisionDetails, Transitions
 
@@ -53,6 +54,8 @@ class ListConfig:
     family: UuidFamily | None
     """Whose UUIDs players have; None: as the server's files say."""
     max_changes: ChangeLimit
+    prefix: str | None = None
+    """Floodgate's; None: there are no Bedrock players."""
 
 
 def keeps_list(config: Config, properties: ServerProperties | None) -> bool:
@@ -73,6 +76,7 @@ def read_list_config(live: LiveConfig, *, adopts: bool) -> ListConfig:
         new_players=config.new_players,
         family=None if allowlist.uuids == "auto" else allowlist.uuids,
         max_changes=sync.max_changes,
+        prefix=config.bedrock.prefix if config.bedrock.enabled else None,
     )
 
 
@@ -127,8 +131,14 @@ class AllowlistRunner:
         now: Clock,
         *,
         is_on: Callable[[], bool] = lambda: True,
+        find_operators: Callable[[], Mapping[str, tuple[str, str]]] = dict,
+        on_run: Callable[[], None] = lambda: None,
     ) -> None:
-        """`find_console` may block; `is_on`: whether the list is kept at this moment."""
+        """`find_console` may block; `is_on`: whether the list is kept at this moment.
+
+        `find_operators` returns name and UUID of operators, by lower-case name; `on_run` is called after each run,
+        since there may be UUIDs to look up.
+        """
         self.is_on = is_on
         self._database = database
         self._file = file
@@ -139,6 +149,8 @@ class AllowlistRunner:
         self._audit = audit
         self._config = config
         self._now = now
+        self._find_operators = find_operators
+        self._on_run = on_run
         self._seen: object = object()  # the file's stamp, and what else a run depends on, after the last one
         self._may_have_lost = False
         self._told: list[str] = []
@@ -172,6 +184,7 @@ class AllowlistRunner:
             self._may_have_lost, self._seen = True, object()
         self._log(report, config)
         self.last_report = report
+        self._on_run()
         return report
 
     def _log(self, report: ListReport, config: ListConfig) -> None:
@@ -188,8 +201,8 @@ class AllowlistRunner:
             problems.append(f"the allowlist is not kept: {report.unavailable}")
         if report.doubt is not None:
             problems.append(
-                f"nobody is added to the allowlist: {report.doubt} joined with a UUID that contradicts the server's "
-                "config; set allowlist.uuids to what is true"
+                f"nobody is added to the allowlist: {report.doubt} joined with {_DOUBT[self._uuids.family]}; set "
+                "allowlist.uuids to what is true of all other players"
             )
         if report.held_back:
             problems.append(
@@ -229,6 +242,7 @@ class AllowlistRunner:
         """Return the steps to take now; of those that the guard holds back only the note that it does."""
         listing = self._file.read()
         members, records = self._load_members(listing, report, config)
+        properties = self._properties.current
         policy = ListPolicy(
             config.approves_added,
             config.restores,
@@ -236,6 +250,7 @@ class AllowlistRunner:
             is_loaded,
             self._may_have_lost or (not listing.entries and records > 1),
             UUID_IN_DOUBT if report.doubt else NO_UUID,
+            properties is not None and properties.enforce_whitelist,
         )
         steps = [(member, step) for member in members if (step := decide(member, policy)) is not None]
         guarded = [(member, step) for member, step in steps if step.is_guarded]
@@ -253,33 +268,66 @@ class AllowlistRunner:
         return [(member, step) for member, step in steps if not step.is_guarded] + notes
 
     def _load_members(self, listing: Listing, report: ListReport, config: ListConfig) -> tuple[list[Member], int]:
-        """Return all names with an entry, a record, or a user who may play, and the number of sound records."""
+        """Return operators and all names with an entry, a record, or a user who may play; the number of sound records.
+
+        The order in which UUIDs are believed: of who has joined, of the operators without a decision, derived from the
+        name. An entry that is there, and the UUID in the record, which may be Mojang's answer, are the rules' business.
+        """
         fields = (Allowed.username_key, Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason)
         records = {key: (name, ListRecord(*rest)) for key, name, *rest in _tuples(Allowed.select(*fields))}
         by_uuid = {record.uuid: key for key, (_name, record) in records.items() if record.uuid is not None}
         entries: dict[str, list[Entry]] = defaultdict(list)
         for entry in listing.entries:
-            entries[by_uuid.get(entry.uuid) or name_key(entry.name)].append(entry)
+            is_floodgates = config.prefix is not None and is_bedrock(entry.uuid)
+            name = name_on_bedrock(entry.name, config.prefix or "") if is_floodgates else entry.name
+            entries[by_uuid.get(entry.uuid) or name_key(name)].append(entry)
         entries.pop("", None)
-        columns = (User.username_key, User.username, User.applied_status, User.id)
+        operators = self._find_operators()
+        columns = (User.username_key, User.username, User.applied_status, User.platform, User.id)
         users = {key: rest for key, *rest in _tuples(User.select(*columns).where(_MAY_PLAY))}
-        others = list((entries.keys() | records.keys()) - users.keys())
+        others = list((entries.keys() | records.keys() | operators.keys()) - users.keys())
         users |= {key: rest for key, *rest in select_rows(self._database, User, columns, User.username_key, others)}
         family = config.family or self._uuids.family
-        joined = self._uuids.joined
         if config.family is None:
-            report.doubt = _find_doubt([name for name, _status, _id in users.values()], joined, family)
+            report.doubt = self._uuids.find_doubt(users.keys(), family)
         members = []
-        for key in sorted(users.keys() | entries.keys() | records.keys()):
+        for key in sorted(users.keys() | entries.keys() | records.keys() | operators.keys()):
             remembered, record = records.get(key, (None, None))
             own = tuple(entries.get(key, ()))
-            name, status, user_id = users.get(key) or (remembered or (own[0].name if own else key), None, None)
-            proven = joined.get(name)
-            uuid = proven or (offline_uuid(name) if family == "offline" else None)
-            if family == "offline" and status == APPROVED:  # in another case, it is another player to the game
+            op_name, op_uuid = operators.get(key, (None, None))
+            name, status, platform, user_id = users.get(key) or (
+                remembered or (own[0].name if own else op_name or key),
+                None,
+                "java",
+                None,
+            )
+            is_on_bedrock = platform == "bedrock"
+            joined = self._uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock)
+            derived = offline_uuid(name) if family == "offline" and not is_on_bedrock else None
+            uuid = joined[1] if joined else derived
+            if op_uuid is not None and (uuid is None or (not joined and status != APPROVED)):
+                uuid = op_uuid
+            if is_on_bedrock and status == APPROVED:
+                own = tuple(entry for entry in own if is_bedrock(entry.uuid))
+            elif family == "offline" and status == APPROVED:  # in another case, it is another player to the game
                 known = {uuid, record.uuid if record is not None else None}
                 own = tuple(entry for entry in own if entry.name == name or entry.uuid in known)
-            members.append(Member(key, name, status, record, own, uuid, proven is not None, user_id))
+            if is_on_bedrock or family != "offline":  # as the player joined, or as Mojang spells it
+                name = joined[0] if joined else remembered or name
+            members.append(
+                Member(
+                    key,
+                    name,
+                    status,
+                    record,
+                    own,
+                    uuid,
+                    has_joined=joined is not None,
+                    is_on_bedrock=is_on_bedrock,
+                    is_operator=op_uuid is not None,
+                    user_id=user_id,
+                )
+            )
         held = [record for _name, record in records.values() if record.reason == HELD_BACK and record.state != LISTED]
         return members, len(records) - len(held)
 
@@ -388,7 +436,9 @@ class AllowlistRunner:
 
     def _find_inputs(self) -> object:
         """Return what a run depends on besides our tables. Raises `ServerFileError`."""
-        return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config()
+        is_strict = self._properties.current and self._properties.current.enforce_whitelist
+        operators = self._find_operators() if is_strict else None
+        return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config(), operators
 
 
 _SINGLE_ENTRIES_UP_TO: Final = 20
@@ -401,6 +451,14 @@ _OVERWRITTEN: Final = (
     Allowed.since,
     Allowed.user_id,
 )
+_DOUBT: Final = {
+    "offline": "the UUID of their Minecraft account, but by server.properties and the proxy's settings UUIDs follow "
+    "from names",
+    "online": "a UUID that follows from their name, but by server.properties and the proxy's settings players have "
+    "those of their Minecraft accounts",
+    None: "a UUID that contradicts the server's config",
+}
+"""What is wrong with the player's UUID, by the family that the server's config implies."""
 _MAY_PLAY: Final = User.applied_status == APPROVED
 
 
@@ -412,15 +470,6 @@ def _has_open() -> bool:
     """Return whether something is to be added or removed that does not wait for a person."""
     is_held_back = fn.COALESCE(Allowed.reason, "") == HELD_BACK
     return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE)), ~is_held_back).limit(1).exists())
-
-
-def _find_doubt(usernames: Iterable[str], joined: Mapping[str, str], family: UuidFamily | None) -> str | None:
-    """Return a user who joined with a UUID that players cannot have, if the server's config is as it seems."""
-    for name in usernames:
-        found = family_of(joined[name]) if name in joined else None
-        if found is not None and found != family:
-            return name
-    return None
 
 
 def _kind_of(step: ListStep) -> str:

@@ -20,6 +20,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
+from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
 from regsvc.api.services import Services
 from regsvc.app.context import AppContext
@@ -309,6 +310,7 @@ class App:
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
         self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
+        self.profiles = Profiles(self.live, context.uuids, self.worker, lambda: self.sync.wake_allowlist(), self._now)
         self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
@@ -334,6 +336,8 @@ class App:
             partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
             is_on=self.gates.keeps_list,
+            find_operators=self.context.ops.uuids,
+            on_run=self.profiles.wake,
         )
 
     def _wire_captchas(self) -> None:
@@ -603,14 +607,15 @@ class App:
     async def deliver(self) -> None:
         """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none.
 
-        The allowlist follows decisions in the same way, until `sync.stop`.
+        The allowlist follows decisions in the same way, until `sync.stop`, and Minecraft accounts are looked up for it.
         """
-        await asyncio.gather(*(delivery.run() for delivery in self.deliveries), self.sync.follow_decisions())
+        deliver = [delivery.run() for delivery in self.deliveries]
+        await asyncio.gather(*deliver, self.sync.follow_decisions(), self.profiles.run())
 
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
-        for delivery in self.deliveries:
-            delivery.stop()
+        for stop in (self.profiles.stop, *(delivery.stop for delivery in self.deliveries)):
+            stop()
 
     def open(self, *, is_open: bool = True) -> None:
         """Let services run, since the database has our tables, or keep them from it: clients get 503."""

@@ -275,6 +275,16 @@ class GameSection(GameServer):
         f"{', '.join(COMMAND_EVENTS)} (waits for review again). "
         f"Placeholders: {', '.join(f'{{{name}}}' for name in check.COMMAND_VALUES)}.",
     )
+    profiles: Switch = key.switch(
+        "auto",
+        'Ask Mojang for the UUIDs of approved users whom the game server does not know yet, by name; "auto" is on '
+        "where players have the UUIDs of Minecraft accounts: in online mode, or behind a proxy that forwards them.",
+    )
+    profiles_url: str = key.text(
+        "https://api.mojang.com/users/profiles/minecraft",
+        "Where to ask; the name is appended.",
+        check=check.web_address,
+    )
 
     @property
     def ops_path(self) -> Path | None:

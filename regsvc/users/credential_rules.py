@@ -20,6 +20,16 @@ _LONGEST_NAME = 64
 _LONGEST_GAMERTAG = 16
 
 
+def name_on_bedrock(gamertag: str, prefix: str) -> str:
+    """Return Floodgate's name for the player: the prefix, then `_` for each space, cut to 16 characters.
+
+    A name that already has the prefix is returned with one prefix. A name too long for a gamertag is not cut.
+    """
+    name = gamertag.removeprefix(prefix).replace(" ", "_")
+    is_gamertag = len(name) <= _LONGEST_GAMERTAG
+    return f"{prefix}{name}"[: _LONGEST_GAMERTAG if is_gamertag else None]
+
+
 @dataclass(frozen=True)
 class BedrockNames:
     """Names of Bedrock Edition players: Floodgate's prefix, and the pattern for prefixed names."""
@@ -29,13 +39,8 @@ class BedrockNames:
     pattern: HostPattern
 
     def in_game(self, gamertag: str) -> str:
-        """Return Floodgate's name for the player: the prefix, then `_` for each space, cut to 16 characters.
-
-        A name that already has the prefix is returned with one prefix. A name too long for a gamertag is not cut.
-        """
-        name = gamertag.removeprefix(self.prefix).replace(" ", "_")
-        is_gamertag = len(name) <= _LONGEST_GAMERTAG
-        return f"{self.prefix}{name}"[: _LONGEST_GAMERTAG if is_gamertag else None]
+        """Return Floodgate's name for the player (`name_on_bedrock`)."""
+        return name_on_bedrock(gamertag, self.prefix)
 
 
 class CredentialRules:

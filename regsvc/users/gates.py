@@ -10,6 +10,8 @@ Gate = Literal["authme", "allowlist"]
 
 NO_UUID: Final = "no_uuid"
 """`Allowed.reason`: the UUID is not known; no file tells it, and Mojang was not asked or did not answer."""
+NO_PROFILE: Final = "no_profile"
+"""`Allowed.reason`: Mojang knows no Java account of this name; it is asked again after an hour."""
 UUID_IN_DOUBT: Final = "uuid_in_doubt"
 """`Allowed.reason`: the UUIDs of players who joined contradict those that the server's config implies."""
 RESTART: Final = "restart"

@@ -11,13 +11,15 @@ from plugin_bridge.server.allowlist import Entry
 from plugin_bridge.server.player_uuids import offline_uuid
 from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REJECTED, REMOVE, TAKEN_OFF
-from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, UUID_IN_DOUBT
+from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, RESTART, UUID_IN_DOUBT
 
 RESPECT = ListPolicy(approves_added=True, restores=False, adopts=True, is_loaded=True, may_have_lost=False)
+STRICT = replace(RESPECT, kicks_operators=True)
 RESTORE = replace(RESPECT, restores=True)
 UUID, OTHER = offline_uuid("Alice"), offline_uuid("alice")
 ENTRY = Entry(UUID, "Alice")
 HELD_ADD = ListRecord(ADD, UUID, HELD_BACK)
+FLOODGATES = Entry("00000000-0000-0000-0009-01f64f65c7c3", "Alice")
 
 
 def alice(
@@ -74,6 +76,12 @@ def alice(
             ListStep(ADD, None, NO_UUID),
         ),
         (replace(alice(uuid=None), record=ListRecord(ADD, None, NO_UUID)), RESPECT, None),
+        (replace(alice(uuid=None), record=ListRecord(ADD, None, NO_PROFILE)), RESPECT, None),
+        (
+            replace(alice(uuid=None), record=ListRecord(ADD, None, NO_PROFILE)),
+            replace(RESPECT, unknown=UUID_IN_DOUBT),
+            ListStep(ADD, None, UUID_IN_DOUBT),
+        ),
         (alice(APPROVED, ADD), replace(RESPECT, unknown=UUID_IN_DOUBT), ListStep(ADD, UUID, UUID_IN_DOUBT)),
         # not approved: an operator who adds somebody in the game approves them
         (alice(PENDING), RESPECT, None),
@@ -83,6 +91,16 @@ def alice(
             alice(PENDING, None, ENTRY),
             replace(RESPECT, approves_added=False),
             ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+        ),
+        (
+            alice(PENDING, None, ENTRY, uuid=None, is_on_bedrock=True),
+            RESPECT,
+            ListStep(ADD, None, effect="approve"),
+        ),
+        (
+            alice(PENDING, None, ENTRY, FLOODGATES, uuid=None, is_on_bedrock=True),
+            RESPECT,
+            ListStep(LISTED, FLOODGATES.uuid, effect="approve"),
         ),
         # but not what we put there before, or have not got rid of yet
         (alice(PENDING, LISTED, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
@@ -99,6 +117,22 @@ def alice(
         (alice(None, None, ENTRY), replace(RESPECT, adopts=False), None),
         (alice(None, REMOVE, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
         (alice(None, LISTED, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
+        # operators who would be kicked are added, unless a decision keeps them out
+        (alice(None, is_operator=True), RESPECT, None),
+        (alice(None, is_operator=True), STRICT, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(PENDING, is_operator=True), STRICT, ListStep(ADD, UUID, add=ENTRY, is_guarded=True)),
+        (alice(None, LISTED, ENTRY, is_operator=True), STRICT, None),
+        (alice(None, LISTED, ENTRY, is_operator=True), RESPECT, None),
+        (alice(None, LISTED, is_operator=True), STRICT, ListStep(TAKEN_OFF, UUID, is_guarded=True)),
+        (alice(None, None, ENTRY, is_operator=True), STRICT, ListStep(LISTED, UUID, effect="adopt")),
+        (alice(PENDING, None, ENTRY, is_operator=True), STRICT, ListStep(LISTED, UUID, effect="approve")),
+        (alice(BANNED, is_operator=True), STRICT, None),
+        (alice(BANNED, REMOVE, ENTRY, is_operator=True), STRICT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
+        (
+            alice(REJECTED, LISTED, ENTRY, is_operator=True),
+            STRICT,
+            ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+        ),
     ],
 )
 def test_the_next_step(member: Member, policy: ListPolicy, step: ListStep | None) -> None:
@@ -113,7 +147,12 @@ records = st.none() | st.builds(
     st.none() | st.just("record"),
     st.sampled_from([None, HELD_BACK]),
 )
-policies = st.builds(ListPolicy, *[st.booleans()] * 5, unknown=st.sampled_from([NO_UUID, UUID_IN_DOUBT]))
+policies = st.builds(
+    ListPolicy,
+    *[st.booleans()] * 5,
+    unknown=st.sampled_from([NO_UUID, UUID_IN_DOUBT]),
+    kicks_operators=st.booleans(),
+)
 
 
 @given(
@@ -121,6 +160,7 @@ policies = st.builds(ListPolicy, *[st.booleans()] * 5, unknown=st.sampled_from([
     records=st.fixed_dictionaries(dict.fromkeys(NAMES, records)),
     listed=st.sets(st.sampled_from([*NAMES, "zoe"])),
     unknown=st.sets(st.sampled_from(NAMES)),
+    operators=st.sets(st.sampled_from(NAMES)),
     policy=policies,
 )
 def test_after_one_round_nothing_is_to_do(
@@ -128,13 +168,14 @@ def test_after_one_round_nothing_is_to_do(
     records: Mapping[str, ListRecord | None],
     listed: set[str],
     unknown: set[str],
+    operators: set[str],
     policy: ListPolicy,
 ) -> None:
     """Who may play is on the list, as far as it is known how; who may not is not; entries of others are untouched."""
     for name in NAMES:
         entries = (Entry(offline_uuid(name), name),) if name in listed else ()
         uuid = None if name in unknown else offline_uuid(name)
-        member = Member(name.lower(), name, statuses[name], records[name], entries, uuid)
+        member = Member(name.lower(), name, statuses[name], records[name], entries, uuid, is_operator=name in operators)
         rounds = 0
         while (step := decide(member, policy)) is not None:
             rounds += 1
@@ -144,9 +185,9 @@ def test_after_one_round_nothing_is_to_do(
             is_respected = member.record is not None and member.record.state == TAKEN_OFF and not policy.restores
             is_unknown = policy.unknown == UUID_IN_DOUBT or member.uuid is None
             assert is_respected or is_unknown, member
-        if member.status in (PENDING, REJECTED, BANNED):
+        if member.status in (REJECTED, BANNED) or (member.status == PENDING and name not in operators):
             assert not member.entries, member
-        if member.status is None and member.entries:
+        if member.status is None and member.entries and name not in operators:
             assert not policy.adopts
             assert records[name] is None
 

@@ -7,6 +7,7 @@ from tests.cli.test_game_dir import ALICES, OLIVIAS, BareDaemon, Place
 from tests.support.authme.game_server import write_game_server
 from tests.support.command_line import companion
 from tests.support.peers.allowlist_server import allowlist_server
+from tests.support.peers.profile_server import ProfileServer
 from tests.support.watching import ask_until
 
 
@@ -58,5 +59,28 @@ def test_alice_registers_is_approved_and_gets_in(tmp_path: Path) -> None:
             assert 'companion_allowlist_users{state="removed"} 0.0' in figures
             audits = daemon.get("/api/admin/audits", {"action": "allowlist.taken_off"}, token=token).json["audits"]
             assert [(entry["operator"], entry["target"]) for entry in audits] == [("game", "notch")]
+        finally:
+            daemon.stop()
+
+
+def test_a_player_with_an_account_gets_in_once_mojang_knows_them(tmp_path: Path) -> None:
+    account = "069a79f4-44e9-4726-a5be-fca90e38aaf5"
+    game = write_game_server(tmp_path / "game")
+    with allowlist_server(game.directory) as server, ProfileServer() as mojang:
+        mojang.accounts = {"Alice": account}
+        game.write_properties(online_mode="true", white_list="true", **server.properties)
+        daemon = BareDaemon(
+            tmp_path / "daemon",
+            game,
+            sync_every="1 day",
+            game_profiles_url=mojang.address,
+            registration_approval="false",
+            game_profiles="auto",
+        )
+        nobody: Any = None
+        daemon.start()
+        try:
+            assert Place(game, nobody, nobody, daemon).register("alice", ALICES).status == 201
+            ask_until(lambda: server.may_join("Alice", account), bool)
         finally:
             daemon.stop()

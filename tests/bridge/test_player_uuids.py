@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.server.files import PropertiesFile
-from plugin_bridge.server.player_uuids import PlayerUuids, offline_uuid
+from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, offline_uuid
 
 NOTCH_OFFLINE = "b50ad385-829d-3141-a216-7e7d7539ba7f"
 NOTCH = "069a79f4-44e9-4726-a5be-fca90e38aaf5"
@@ -42,6 +42,21 @@ def test_notch_is_who_the_game_says(server: Path) -> None:
 
 def test_each_spelling_is_another_player() -> None:
     assert len({offline_uuid(name) for name in ("Notch", "notch", "NOTCH")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "uuid"),
+    [
+        ("Apple", "5862580e-aa1b-3ba2-82db-40e501c08259"),
+        ("klucsik", "09cfa1dc-dd17-3c85-bb06-5e391a0f199e"),
+        ("fenox", "ebf6a9d0-2b3b-31ee-821b-492c1fc625b2"),
+        ("Steve", "5627dd98-e6be-3c21-b8a8-e92344183641"),
+        ("steve", "53909932-f794-33c0-9329-948045a4c1ce"),
+        ("squishy_tofu", "ebc52a25-7a55-33c3-b21e-cd9fee9d377e"),
+    ],
+)
+def test_players_of_other_servers_have_the_uuids_that_are_known_of_them(name: str, uuid: str) -> None:
+    assert offline_uuid(name) == uuid
 
 
 @pytest.mark.parametrize("name", ["Alice", ".Steve_1", "x" * 16, "玩家"])
@@ -115,6 +130,58 @@ def test_a_proxy_that_comes_or_goes_is_noticed(server: Path) -> None:
     (server / VELOCITY[0]).unlink()
     uuids.refresh()
     assert uuids.find("Notch") == NOTCH_OFFLINE
+
+
+FLOODGATES = "00000000-0000-0000-0009-01f64f65c7c3"
+OF_A_PLUGIN = "11111111-2222-8333-8444-555555555555"
+
+
+@pytest.mark.parametrize(
+    ("joined", "name", "family", "on_bedrock", "found"),
+    [
+        ([("Notch", NOTCH)], "notch", "online", False, ("Notch", NOTCH)),
+        ([("Notch", NOTCH)], "notch", None, False, ("Notch", NOTCH)),
+        ([("Notch", NOTCH_OFFLINE)], "Notch", "offline", False, ("Notch", NOTCH_OFFLINE)),
+        ([("Notch", NOTCH_OFFLINE)], "notch", "offline", False, None),
+        ([("Notch", NOTCH)], "Notch", "offline", False, None),
+        ([("Notch", NOTCH_OFFLINE)], "Notch", "online", False, None),
+        ([("Notch", NOTCH_OFFLINE), ("Notch", NOTCH)], "Notch", "online", False, ("Notch", NOTCH)),
+        ([("Notch", OF_A_PLUGIN)], "Notch", "offline", False, ("Notch", OF_A_PLUGIN)),
+        ([(".Steve_1", FLOODGATES)], ".steve_1", "offline", True, (".Steve_1", FLOODGATES)),
+        ([(".Steve_1", offline_uuid(".Steve_1"))], ".Steve_1", "offline", True, None),
+        ([("Steve", FLOODGATES)], "Steve", "online", False, None),
+    ],
+)
+def test_who_has_joined(
+    server: Path,
+    joined: list[tuple[str, str]],
+    name: str,
+    family: UuidFamily | None,
+    on_bedrock: bool,
+    found: tuple[str, str] | None,
+) -> None:
+    """Facts of the server before guesses; but nothing that cannot be this player's."""
+    write(server, ("usercache.json", json.dumps([{"name": name, "uuid": uuid} for name, uuid in joined])))
+    assert uuids_of(server).find_joined(name, family, is_on_bedrock=on_bedrock) == found
+
+
+@pytest.mark.parametrize(
+    ("joined", "family", "doubt"),
+    [
+        ([("Notch", NOTCH)], "offline", "Notch"),
+        ([("Notch", NOTCH_OFFLINE)], "online", "Notch"),
+        ([("Notch", NOTCH), ("Notch", NOTCH_OFFLINE)], "online", None),  # since the server's mode was changed
+        ([("Notch", NOTCH)], None, None),
+        ([("Notch", FLOODGATES)], "online", None),
+        ([("Notch", OF_A_PLUGIN)], "offline", None),
+        ([("stranger", NOTCH)], "offline", None),
+    ],
+)
+def test_one_known_player_contradicts_the_config(
+    server: Path, joined: list[tuple[str, str]], family: UuidFamily | None, doubt: str | None
+) -> None:
+    write(server, ("usercache.json", json.dumps([{"name": name, "uuid": uuid} for name, uuid in joined])))
+    assert uuids_of(server).find_doubt({"notch", "alice"}, family) == doubt
 
 
 # --- files that are not as they should be ---

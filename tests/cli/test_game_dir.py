@@ -39,6 +39,7 @@ class BareDaemon(Daemon):
             "COMPANION_MAIL_BACKEND": "folder",
             "COMPANION_MAIL_FOLDER": str(directory / "mail"),
             "COMPANION_UPDATES_ENABLED": "false",
+            "COMPANION_GAME_PROFILES": "false",
             **{f"COMPANION_{name.upper()}": value for name, value in keys.items()},
         }
         super().__init__(directory, {"server": {"port": port}}, environment)
