@@ -11,7 +11,7 @@ from typing import Literal
 
 from plugin_bridge.server.allowlist import Entry
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, REMOVE, TAKEN_OFF, AllowlistState
-from regsvc.users.gates import NO_UUID, RESTART, UUID_IN_DOUBT
+from regsvc.users.gates import NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT
 
 Effect = Literal["adopt", "approve"]
 
@@ -36,9 +36,11 @@ class Member:
     entries: tuple[Entry, ...]
     """Entries of this player: those of the name as the game compares it, and those with the UUID in the record."""
     uuid: str | None
-    """The UUID that the player has in the game; None: it is not known."""
+    """The UUID that the player has in the game; None: it is not known; "": the server finds it itself."""
     has_joined: bool = False
     """Whether that is the UUID of a player of this name who was in the game, which proves it."""
+    is_refused: bool = False
+    """Whether the server did not take a change of this name, which is not tried again now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ class ListStep:
 
 def decide(member: Member, policy: ListPolicy) -> ListStep | None:
     """Return the next step for this name, or None if nothing is to do."""
+    step = _decide(member, policy)
+    if step is None or not member.is_refused or (step.add is None and not step.remove):
+        return step
+    refused = ListRecord(step.state or REMOVE, step.uuid or None, REFUSED)
+    return None if member.record == refused else ListStep(refused.state, refused.uuid, REFUSED)
+
+
+def _decide(member: Member, policy: ListPolicy) -> ListStep | None:
     if member.status == APPROVED:
         return _listed(member, policy) if member.entries else _missing(member, policy)
     record, entries = member.record, member.entries
@@ -102,7 +112,7 @@ def _listed(member: Member, policy: ListPolicy) -> ListStep | None:
         if not right:
             assert member.uuid is not None, "who has joined has a UUID"
             return ListStep(ADD, member.uuid, add=Entry(member.uuid, member.username), remove=member.entries)
-    uuid = right[0].uuid
+    uuid = right[0].uuid or None
     step = ListStep(LISTED, uuid)
     if record is not None and record.state == ADD and not policy.is_loaded:
         step = ListStep(ADD, uuid, RESTART)
@@ -117,7 +127,7 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
             return None
         if record.state == LISTED and not policy.may_have_lost:
             return ListStep(TAKEN_OFF, record.uuid, is_guarded=True)
-    uuid = member.uuid or (record.uuid if record is not None else None)
+    uuid = record.uuid if member.uuid is None and record is not None else member.uuid
     is_decided = record is not None and record.state == ADD
     if uuid is not None and policy.unknown != UUID_IN_DOUBT:
         return ListStep(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)

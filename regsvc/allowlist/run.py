@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from peewee import Database
 
-from plugin_bridge.server.allowlist import AllowlistFile, Entry, Listing
+from plugin_bridge.server.allowlist import Allowlist, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, family_of, is_bedrock, offline_uuid
-from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
+from plugin_bridge.server.rcon import RELOAD_ALLOWED, RconAddress, RconError, is_listable, open_rcon
 from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
@@ -28,16 +28,23 @@ from regsvc.core.text import name_key
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import GAME, Audit
 from regsvc.database.bulk import insert_rows, select_rows, upsert_query
-from regsvc.database.models import ADD, APPROVED, REMOVE, TAKEN_OFF, Allowed, User
-from regsvc.notifications.rcon import FindAddress
-from regsvc.users.gates import NO_UUID, UUID_IN_DOUBT
+from regsvc.database.models import ADD, APPROVED, BANNED, REMOVE, TAKEN_OFF, Allowed, User
+from regsvc.notifications.rcon import Cause, FindAddress, RconQueue
+from regsvc.users.gates import NO_UUID, REFUSED, UUID_IN_DOUBT
 from regsvc.users.transitions import DecisionDetails, Transitions
 
 log = logging.getLogger(__name__)
 
-_RELOAD: Final = "whitelist reload"
 _ROUNDS: Final = 6
 """Two are enough unless the server, or an operator in the game, changes the list at the same time."""
+_ATTEMPTS: Final = 4
+"""Fewer than rounds: how often a change is written in one run, unless the console changes the list itself."""
+_BATCH: Final = 20
+"""Names in one round that the console changes; the rest waits: the game stands still while it asks Mojang for one."""
+_NAMED: Final = 3  # names in a line of the log
+_RETRY_SECONDS: Final = 3600
+_LOOK_SECONDS: Final = 60
+"""How often the console is asked for the list, whose changes no stamp tells."""
 _CONNECT_SECONDS: Final = 2.0
 
 
@@ -58,7 +65,7 @@ class ListConfig:
 def keeps_list(config: Config, properties: ServerProperties | None) -> bool:
     """Return whether the game's allowlist follows our decisions; `properties` as its server.properties are now."""
     if config.game.directory is None or config.allowlist.enabled is False:
-        return False
+        return config.allowlist.enabled is True
     return config.allowlist.enabled is True or (properties is not None and properties.white_list)
 
 
@@ -87,6 +94,8 @@ class ListReport:
     """Why the list cannot be read or written."""
     doubt: str | None = None
     """A player who joined with a UUID that contradicts the server's config; no entry is added then."""
+    refused: list[str] = field(default_factory=list)
+    """Names that the server's list does not take, or does not let go."""
     is_loaded: bool = True
     """Whether the running server knows the list as it is in the file."""
 
@@ -97,11 +106,12 @@ class AllowlistRunner:
     def __init__(
         self,
         database: Database,
-        file: AllowlistFile,
+        file: Allowlist,
         uuids: PlayerUuids,
         properties: PropertiesFile,
         find_console: FindAddress,
         transitions: Transitions,
+        console: RconQueue,
         audit: Audit,
         config: Callable[[], ListConfig],
         now: Clock,
@@ -116,11 +126,15 @@ class AllowlistRunner:
         self._properties = properties
         self._find_console = find_console
         self._transitions = transitions
+        self._console = console
         self._audit = audit
         self._config = config
         self._now = now
         self._seen: object = object()  # the file's stamp, and what else a run depends on, after the last one
         self._may_have_lost = False
+        self._tried: Counter[str] = Counter()  # how often the names were written in this run
+        self._retries = True  # whether this run tries what was refused
+        self._retried_in = -1  # the hour, by the clock
         self._told: list[str] = []
 
     def close(self) -> None:
@@ -129,7 +143,12 @@ class AllowlistRunner:
 
     def is_due(self) -> bool:
         """Return whether there may be something to do: the list changed, or something is to be added or removed."""
-        return self.is_on() and (self._seen != self._find_inputs() or _has_open())
+        if not self.is_on():
+            return False
+        try:
+            return self._seen != self._find_inputs() or _has_open()
+        except ServerFileError:
+            return True  # the run tells
 
     def run(self, *, is_plan: bool = False, allow_mass_changes: bool = False) -> ListReport:
         """Bring the list and our users in accord, or with `is_plan` only report the differences."""
@@ -138,13 +157,15 @@ class AllowlistRunner:
             if is_plan:
                 _count(report, self._plan(report, config, is_loaded=False, allow_mass_changes=allow_mass_changes))
                 return report
+            hour = int(self._now().timestamp()) // _RETRY_SECONDS
+            self._tried, self._retries = Counter(), hour != self._retried_in
             self._file.settle()
             report.is_loaded = self._run(report, config, allow_mass_changes=allow_mass_changes)
             self._seen = self._find_inputs()
-            self._may_have_lost = False
+            self._may_have_lost, self._retried_in = False, hour
         except ServerFileError as problem:
             report.unavailable = str(problem)
-            self._may_have_lost, self._seen = True, object()
+            self._may_have_lost, self._seen = self._file.is_file, object()
         self._log(report, config)
         return report
 
@@ -165,6 +186,12 @@ class AllowlistRunner:
                 f"the allowlist waits with {_in_words(report.held_back)}: more than {config.max_changes} at once. If "
                 "that is meant, run companion sync --allow-mass-changes"
             )
+        if report.refused:
+            names = ", ".join(report.refused[:_NAMED]) + (", ..." if len(report.refused) > _NAMED else "")
+            problems.append(
+                f"the game server's allowlist does not follow for {len(report.refused):,} players ({names}): a plugin "
+                "objects, or it cannot tell their UUIDs"
+            )
         if not report.is_loaded:
             problems.append(
                 "the running game server cannot be told to read its allowlist: changes count once it starts again, or "
@@ -181,9 +208,10 @@ class AllowlistRunner:
         for _round in range(_ROUNDS):
             steps = self._plan(report, config, is_loaded=is_loaded, allow_mass_changes=allow_mass_changes)
             self._record(steps, config)
-            _count(report, steps)
-            if self._write(steps):
+            if self._write(report, steps):
                 is_loaded = self._load()
+                if not is_loaded:  # the server has refused nothing that it has not read
+                    self._tried = Counter(dict.fromkeys(self._tried, 1))
             elif steps:
                 continue  # what one step leads to may be another one
             elif is_loaded or not _has_open():
@@ -203,9 +231,11 @@ class AllowlistRunner:
             config.restores,
             config.adopts,
             is_loaded,
-            self._may_have_lost or (not listing.entries and records > 1),
+            self._may_have_lost or listing.stamp is None or (not listing.entries and records > 1),
             UUID_IN_DOUBT if report.doubt else NO_UUID,
         )
+        is_refused = [member for member in members if member.record is not None and member.record.reason == REFUSED]
+        report.refused[:] = [member.username for member in is_refused]
         steps = [(member, step) for member in members if (step := decide(member, policy)) is not None]
         guarded = [step for _member, step in steps if step.is_guarded]
         report.held_back.clear()
@@ -244,8 +274,19 @@ class AllowlistRunner:
             if family == "offline" and status == APPROVED:  # in another case, it is another player to the game
                 known = {uuid, record.uuid if record is not None else None}
                 own = tuple(entry for entry in own if entry.name == name or entry.uuid in known)
-            members.append(Member(key, name, status, record, own, uuid, proven is not None))
+            if not self._file.is_file:
+                proven, uuid = None, ""
+            is_refused = self._is_refused(key, name, record)
+            members.append(Member(key, name, status, record, own, uuid, proven is not None, is_refused))
         return members, len(records)
+
+    def _is_refused(self, key: str, name: str, record: ListRecord | None) -> bool:
+        """Return whether no change of this name is to be tried now."""
+        if record is not None and record.reason == REFUSED and not self._retries:
+            return True
+        if self._file.is_file:
+            return self._tried[key] >= _ATTEMPTS
+        return self._tried[key] > 0 or not is_listable(name)
 
     def _record(self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig) -> None:
         """Write our side of the steps."""
@@ -260,7 +301,7 @@ class AllowlistRunner:
                     "username_key": member.key,
                     "username": member.username,
                     "state": step.state,
-                    "uuid": step.uuid,
+                    "uuid": step.uuid or None,
                     "reason": step.reason,
                     "since": moment,
                 }
@@ -271,21 +312,45 @@ class AllowlistRunner:
                 part = rows[start : start + _ROWS]
                 upsert_query(Allowed, part, unique=[Allowed.username_key], overwrite=_OVERWRITTEN).execute()
             forgotten = [member.key for member, step in steps if step.state is None]
-            if forgotten:
-                Allowed.delete().where(Allowed.username_key.in_(forgotten)).execute()
+            for start in range(0, len(forgotten), _ROWS):
+                Allowed.delete().where(Allowed.username_key.in_(forgotten[start : start + _ROWS])).execute()
+            self._kick([member for member, step in steps if step.state is None])
 
-    def _write(self, steps: Iterable[tuple[Member, ListStep]]) -> bool:
-        """Write the list, and return whether it was changed. Raises `ServerFileError`."""
-        added = [step.add for _member, step in steps if step.add is not None]
-        removed = {entry.uuid for _member, step in steps for entry in step.remove}
-        if not added and not removed:
+    def _kick(self, members: Iterable[Member]) -> None:
+        """Kick who was on the list, and is not any more: without enforce-whitelist the server lets them play on.
+
+        The decision kicked them, too; but until now they could join again.
+        """
+        gone = [
+            (member.username, None, _KICKED_AS.get(member.status, "locked"))
+            for member in members
+            if member.record is not None and member.record.state == REMOVE and self._was_listed(member.record)
+        ]
+        if gone and self._console.is_on:
+            self._console.on_row_changes(gone)
+
+    def _was_listed(self, record: ListRecord) -> bool:
+        return record.uuid is not None or not self._file.is_file
+
+    def _write(self, report: ListReport, steps: Sequence[tuple[Member, ListStep]]) -> bool:
+        """Write the list, and return whether it was changed; count all steps. Raises `ServerFileError`."""
+        writes = [found for found in steps if _is_write(found[1])]
+        _count(report, (found for found in steps if not _is_write(found[1])))
+        if not self._file.is_file:
+            writes = writes[:_BATCH]
+        if not writes:
             return False
-        self._file.change(added, removed - {entry.uuid for entry in added})
+        self._file.change(
+            [step.add for _member, step in writes if step.add is not None],
+            [entry for _member, step in writes for entry in step.remove],
+        )
+        _count(report, (found for found in writes if found[0].key not in self._tried))
+        self._tried.update(member.key for member, _step in writes)
         return True
 
     def _load(self) -> bool:
         """Let the server read the list; returns whether it has, or will when it starts."""
-        while True:
+        while self._file.is_file:
             address = self._find_console()
             try:
                 if address is None:
@@ -294,7 +359,8 @@ class AllowlistRunner:
             except RconError:
                 return not self._is_server_up()
             if not self._file.settle():
-                return True
+                break
+        return True
 
     def _is_server_up(self) -> bool:
         properties = self._properties.refresh()
@@ -341,13 +407,16 @@ class AllowlistRunner:
                 self._audit.record("user.adopted", GAME, member.username, {"status": status})
 
     def _find_inputs(self) -> object:
-        """Return what a run depends on besides our tables. Raises `ServerFileError`."""
-        return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config()
+        """Return what a run depends on besides our tables; it changes every hour, too. Raises `ServerFileError`."""
+        period = int(self._now().timestamp()) // (_RETRY_SECONDS if self._file.is_file else _LOOK_SECONDS)
+        return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config(), period
 
 
 _SINGLE_ENTRIES_UP_TO: Final = 20
 _ROWS: Final = 500
 _OVERWRITTEN: Final = (Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason, Allowed.since)
+_KICKED_AS: Final[Mapping[str | None, Cause]] = {None: "deleted", BANNED: "banned"}
+"""By the status of who was taken off the list."""
 _MAY_PLAY: Final = User.applied_status == APPROVED
 
 
@@ -356,8 +425,9 @@ def _tuples(query: Any) -> Iterable[tuple[Any, ...]]:
 
 
 def _has_open() -> bool:
-    """Return whether something is to be added or removed."""
-    return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE))).limit(1).exists())
+    """Return whether something is to be added or removed, and was not refused."""
+    may_be_done = Allowed.reason.is_null() | (Allowed.reason != REFUSED)
+    return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE)), may_be_done).limit(1).exists())
 
 
 def _find_doubt(usernames: Iterable[str], joined: Mapping[str, str], family: UuidFamily | None) -> str | None:
@@ -367,6 +437,10 @@ def _find_doubt(usernames: Iterable[str], joined: Mapping[str, str], family: Uui
         if found is not None and found != family:
             return name
     return None
+
+
+def _is_write(step: ListStep) -> bool:
+    return step.add is not None or bool(step.remove)
 
 
 def _kind_of(step: ListStep) -> str:
@@ -395,4 +469,4 @@ def _count(report: ListReport, steps: Iterable[tuple[Member, ListStep]]) -> None
 async def _reload(address: RconAddress) -> None:
     """Let the server read the file. Its answer says nothing: only the list does. Raises `RconError`."""
     async with open_rcon(address) as connection:
-        await connection.execute(_RELOAD)
+        await connection.execute(RELOAD_ALLOWED)

@@ -52,7 +52,7 @@ def test_alice_gets_in_once_the_server_has_reloaded(server: AllowlistServer, fil
     reload(server)
     assert server.may_join("Alice")
     assert not server.may_join("alice")  # another player, to the game
-    file.change([], [ALICE.uuid])
+    file.change([], [ALICE])
     reload(server)
     assert not server.may_join("Alice")
 
@@ -68,7 +68,7 @@ def test_entries_of_others_stay_as_they_are(server: AllowlistServer, file: Allow
     assert file.read().entries == (BOB,)
     file.change([ALICE], ())
     assert json.loads(server.file.read_text()) == [*written, {"uuid": ALICE.uuid, "name": "Alice"}]
-    file.change([], [BOB.uuid])
+    file.change([], [BOB])
     assert json.loads(server.file.read_text()) == [*written[1:], {"uuid": ALICE.uuid, "name": "Alice"}]
 
 

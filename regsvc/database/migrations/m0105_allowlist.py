@@ -8,7 +8,7 @@ CREATE TABLE regsvc_allowlist (
   username     {text:255} NOT NULL, -- the name as it is, or was, on the list
   state        {text:16} NOT NULL, -- add and remove: is to be; listed; taken_off: by somebody in the game
   uuid         {text:36} NULL, -- the player's in the game; empty: not known yet
-  reason       {text:16} NULL, -- what it waits for: no_uuid, uuid_in_doubt, restart
+  reason       {text:16} NULL, -- what it waits for: no_uuid, uuid_in_doubt, restart, refused, held_back
   since        {moment} NOT NULL -- when this became so
 );
 
