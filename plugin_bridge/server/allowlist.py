@@ -65,7 +65,7 @@ class AllowlistFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._replaced: tuple[BinaryIO, bytes] | None = None  # the file before our last change, and what it held
+        self._replaced: list[tuple[BinaryIO, bytes]] = []  # files before our last changes, and what they held
 
     def find_stamp(self) -> object:
         """Return what changes with the file, None if it does not exist. Raises `ServerFileError`."""
@@ -84,7 +84,6 @@ class AllowlistFile:
 
         An added entry replaces the one of its UUID. Raises `ServerFileError`; then nothing was changed.
         """
-        self.settle()
         self._change(list(add), frozenset(entry.uuid for entry in remove))
 
     def _change(self, add: list[Entry], remove: frozenset[str]) -> None:
@@ -97,31 +96,30 @@ class AllowlistFile:
         raise ServerFileError(f"{self.path} cannot be changed: the game server writes it all the time")
 
     def settle(self) -> bool:
-        """Take over what the server wrote to the file that `change` replaced, in the moment before it was replaced.
+        """Take over what the server wrote to files that `change` replaced, in the moment before they were replaced.
 
         Called once the server has answered a reload, since it writes and reloads on one thread. Returns whether the
         file was changed, which the server has to reload again. Raises `ServerFileError`.
         """
-        if self._replaced is None:
-            return False
-        file, before = self._replaced
-        try:
-            after = _read_whole(file, before)
-        except OSError as problem:
-            raise _error(self.path, problem) from problem
-        if after != before:
-            old, new = ({entry.uuid: entry for entry in _entries_of(_parse(text))} for text in (before, after))
-            self._change([new[key] for key in new.keys() - old.keys()], frozenset(old.keys() - new.keys()))
-        if self._replaced == (file, before):
-            self._replaced = None
-        file.close()
-        return after != before
+        is_changed = False
+        for file, before in self._replaced.copy():  # what is replaced now is for the next call
+            try:
+                after = _read_whole(file, before)
+            except OSError as problem:
+                raise _error(self.path, problem) from problem
+            if after != before:
+                old, new = ({entry.uuid: entry for entry in _entries_of(_parse(text))} for text in (before, after))
+                self._change([new[key] for key in new.keys() - old.keys()], frozenset(old.keys() - new.keys()))
+                is_changed = True
+            self._replaced.remove((file, before))
+            file.close()
+        return is_changed
 
     def close(self) -> None:
-        """Let go of the file that was replaced."""
-        if self._replaced is not None:
-            self._replaced[0].close()
-            self._replaced = None
+        """Let go of the files that were replaced."""
+        for file, _before in self._replaced:
+            file.close()
+        self._replaced.clear()
 
     def _replace(self, add: Iterable[Entry], remove: frozenset[str]) -> bool:
         """Return False if the server changed the file meanwhile, which must not be lost."""
@@ -137,7 +135,9 @@ class AllowlistFile:
             if find_stamp(path) != stamp:
                 return False
             temporary.replace(path)
-            self._replaced, replaced = (replaced, content) if replaced is not None else None, None
+            if replaced is not None:
+                self._replaced.append((replaced, content))
+            replaced = None
         finally:
             if replaced is not None:
                 replaced.close()
