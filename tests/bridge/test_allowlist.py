@@ -142,7 +142,7 @@ def before_rename(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) ->
 def test_two_writers_lose_nothing(
     server: AllowlistServer, file: AllowlistFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In 1,000 rounds the game and we add a player each, and remove an earlier one; all is as both wanted in the end."""
+    """In 1,000 rounds the game and we add a player each, and remove an earlier one: all is as both wanted."""
     monkeypatch.setattr(allowlist, "_PAUSE", 0.001)
     rounds, kept = 1000, 10
     turn = threading.Semaphore(0)
