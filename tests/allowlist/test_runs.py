@@ -51,6 +51,7 @@ def states() -> dict[str, str]:
     return {row.username_key: row.state for row in Allowed.select()}
 
 
+@pytest.mark.every_database
 def test_alice_gets_in_once_she_is_approved(place: ServiceHarness, server: AllowlistServer) -> None:
     place.register("Alice")
     run(place)
@@ -328,6 +329,7 @@ def test_who_is_taken_off_is_kicked_even_if_they_joined_again(place: ServiceHarn
     assert (sorted(kicks), listed(server)) == (["Alice", "Bob", "Carla"], set())
 
 
+@pytest.mark.every_database
 def test_five_thousand_entries_are_adopted_on_the_first_start(place: ServiceHarness, server: AllowlistServer) -> None:
     names = [f"player_{number}" for number in range(5000)]
     server.file.write_text(json.dumps([{"uuid": offline_uuid(name), "name": name} for name in names]))
@@ -382,6 +384,7 @@ def far(make_services: MakeServices, server: AllowlistServer) -> ServiceHarness:
     )
 
 
+@pytest.mark.every_database
 def test_the_console_alone_keeps_the_list_of_a_server_in_online_mode(
     far: ServiceHarness, server: AllowlistServer
 ) -> None:
