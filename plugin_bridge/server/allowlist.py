@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Final
+from typing import Any, BinaryIO, ClassVar, Final, NamedTuple
 
 from plugin_bridge.server.files import ServerFileError, find_stamp, read_bounded
 from plugin_bridge.server.rcon import (
@@ -35,11 +36,12 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 _TRIES: Final = 4
 _PAUSE: Final = 0.1  # seconds: the server writes the file within a few milliseconds
 _ASK_SECONDS: Final = 5.0  # and a second for each command, since the server asks Mojang for names
+_USUAL: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A UUID as the game writes it, and as we do."""
 _TEMPORARY: Final = ".{}.companion"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry of the list. `uuid` in small letters with dashes; the server shows `name`, but does not compare it.
 
     The console does not tell UUIDs: "".
@@ -76,8 +78,8 @@ class AllowlistFile:
 
     def read(self) -> Listing:
         """Return the entries; what the game ignores is left out. Raises `ServerFileError`, also for a broken file."""
-        content, stamp = self._read()
-        return Listing(tuple(_entries_of(_parse(content))), stamp)
+        _content, items, stamp = self._read()
+        return Listing(tuple(_entries_of(items)), stamp)
 
     def change(self, add: Iterable[Entry], remove: Iterable[Entry]) -> None:
         """Add entries, and take those with the UUIDs of others off; the rest stays as it is, unknown fields included.
@@ -123,9 +125,9 @@ class AllowlistFile:
 
     def _replace(self, add: Iterable[Entry], remove: frozenset[str]) -> bool:
         """Return False if the server changed the file meanwhile, which must not be lost."""
-        content, stamp = self._read()
+        content, items, stamp = self._read()
         added = {entry.uuid: entry for entry in add}
-        kept = [found for found in _parse(content) if _uuid_of(found) not in remove | added.keys()]
+        kept = [found for found in items if _uuid_of(found) not in remove | added.keys()]
         document = kept + [{"uuid": entry.uuid, "name": entry.name} for entry in added.values()]
         path = self.path.resolve()  # of a link, the file that it names is replaced
         temporary = path.with_name(_TEMPORARY.format(path.name))
@@ -146,15 +148,15 @@ class AllowlistFile:
         _sync_folder(path.parent)
         return True
 
-    def _read(self) -> tuple[bytes, object]:
-        """Return a whole content and its stamp; that of an empty list, and None, if there is no file."""
+    def _read(self) -> tuple[bytes, list[Any], object]:
+        """Return a whole content, its items and its stamp; those of an empty list, and None, if there is no file."""
         for attempt in range(1, _TRIES + 1):
             try:
                 stamp = find_stamp(self.path)
                 content = b"[]" if stamp is None else read_bounded(self.path, MAX_BYTES)
-                _parse(content)
+                items = _parse(content)
                 if find_stamp(self.path) == stamp:
-                    return content, stamp
+                    return content, items, stamp
             except (OSError, ValueError, RecursionError) as problem:
                 if attempt == _TRIES:
                     raise _error(self.path, problem) from problem
@@ -236,10 +238,11 @@ def _parse(content: bytes) -> list[Any]:
 
 def _uuid_of(item: Any) -> str | None:
     """Return the UUID of an item of the list; None: it has none that the game accepts, and the game ignores it."""
-    if not isinstance(item, dict) or not isinstance(item.get("uuid"), str):
-        return None
+    written = item.get("uuid") if isinstance(item, dict) else None
+    if not isinstance(written, str) or _USUAL.fullmatch(written):
+        return written if isinstance(written, str) else None
     try:
-        return str(uuid.UUID(item["uuid"]))
+        return str(uuid.UUID(written))
     except ValueError:
         return None
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from plugin_bridge.server.allowlist import Allowlist, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, family_of, is_bedrock, offline_uuid
 from plugin_bridge.server.rcon import RELOAD_ALLOWED, RconAddress, RconError, is_listable, open_rcon
-from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide
+from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide, is_settled
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
@@ -27,7 +27,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import GAME, Audit
-from regsvc.database.bulk import insert_rows, select_rows, upsert_query
+from regsvc.database.bulk import insert_rows, select_rows
 from regsvc.database.models import ADD, APPROVED, BANNED, REMOVE, TAKEN_OFF, Allowed, User
 from regsvc.notifications.rcon import Cause, FindAddress, RconQueue
 from regsvc.users.gates import NO_UUID, REFUSED, UUID_IN_DOUBT
@@ -207,8 +207,7 @@ class AllowlistRunner:
         is_loaded = False
         for _round in range(_ROUNDS):
             steps = self._plan(report, config, is_loaded=is_loaded, allow_mass_changes=allow_mass_changes)
-            self._record(steps, config)
-            if self._write(report, steps):
+            if self._write(report, self._record(steps, config)):
                 is_loaded = self._load()
                 if not is_loaded:  # the server has refused nothing that it has not read
                     self._tried = Counter(dict.fromkeys(self._tried, 1))
@@ -249,17 +248,16 @@ class AllowlistRunner:
     def _load_members(self, listing: Listing, report: ListReport, config: ListConfig) -> tuple[list[Member], int]:
         """Return all names with an entry, a record, or a user who may play, and the number of records."""
         fields = (Allowed.username_key, Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason)
-        records = {key: (name, ListRecord(*rest)) for key, name, *rest in _tuples(Allowed.select(*fields))}
+        records = {row[0]: (row[1], ListRecord._make(row[2:])) for row in self._rows(Allowed.select(*fields))}
         by_uuid = {record.uuid: key for key, (_name, record) in records.items() if record.uuid is not None}
         entries: dict[str, list[Entry]] = defaultdict(list)
         for entry in listing.entries:
             entries[by_uuid.get(entry.uuid) or name_key(entry.name)].append(entry)
         entries.pop("", None)
         columns = (User.username_key, User.username, User.applied_status)
-        users = {key: (name, status) for key, name, status in _tuples(User.select(*columns).where(_MAY_PLAY))}
+        users = {key: (name, status) for key, name, status in self._rows(User.select(*columns).where(_MAY_PLAY))}
         others = list((entries.keys() | records.keys()) - users.keys())
-        found = select_rows(self._database, User, columns, User.username_key, others)
-        users |= {key: (name, status) for key, name, status in found}
+        users |= {key: (name, status) for key, name, status in self._find_rows(User, columns, others)}
         family = config.family or self._uuids.family
         joined = self._uuids.joined
         if config.family is None:
@@ -269,13 +267,15 @@ class AllowlistRunner:
             remembered, record = records.get(key, (None, None))
             own = tuple(entries.get(key, ()))
             name, status = users.get(key) or (remembered or (own[0].name if own else key), None)
-            proven = joined.get(name)
+            proven = joined.get(name) if self._file.is_file else None
+            if is_settled(status, record, own, proven):
+                continue
             uuid = proven or (offline_uuid(name) if family == "offline" else None)
             if family == "offline" and status == APPROVED:  # in another case, it is another player to the game
                 known = {uuid, record.uuid if record is not None else None}
                 own = tuple(entry for entry in own if entry.name == name or entry.uuid in known)
             if not self._file.is_file:
-                proven, uuid = None, ""
+                uuid = ""
             is_refused = self._is_refused(key, name, record)
             members.append(Member(key, name, status, record, own, uuid, proven is not None, is_refused))
         return members, len(records)
@@ -288,12 +288,29 @@ class AllowlistRunner:
             return self._tried[key] >= _ATTEMPTS
         return self._tried[key] > 0 or not is_listable(name)
 
-    def _record(self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig) -> None:
-        """Write our side of the steps."""
+    def _rows(self, query: Any) -> list[tuple[Any, ...]]:
+        """Return the rows as the driver does: peewee's conversion takes longer than the query."""
+        return list(self._database.execute(query).fetchall())
+
+    def _find_rows(
+        self, model: Any, fields: Sequence[Any], keys: Sequence[str], *, for_update: bool = False
+    ) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(keys), _KEYS):
+            part = keys[start : start + _KEYS]
+            yield from select_rows(self._database, model, fields, model.username_key, part, for_update=for_update)
+
+    def _record(
+        self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig
+    ) -> Sequence[tuple[Member, ListStep]]:
+        """Write our side of the steps, and return them without those that a decision has overtaken."""
         if not steps:
-            return
+            return steps
         moment = self._now()
         with self._database.atomic():
+            fields = (Allowed.username_key, Allowed.state, Allowed.uuid, Allowed.reason)
+            found = self._find_rows(Allowed, fields, [member.key for member, _step in steps], for_update=True)
+            records = {key: ListRecord(*rest) for key, *rest in found}
+            steps = [(member, step) for member, step in steps if member.record == records.get(member.key)]
             self._approve([member.key for member, step in steps if step.effect == "approve"])
             self._adopt([(member, step) for member, step in steps if step.effect == "adopt"], config)
             rows = [
@@ -308,13 +325,12 @@ class AllowlistRunner:
                 for member, step in steps
                 if step.state is not None
             ]
-            for start in range(0, len(rows), _ROWS):
-                part = rows[start : start + _ROWS]
-                upsert_query(Allowed, part, unique=[Allowed.username_key], overwrite=_OVERWRITTEN).execute()
+            insert_rows(self._database, Allowed, rows, overwrite=_OVERWRITTEN)
             forgotten = [member.key for member, step in steps if step.state is None]
             for start in range(0, len(forgotten), _ROWS):
                 Allowed.delete().where(Allowed.username_key.in_(forgotten[start : start + _ROWS])).execute()
             self._kick([member for member, step in steps if step.state is None])
+        return steps
 
     def _kick(self, members: Iterable[Member]) -> None:
         """Kick who was on the list, and is not any more: without enforce-whitelist the server lets them play on.
@@ -414,14 +430,11 @@ class AllowlistRunner:
 
 _SINGLE_ENTRIES_UP_TO: Final = 20
 _ROWS: Final = 500
+_KEYS: Final = 5000  # SQLite takes no more than 32,766 values in a statement
 _OVERWRITTEN: Final = (Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason, Allowed.since)
 _KICKED_AS: Final[Mapping[str | None, Cause]] = {None: "deleted", BANNED: "banned"}
 """By the status of who was taken off the list."""
 _MAY_PLAY: Final = User.applied_status == APPROVED
-
-
-def _tuples(query: Any) -> Iterable[tuple[Any, ...]]:
-    return query.tuples()  # type: ignore[no-any-return]
 
 
 def _has_open() -> bool:

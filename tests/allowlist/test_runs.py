@@ -360,6 +360,24 @@ def test_an_unchanged_list_costs_one_look_and_one_statement(
     assert (looks, execute.call_count) == ([server.file], 1)
 
 
+def test_a_ban_that_overtakes_a_run_is_not_lost(place: ServiceHarness, server: AllowlistServer) -> None:
+    """The run had read that Alice is to be listed, and would write so."""
+    place.approved("Alice")
+    runner = place.app.allowlist
+    assert runner is not None
+    plan, bans = runner._plan, iter(["Alice"])
+
+    def plan_and_ban(*arguments: Any, is_loaded: bool, **more: Any) -> Any:
+        steps = plan(*arguments, is_loaded=is_loaded, **more)
+        if is_loaded and (name := next(bans, None)):
+            place.decide("ban", name)
+        return steps
+
+    with mock.patch.object(runner, "_plan", plan_and_ban):
+        run(place)
+    assert (listed(server), states()) == (set(), {})
+
+
 # --- without the folder ---
 
 
