@@ -4,20 +4,22 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from plugin_bridge.server.allowlist import MAX_BYTES
 from plugin_bridge.server.player_uuids import offline_uuid
 from plugin_bridge.server.rcon import open_rcon
 from regsvc.allowlist.run import ListReport
 from regsvc.database.bulk import insert_rows
-from regsvc.database.models import Allowed, OutboxEntry, User
+from regsvc.database.models import STATUSES, Allowed, OutboxEntry, User
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.allowlist_server import AllowlistServer, allowlist_server
 from tests.support.peers.rcon_server import PASSWORD
@@ -376,6 +378,63 @@ def test_a_ban_that_overtakes_a_run_is_not_lost(place: ServiceHarness, server: A
     with mock.patch.object(runner, "_plan", plan_and_ban):
         run(place)
     assert (listed(server), states()) == (set(), {})
+
+
+NAMES = ("Alice", "bob", "Carla", "dave")
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    statuses=st.fixed_dictionaries(dict.fromkeys(NAMES, st.none() | st.sampled_from(STATUSES))),
+    records=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["add", "listed", "remove", "taken_off"])),
+    entries=st.permutations(NAMES).flatmap(lambda names: st.integers(0, 4).map(lambda count: names[:count])),
+)
+def test_two_runs_bring_any_list_and_any_users_in_accord(
+    place: ServiceHarness,
+    server: AllowlistServer,
+    statuses: Mapping[str, str | None],
+    records: Mapping[str, str],
+    entries: Sequence[str],
+) -> None:
+    """Entries of others are as they were, with whatever fields they have, and those that the game ignores."""
+    User.delete().execute()
+    Allowed.delete().execute()
+    database, moment = place.app.context.location.database, place.clock()
+    users = [
+        {
+            "username": name,
+            "username_key": name.lower(),
+            "status": status,
+            "applied_status": status,
+            "platform": "java",
+            "origin": "created",
+            "created_at": moment,
+        }
+        for name, status in statuses.items()
+        if status is not None
+    ]
+    insert_rows(database, User, users)
+    noted = [
+        {"username": name, "username_key": name.lower(), "state": state, "uuid": offline_uuid(name), "since": moment}
+        for name, state in records.items()
+    ]
+    insert_rows(database, Allowed, noted)
+    others: list[Any] = [{"uuid": offline_uuid("zoe"), "name": "zoe", "note": "✓"}, {"name": "nobody"}]
+    mixed = [*others, *({"uuid": offline_uuid(name), "name": name} for name in entries)]
+    server.file.write_text(json.dumps(mixed))
+    server.answer("whitelist reload")
+    run(place)
+    run(place)
+    assert run(place) == ListReport()
+    written = json.loads(server.file.read_text())
+    assert [entry for entry in written if entry in others] == others
+    for name in NAMES:
+        user, state = place.find_user(name), states().get(name.lower())
+        if user is None or user.status != "approved":
+            assert not server.may_join(name)
+        else:
+            assert server.may_join(name) == (state == "listed")
+            assert state == "listed" or (state == "taken_off" and name not in entries)
 
 
 # --- without the folder ---

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from plugin_bridge.server.allowlist import AllowlistFile, Entry
 from plugin_bridge.server.player_uuids import offline_uuid
 from tests.bench.figures import Row, median, seconds
 from tests.support.authme.authme_database import AuthMeDatabase, MariaDBSchema, SqliteFile
@@ -40,6 +41,10 @@ def _measure(directory: Path, database: AuthMeDatabase, name: str, runs: int) ->
         adopted = seconds(lambda: place.sync())
         compared = median(lambda: _cpu(runner.run), runs)
         tick = median(lambda: _cpu(runner.is_due), runs)
+        entries = [Entry(entry["uuid"], entry["name"]) for entry in written]
+        file = AllowlistFile(peer.file)
+        changed = seconds(lambda: file.change(entries, ()))
+        file.close()
         peer.file.write_text("[]")
         restored = seconds(lambda: runner.run(allow_mass_changes=True))
         assert len(json.loads(peer.file.read_text())) == ENTRIES
@@ -48,7 +53,8 @@ def _measure(directory: Path, database: AuthMeDatabase, name: str, runs: int) ->
         (f"allowlist of {ENTRIES:,} on {name}: adopted first", "", "", f"{adopted:.2f} s"),
         ("the same: compared, CPU", "<= 100 ms", "", f"{compared * 1000:.0f} ms"),
         ("the same: a tick without changes, CPU", "one `stat`", "", f"{tick * 1000:.2f} ms"),
-        ("the same: emptied, and written again", "<= 1 s", "", f"{restored:.2f} s"),
+        ("the same: the file written", "<= 1 s", "", f"{changed:.2f} s"),
+        ("the same: emptied in the game, and restored", "", "", f"{restored:.2f} s"),
     ]
 
 
