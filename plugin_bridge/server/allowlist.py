@@ -127,7 +127,8 @@ class AllowlistFile:
         """Return False if the server changed the file meanwhile, which must not be lost."""
         content, items, stamp = self._read()
         added = {entry.uuid: entry for entry in add}
-        kept = [found for found in items if _uuid_of(found) not in remove | added.keys()]
+        taken = remove | added.keys()
+        kept = [found for found in items if _uuid_of(found) not in taken]
         document = kept + [{"uuid": entry.uuid, "name": entry.name} for entry in added.values()]
         path = self.path.resolve()  # of a link, the file that it names is replaced
         temporary = path.with_name(_TEMPORARY.format(path.name))
