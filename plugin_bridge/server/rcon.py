@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import re
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -142,7 +142,10 @@ async def open_rcon(address: RconAddress, max_seconds: float = _MAX_SECONDS) -> 
 
 _NAME: Final = re.compile(r"(?=.*[A-Za-z0-9_])[A-Za-z0-9_.*+-]{1,32}")
 _MAX_REASON_LENGTH: Final = 120  # characters; at most 480 bytes of the 1446 a command may have
-_FORMAT: Final = re.compile("§.?", re.DOTALL)
+MAX_VALUE_LENGTH: Final = 36
+_VALUE: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_VALUE_LENGTH}}}")
+_PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")
+_FORMAT: Final = re.compile(r"§.?|\x1b\[[0-9;]*[A-Za-z]?", re.DOTALL)
 # From 1.13 on `@e` in a reason expands to the names of all entities; a character that looks the same does not.
 _SELECTOR: Final = str.maketrans({"@": "＠"})
 
@@ -203,11 +206,31 @@ def find_allowed(reply: str) -> list[str] | None:
     return found if is_whole and not any(re.search(r"\s", name) for name in found) else None
 
 
+def fill(command: str, values: Mapping[str, str | None]) -> str:
+    """Replace the placeholders that have a value, such as `{uuid}`. Raises `UnsafeName` for a value that is not plain.
+
+    None: the placeholder stays, as do all other braces.
+    """
+
+    def find(placeholder: re.Match[str]) -> str:
+        value = values.get(placeholder[1])
+        if value is not None and _VALUE.fullmatch(value) is None:
+            raise UnsafeName(f"the {placeholder[1]} has characters that are never sent to the game's console")
+        return placeholder[0] if value is None else value
+
+    return _PLACEHOLDER.sub(find, command)
+
+
 def plain(text: str) -> str:
     """Reduce a text to one short line without format codes, control characters or selectors."""
+    return one_line(text, _MAX_REASON_LENGTH).translate(_SELECTOR)
+
+
+def one_line(text: str, max_length: int) -> str:
+    """Reduce a text to one line without format codes and control characters."""
     text = _FORMAT.sub("", text)
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return text[:_MAX_REASON_LENGTH].rstrip().translate(_SELECTOR)
+    return text[:max_length].rstrip()
 
 
 def is_surely_offline(name: str, reply: str) -> bool:

@@ -36,10 +36,22 @@ from regsvc.api.messages import (
 )
 from regsvc.api.questionnaire import Kind
 from regsvc.api.route import ADMIN, Routes
-from regsvc.api.users import Address, ClientFields, Origin, PlayerFields, SessionFields, SessionId, Transition
+from regsvc.api.users import (
+    Address,
+    ClientFields,
+    Fate,
+    Origin,
+    PlayerFields,
+    SessionFields,
+    SessionId,
+    Transition,
+    find_steps,
+)
+from regsvc.config.host_sections import COMMAND_EVENTS
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.core.text import MAX_REASON
+from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -191,6 +203,25 @@ class QuestionnaireResultFields(Output, frozen=True, kw_only=True):
     answers: list[ScoredAnswerFields]
 
 
+class CommandFields(Output, frozen=True, kw_only=True):
+    """A console command of the host's own, which follows a decision about the user (`game.commands`)."""
+
+    event: Annotated[str, Meta(extra_json_schema={"enum": list(COMMAND_EVENTS)}, examples=["approved"])]
+    command: Annotated[
+        str,
+        Meta(
+            description="As it was sent; `{uuid}` while that is not known.",
+            examples=["lp user 5627dd98-e6be-3c21-b8a8-e92344183641 parent add member"],
+        ),
+    ]
+    server: Annotated[str, Meta(description='The game server; "" is the main one.', examples=[""])]
+    state: Fate
+    created_at: EpochMilliseconds
+    done_at: EpochMilliseconds | None
+    reply: Annotated[str, Meta(description="What the console replied, which proves nothing.", examples=[""])] | None
+    last_error: Annotated[str, Meta(description="Why the last attempt failed.")] | None
+
+
 class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     """The user as in the list, with further details. Lists are newest first and have at most 100 entries."""
 
@@ -202,6 +233,7 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     questionnaire: QuestionnaireResultFields | None
     history: list[HistoryFields]
     mails: list[MailFields]
+    commands: list[CommandFields]
     sessions: list[SessionFields]
     clients: list[ClientFields]
     player: PlayerFields | None
@@ -244,7 +276,7 @@ async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
 
 @ROUTES.add("GET", "/api/admin/user", ADMIN, errors.UserNotFound)
 async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
-    """Show all details of a user: history of the name and the e-mail address, mails, sessions, the player."""
+    """Show all details of a user: history of the name and the e-mail address, mails, commands, sessions, the player."""
     details = await call.run(call.services.user_details.get, query.username)
     return UserDetailsReply(
         user=to_reply(
@@ -256,6 +288,34 @@ async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
             ],
         )
     )
+
+
+class WhyStepFields(Output, frozen=True, kw_only=True):
+    """A thing that may keep the player out, what is to be said about it, and who can do something."""
+
+    name: Annotated[str, Meta(examples=["review"])]
+    verdict: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Verdict))}, examples=["problem"])]
+    code: Annotated[str, Meta(description="Names the sentence; more may come.", examples=["pending"])]
+    text: Annotated[str, Meta(examples=["Alice has been waiting for an operator's review: approve or reject them."])]
+    helper: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Helper))}, examples=["operator"])]
+
+
+class WhyReply(Reply, frozen=True, kw_only=True):
+    """Why a player cannot join: `answer` is the first problem of `steps`, null if there is none."""
+
+    answer: WhyStepFields | None
+    steps: list[WhyStepFields]
+
+
+@ROUTES.add("GET", "/api/admin/user/why", ADMIN)
+async def explain(call: ApiHandler, query: NameQuery) -> WhyReply:
+    """Tell why a player cannot join. Also answers for names that nobody has registered."""
+    translations, language = call.services.translations, call.language
+    steps = [
+        to_reply(WhyStepFields, step, text=word(step, translations, language))
+        for step in await find_steps(call, query.username)
+    ]
+    return WhyReply(answer=next((step for step in steps if step.verdict == "problem"), None), steps=steps)
 
 
 def user_fields(call: ApiHandler, entry: UserListItem) -> UserFields:

@@ -13,6 +13,7 @@ from regsvc.api.messages import Email, EpochMilliseconds, Output, Reply, Request
 from regsvc.api.questionnaire import AnswerFields, OptionId, QuestionId, QuestionKey, to_answer
 from regsvc.api.registration import CAPTCHA_REFUSALS, ApplicationToken, CaptchaProtectedRequest
 from regsvc.api.route import APPLICATION_TOKEN, PUBLIC, Routes
+from regsvc.api.users import OwnWhyReply, explain_to_player
 from regsvc.core import errors
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.runtime.events import HEARTBEAT, PREAMBLE, encode_event
@@ -101,6 +102,21 @@ async def show_application(call: ApiHandler, query: ApplicationQuery) -> Applica
     call.services.status_limits.hit(call.caller)
     found = await call.services.applications.find(_token_of(call, query))
     return _application_reply(call, found)
+
+
+@ROUTES.add(
+    "GET",
+    "/api/application/why",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.RateLimited,
+    credentials=(APPLICATION_TOKEN,),
+)
+async def explain_application(call: ApiHandler, query: ApplicationQuery) -> OwnWhyReply:
+    """Tell why the applicant cannot join the game, to clients with the token of the application."""
+    call.services.status_limits.hit(call.caller)
+    found = await call.services.applications.find(_token_of(call, query))
+    return await explain_to_player(call, found.username)
 
 
 @ROUTES.add(

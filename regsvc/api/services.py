@@ -34,6 +34,7 @@ from regsvc.registration.registration import Registration
 from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.health import Health
+from regsvc.runtime.join_facts import WhyNot
 from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.updates import Updates
 from regsvc.sync.service import SyncService
@@ -82,6 +83,7 @@ class Services:
     session_ending: SessionEnding
     second_factor: SecondFactorSetup
     users: UserList
+    why_not: WhyNot
     user_details: UserDetailsLoader
     audit: Audit
     sync: SyncService

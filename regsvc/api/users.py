@@ -27,6 +27,7 @@ from regsvc.api.messages import (
 from regsvc.api.route import USER, Routes
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.core import errors
+from regsvc.runtime.why import JoinStep, find_answer, word_for_player
 
 ROUTES: Final = Routes()
 
@@ -293,6 +294,35 @@ async def export_user(call: ApiHandler) -> ExportUserReply:
         user=to_reply(ExportedUser, export.user, reason=call.word_reason(export.user.reason)),
         reviews=[to_reply(ExportedReview, review, reason=call.word_reason(review.reason)) for review in export.reviews],
     )
+
+
+class OwnWhyReply(Reply, frozen=True, kw_only=True):
+    """Why you cannot join the game, and what to do; `canJoin`: nothing that can be seen keeps you out."""
+
+    can_join: bool
+    why: Annotated[str, Meta(examples=["The game server is not running at the moment. Please try again later."])]
+
+
+@ROUTES.add("GET", "/api/user/why", USER)
+async def explain_own(call: ApiHandler) -> OwnWhyReply:
+    """Tell why you cannot join the game."""
+    return await explain_to_player(call, call.require_session().username)
+
+
+async def find_steps(call: ApiHandler, username: str) -> tuple[JoinStep, ...]:
+    """Return what may keep a player out, with the status of the game server as it was last seen."""
+    status, is_game_known = call.services.game_status, call.services.config.game.is_known
+    last = status.last_status()
+    if is_game_known and last.at is None:
+        last = await status.refresh()
+    return await call.run(call.services.why_not.find_steps, username, last if is_game_known else None)
+
+
+async def explain_to_player(call: ApiHandler, username: str) -> OwnWhyReply:
+    """Return the answer for this user, in the caller's language."""
+    answer = find_answer(await find_steps(call, username))
+    text = word_for_player(answer, call.services.translations, call.language)
+    return OwnWhyReply(can_join=answer is None, why=text)
 
 
 class SessionsReply(Reply, frozen=True, kw_only=True):

@@ -60,6 +60,7 @@ from regsvc.notifications.rcon import (
     RconTransport,
     find_consoles,
     insert_row_after_kick,
+    keep_reply,
 )
 from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue, WebhookTransport
 from regsvc.registration.applications.changes import ApplicationChanges
@@ -79,6 +80,7 @@ from regsvc.runtime.event_streams import EventStreams
 from regsvc.runtime.game_status import make_game_statuses
 from regsvc.runtime.health import Health
 from regsvc.runtime.installation import InstallationWatch
+from regsvc.runtime.join_facts import WhyNot
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
 from regsvc.runtime.updates import make_updates
@@ -273,11 +275,12 @@ class App:
             self.metrics.count_delivery(KIND, outcome)
             insert_row_after_kick(message, partial(self.reconciler.reconcile, may_adopt=False))
 
-        outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_finished=on_finished)
+        outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_sent=keep_reply, on_finished=on_finished)
         known = find_consoles(servers, files, may_block=False)
-        self.console = RconQueue(outbox, known, config.game.on_ban, config.server.language, self._now)
+        language, uuids = config.server.language, self.context.uuids
+        self.console = queue = RconQueue(outbox, known, config.game, language, uuids, self._now)
         current = find_consoles(servers, files, may_block=True)
-        transport = RconTransport(current, self.translations, config.server.name, self._now)
+        transport = RconTransport(current, self.translations, config.server.name, queue.find_uuids, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.console.is_on))
 
     def _wire_webhook(self) -> None:
@@ -296,7 +299,7 @@ class App:
     def _wire_sync(self) -> None:
         """The sync with the gates: AuthMe's table, and the game's allowlist."""
         config, context, players = self._config, self.context, self._players
-        self.gates = Gates(players.is_enabled, self._keeps_list)
+        self.gates = Gates(players.is_enabled, lambda: keeps_list(config, context.properties_files[""].current))
         self.transitions = Transitions(
             self.audit, self.mail_queue, self.webhook, self.console, self._now, is_list_kept=self.gates.keeps_list
         )
@@ -313,12 +316,9 @@ class App:
         )
         self.sync.on_finished = self._on_sync_finished
 
-    def _keeps_list(self) -> bool:
-        return keeps_list(self._config, self.context.properties_files[""].current)
-
     def _make_allowlist(self) -> AllowlistRunner | None:
         game, file = self._config.game, self.context.properties_files[""]
-        if self._config.allowlist.enabled is False or (game.directory is None and not self._keeps_list()):
+        if self._config.allowlist.enabled is False or (game.directory is None and not self.gates.keeps_list()):
             return None
         find_console = find_consoles({"": game}, {"": file}, may_block=True)[""]
         return AllowlistRunner(
@@ -332,7 +332,7 @@ class App:
             self.audit,
             partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
-            is_on=self._keeps_list,
+            is_on=self.gates.keeps_list,
         )
 
     def _wire_captchas(self) -> None:
@@ -559,6 +559,8 @@ class App:
         services.health = Health(
             worker, self.outbox, self.sync, now, self.pending_restart, self.installation, is_bridge_on=is_bridge_on
         )
+        gates, files = self.gates, (self.context.uuids, self.context.properties_files[""])
+        services.why_not = WhyNot(self.reconciler, self.credential_rules, self.live, gates, self.sync, *files)
         services.doctor = CachedCall(self._examine, timedelta(minutes=1), "doctor")
 
     async def _examine(self) -> "tuple[Checkup, datetime]":

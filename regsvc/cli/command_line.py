@@ -20,6 +20,7 @@ UNLOCK_ALL: Final = "unlock-all"
 UPGRADE_CHECK: Final = "upgrade-check"
 TRANSLATIONS: Final = "translations"
 CONFIG: Final = "config"
+WHY: Final = "why"
 ALIASES: Final = {UNLOCK_ALL: "release"}
 """Older names of commands, which keep working."""
 GAME_COMMANDS: Final = {
@@ -45,6 +46,7 @@ COMMANDS: Final = {
     "status": "show whether the daemon runs, and users, mails, AuthMe's table, disk and the last backup",
     CONFIG: "show a key of the config file, or change it and nothing else: set KEY VALUE",
     "doctor": "report what is wrong or risky here, and how to fix it",
+    WHY: "tell why a player cannot join the game, and what to do",
     "users": "list users, approve, ban and edit them",
     UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
     "stop the daemon first (older name: release)",
@@ -165,6 +167,10 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
         add_translations_options(parser)
     elif command in ("status", "doctor"):
         _add_report_options(command, parser)
+    elif command == WHY:
+        _add_name(parser)
+        parser.add_argument("--all", dest="shows_all", action="store_true", help="also what does not keep them out")
+        parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs")
     elif command == "mail-test":
         parser.add_argument("address", metavar="ADDRESS")
     elif command == "docs":

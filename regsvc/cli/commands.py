@@ -15,11 +15,11 @@ from regsvc import __version__
 from regsvc.app.app import App
 from regsvc.app.context import AppContext, open_context
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
-from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK
+from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK, WHY
 from regsvc.cli.data import check_upgrade, is_offline_command, run_data_command, run_offline_command
 from regsvc.cli.given_config import actor_name, creates_state, read_config_as_owner, require_installation
 from regsvc.cli.translations import report_translations
-from regsvc.cli.users import run_user_command
+from regsvc.cli.users import explain, run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable, Refusal
@@ -179,6 +179,8 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
         return _digest(app)
     if args.command in DATA_COMMANDS:
         return run_data_command(args, app)
+    if args.command == WHY:
+        return explain(args, app)
     return run_user_command(args, app, actor_name())
 
 

@@ -1,6 +1,7 @@
 """`companion users …`: user administration from a shell, as admins do it through the API."""
 
 import argparse
+import asyncio
 import getpass
 import json
 import sys
@@ -13,10 +14,14 @@ from regsvc.accounts.access import MEANINGS, Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.app.app import App
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
+from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.bulk import MAX_COUNT
-from regsvc.database.models import BANNED
+from regsvc.database.models import BANNED, User
+from regsvc.notifications.rcon import CommandRecord, list_commands
+from regsvc.runtime.why import find_answer, word
 from regsvc.users.transitions import DecisionDetails
+from regsvc.users.user_details import MAX_RECORDS
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
 
@@ -34,6 +39,28 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
     if args.action == "reset-totp":
         return _reset_totp(args, app, Principal(Actor(actor), may_do_everything=True))
     return _decide(args, app, Principal(Actor(actor), may_do_everything=True))
+
+
+def explain(args: argparse.Namespace, app: App) -> int:
+    """Print why a player cannot join; return 1 if something keeps them out."""
+    is_known = app.context.config.game.is_known
+    server = asyncio.run(app.services.game_status.refresh()) if is_known else None
+    steps = app.worker.run_here(app.services.why_not.find_steps, args.username, server)
+    answer, language = find_answer(steps), app.context.config.server.language
+    texts = [word(step, app.translations, language) for step in steps]
+    if args.is_json:
+        shown = [
+            {"name": step.name, "verdict": step.verdict, "code": step.code, "text": text, "helper": step.helper}
+            for step, text in zip(steps, texts, strict=True)
+        ]
+        print(json.dumps({"answer": shown[steps.index(answer)] if answer else None, "steps": shown}, indent=2))
+        return 0 if answer is None else 1
+    nothing = app.translations.text("why.nothing", language, username=args.username)
+    print(texts[steps.index(answer)] if answer else nothing)
+    for step, text in zip(steps, texts, strict=True):
+        if step is not answer and (args.shows_all or step.verdict != "ok"):
+            print(f"  {step.verdict}: {text}")
+    return 0 if answer is None else 1
 
 
 def _list(args: argparse.Namespace, app: App) -> int:
@@ -61,6 +88,8 @@ def _show(args: argparse.Namespace, app: App) -> int:
     shown["second_factor"] = app.worker.run_here(_find_second_factor, entry.username, app)
     if dispute is not None:
         shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
+    if commands := app.worker.run_here(_list_commands, entry.username):
+        shown["commands"] = commands
     if dates:
         shown["unreadable_dates"] = {date.column: date.value for date in dates}
     print(json.dumps(shown, indent=2, ensure_ascii=False, default=_to_json))
@@ -83,6 +112,11 @@ def _find_second_factor(username: str, app: App) -> str:
         return app.services.second_factor.find_origin(username) or "none"
     except AuthMeUnavailable:
         return "unknown"
+
+
+def _list_commands(username: str) -> list[CommandRecord]:
+    """Return the host's commands about this user, newest first."""
+    return list_commands(User.get(User.username_key == name_key(username)), MAX_RECORDS)
 
 
 def _to_json(value: Any) -> Any:

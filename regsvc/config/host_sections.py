@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from plugin_bridge.server.files import ServerProperties
 from regsvc.config import key_types as key
 from regsvc.config import value_checks as check
 from regsvc.config.key_types import IpNetwork, Switch, TrustedProxies
@@ -36,6 +37,9 @@ AUTHME_COLUMNS = (
     *("x", "y", "z", "world", "yaw", "pitch"),
 )
 OPTIONAL_AUTHME_COLUMNS = ("salt", "group", "uuid", "premium_uuid")
+
+COMMAND_EVENTS = ("approved", "rejected", "banned", "unbanned", "deleted", "reopened")
+"""The keys of game.commands. reopened: the user waits for review again."""
 
 AUTHME_RELEASES = "https://api.github.com/repos/AuthMe/AuthMeReloaded/releases/latest"
 
@@ -235,6 +239,12 @@ class GameServer:
         """Whether the config tells where to ask for the server's status."""
         return bool(self.address) or self.directory is not None
 
+    def uses_rcon(self, properties: ServerProperties | None) -> bool:
+        """Return whether the remote console is used; `properties` None: server.properties is unknown."""
+        is_given = self.directory is None and bool(self.rcon_host and self.rcon_password)
+        is_enabled = properties is not None and properties.rcon_enabled
+        return is_enabled or is_given if self.rcon == "auto" else self.rcon
+
     @property
     def server_properties_path(self) -> Path | None:
         """The game's server.properties, or None if the game's folder is not configured."""
@@ -257,6 +267,13 @@ class GameSection(GameServer):
     )
     on_ban: OnBan = key.choice(
         "kick", OnBan, "Effect of a ban in the running game: kick the player, ban them in the game too, or none."
+    )
+    commands: Mapping[str, tuple[str, ...]] = key.commands(
+        COMMAND_EVENTS,
+        "Commands for the remote console after decisions, such as commands.approved = "
+        '["lp user {uuid} parent add member"]; they may run twice. Decisions: '
+        f"{', '.join(COMMAND_EVENTS)} (waits for review again). "
+        f"Placeholders: {', '.join(f'{{{name}}}' for name in check.COMMAND_VALUES)}.",
     )
 
     @property

@@ -17,7 +17,14 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from plugin_bridge.authme.rules import compile_pattern
-from regsvc.config.value_checks import column_name, is_placeholder, listen_host, required, web_address_or_path
+from regsvc.config.value_checks import (
+    column_name,
+    console_command,
+    is_placeholder,
+    listen_host,
+    required,
+    web_address_or_path,
+)
 from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
 
 T = TypeVar("T")
@@ -221,6 +228,20 @@ def links(help: str) -> Mapping[str, str]:
         return {name.strip(): address.strip() for name, _equals, address in pairs}
 
     return _declare(Key({}, help, parse, from_text))
+
+
+def commands(events: Sequence[str], help: str) -> Mapping[str, tuple[str, ...]]:
+    """Declare lists of console commands by the event that they follow."""
+
+    def parse(value: object) -> Mapping[str, tuple[str, ...]]:
+        if not isinstance(value, dict):
+            raise ValueError('this must be a table, such as commands.approved = ["say Welcome, {username}"]')
+        if unknown := value.keys() - set(events):
+            raise ValueError(f'there is no "{min(unknown)}"; known are {", ".join(events)}')
+        parse_list = _list_parser(lambda item: console_command(_parse_name(item)))
+        return MappingProxyType({event: parse_list(listed) for event, listed in value.items()})
+
+    return _declare(Key({}, help, parse))
 
 
 # --- writing ---

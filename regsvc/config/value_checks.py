@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 import idna
 
+from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, MAX_VALUE_LENGTH, fill
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal
 from regsvc.core.game_address import parse_game_address
@@ -38,6 +39,8 @@ K = TypeVar("K")
 Json = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
 Values = Mapping[str, str | None]
 MIN_KEY_LENGTH = 32
+COMMAND_VALUES: Final = ("username", "uuid", "language")
+"""What a console command may contain, each in braces."""
 MAIL_PLACEHOLDERS = ("from", "from_name", "from_email", "to", "subject", "text", "html", "id")
 """What `mail.http_body` may contain, each in braces."""
 _WEB_ADDRESS = re.compile(r"""https?://[^\s/?#@;,'"\\]+(?:[/?#]\S*)?""")  # the host is part of a page's CSP
@@ -76,6 +79,21 @@ def with_absolute_path(url: str, folder: Path | None) -> str:
     if path in (url, "") or path.startswith("/"):
         return url
     return f"{prefix}{quote(str((folder or Path()).absolute()))}/{path}"
+
+
+def console_command(text: str) -> str:
+    """A console command, with or without the slash that players type before it."""
+    command = text.strip().removeprefix("/").strip()
+    if not command:
+        raise ValueError("a command must not be empty")
+    if not command.isprintable():
+        raise ValueError("a command is one line of printable text")
+    if unknown := set(re.findall(r"\{\s*(\w+)\s*\}", command)) - set(COMMAND_VALUES):
+        known = ", ".join(f"{{{name}}}" for name in COMMAND_VALUES)
+        raise ValueError(f"there is no {{{min(unknown)}}}; known are {known}")
+    if len(fill(command, dict.fromkeys(COMMAND_VALUES, "x" * MAX_VALUE_LENGTH)).encode()) > MAX_COMMAND_BYTES:
+        raise ValueError(f"a command must not be longer than {MAX_COMMAND_BYTES} bytes once it is filled in")
+    return command
 
 
 class _Absent(Exception):

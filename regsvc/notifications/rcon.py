@@ -7,6 +7,9 @@ player is online under an unregistered name and types `/register` at the wrong m
 Where several game servers share AuthMe's table, each gets every command as an outbox message of its own, so that one
 that is down neither holds up the others nor makes them repeat anything. A row waits for the kicks of all of them.
 
+Commands of the host's own follow decisions (`game.commands`). Those about one player keep their order on each server,
+and are retried for a day. Their replies are kept for operators to read, and prove nothing.
+
 Neither the password nor the game's replies appear in the log.
 """
 
@@ -14,30 +17,34 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.files import PropertiesFile, ServerProperties
+from plugin_bridge.server.player_uuids import PlayerUuids, family_of
 from plugin_bridge.server.rcon import (
     LIST,
     RconAddress,
     RconError,
     UnsafeName,
     ban,
+    fill,
     is_surely_offline,
     kick,
+    one_line,
     open_rcon,
     pardon,
 )
-from regsvc.config.host_sections import GameServer, OnBan
+from regsvc.config.host_sections import GameSection, GameServer
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.i18n.translations import Translations
-from regsvc.database.models import OutboxEntry, User
+from regsvc.database.models import Allowed, OutboxEntry, User
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
 from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
 
@@ -54,8 +61,7 @@ def find_rcon_address(game: GameServer, properties: ServerProperties | None) -> 
     server that listens on all interfaces is contacted on loopback: it runs on this machine.
     """
     known = properties or ServerProperties()
-    is_given = game.directory is None and bool(game.rcon_host and game.rcon_password)
-    if game.rcon is False or (game.rcon == "auto" and not (known.rcon_enabled or is_given)):
+    if not game.uses_rcon(properties):
         return None
     return RconAddress(
         game.rcon_host or connect_host(known.rcon_ip or known.server_ip),
@@ -66,12 +72,27 @@ def find_rcon_address(game: GameServer, properties: ServerProperties | None) -> 
 
 KIND: Final = "rcon"
 
-Command = Literal["kick", "kick_first", "ban", "pardon"]
-"""Command of an outbox entry. After `kick_first`, whatever its outcome, the player's row is inserted."""
+Command = Literal["kick", "kick_first", "ban", "pardon", "host"]
+"""Command of an outbox entry. After `kick_first`, whatever its outcome, the player's row is inserted.
+
+`host` is one of the host's own, in the payload.
+"""
 Cause = Literal["approved", "banned", "deleted", "locked"]
 
 KICK_FIRST: Final = "kick_first"
+HOST: Final = "host"
+_UUID: Final = "{uuid}"
+_MAX_REPLY_LENGTH: Final = 500  # characters; what is kept of a reply
 _KICK_HOLDS_FOR: Final = timedelta(minutes=1)  # a player kicked earlier than this may have joined again
+
+
+class Decided(NamedTuple):
+    """A decision that was made: one of `COMMAND_EVENTS`, and whom it is about. `language` None: unknown."""
+
+    event: str
+    username: str
+    user_id: int | None
+    language: str | None
 
 
 class RconQueue:
@@ -81,14 +102,22 @@ class RconQueue:
     """
 
     def __init__(
-        self, outbox: Outbox, consoles: Mapping[str, FindAddress], on_ban: OnBan, language: str, now: Clock
+        self,
+        outbox: Outbox,
+        consoles: Mapping[str, FindAddress],
+        game: GameSection,
+        language: str,
+        uuids: PlayerUuids,
+        now: Clock,
     ) -> None:
         """`consoles` return the last known addresses, by server (`Config.game_servers`), without blocking."""
         self._outbox = outbox
         self._consoles = consoles
-        self._on_ban = on_ban
+        self._on_ban = game.on_ban
+        self._commands = game.commands
         self._language = language
         self._now = now
+        self._uuids = uuids
 
     @property
     def is_on(self) -> bool:
@@ -120,6 +149,49 @@ class RconQueue:
         """Kick the players of these names; take the banned off the game's list: the names' next users are not."""
         self._kick((username, user_id, "deleted", None) for username, user_id in user_ids.items())
         self.on_unbans({username: user_ids[username] for username in banned})
+
+    def on_decisions(self, decided: Sequence[Decided]) -> None:
+        """Enqueue the host's commands, each once for every server; while all consoles are off, they wait for them."""
+        due = [(one, command) for one in decided for command in self._commands.get(one.event, ())]
+        if not due:
+            return
+        uuids = self.find_uuids([one.username for one, command in due if _UUID in command])
+        with self._outbox.batched():
+            for (one, command), server in product(due, self._servers() or list(self._consoles)):
+                details = {"event": one.event, "command": command, "server": server, "uuid": uuids.get(one.username)}
+                self._outbox.put(
+                    HOST,
+                    Recipient(one.username, _key_of(HOST, one.username, server)),
+                    one.language or self._language,
+                    user_id=one.user_id,
+                    payload=json.dumps(details, ensure_ascii=False),
+                )
+
+    def find_uuids(self, usernames: Collection[str]) -> dict[str, str]:
+        """Return the players' UUIDs in the game, as far as they are known: from the allowlist, else from its files.
+
+        Where the allowlist waits for the right one, none is known.
+        """
+        if not usernames:
+            return {}
+        keys = {name.lower(): name for name in usernames}
+        records: Any = Allowed.select(Allowed.username_key, Allowed.uuid, Allowed.reason)
+        known = {row.username_key: row for row in records.where(Allowed.username_key.in_(list(keys)))}
+        found = {}
+        for key, name in keys.items():
+            record = known.get(key)
+            waits = record is not None and record.reason is not None
+            uuid = record.uuid if record is not None and record.uuid else None if waits else self._find_in_files(name)
+            if uuid is not None:
+                found[name] = uuid
+        return found
+
+    def _find_in_files(self, username: str) -> str | None:
+        """Return the UUID that the game server's files tell; None also where they contradict each other."""
+        joined, family = self._uuids.joined.get(username), self._uuids.family
+        if joined is None:
+            return self._uuids.find(username)
+        return joined if family is None or family_of(joined) in (None, family) else None
 
     def on_row_changes(self, players: Sequence[tuple[str, int | None, Cause]]) -> None:
         """Kick players who may be online under a row that has just been locked, or given back to its owner.
@@ -196,11 +268,11 @@ class RconQueue:
 
 
 def _key_of(command: Command, username: str, server: str) -> str:
-    """Return the ordering key: a ban and its end keep their order; kicks do not wait for them, nor for other kicks.
+    """Return the ordering key: a ban and its end keep their order, as do the host's commands; nothing else waits.
 
     Servers do not wait for each other. Keys of the main one, "", do not name it.
     """
-    key = f"{command} {username.lower()}" if command in ("kick", KICK_FIRST) else username.lower()
+    key = f"{command} {username.lower()}" if command in ("kick", KICK_FIRST, HOST) else username.lower()
     return f"{key} on {server}" if server else key
 
 
@@ -222,7 +294,7 @@ def find_consoles(
 RCON_RETRY_POLICY: Final = RetryPolicy(
     first_retry=timedelta(seconds=1),
     longest_retry=timedelta(minutes=5),
-    max_age=timedelta(days=1),  # for the game's ban list
+    max_age=timedelta(days=1),  # for the game's ban list, and the host's commands
     claim=timedelta(seconds=20),
 )
 
@@ -247,6 +319,59 @@ def insert_row_after_kick(message: OutboxEntry, reconcile: Callable[[str], objec
         log.warning("the player will be added by the next sync: %s", error)
 
 
+def keep_reply(message: OutboxEntry) -> None:
+    """Store what the game replied to a command of the host, as `RconTransport.send` left it in the payload."""
+    if message.template == HOST:
+        OutboxEntry.update(payload=message.payload).where(OutboxEntry.id == message.id).execute()
+
+
+@dataclass(frozen=True)
+class CommandRecord:
+    """A command of the host's own about a user. `event` is the decision that it follows.
+
+    `server` "" is the main one. `state` is waiting, sent, failed (given up) or dropped (no point in sending it).
+    """
+
+    event: str
+    command: str
+    """As it was or will be sent; `{uuid}` stands in it while that is not known."""
+    server: str
+    state: str
+    created_at: datetime
+    done_at: datetime | None
+    reply: str | None
+    """What the game answered, without format codes; it proves nothing."""
+    last_error: str | None
+
+
+def list_commands(user: User, limit: int) -> list[CommandRecord]:
+    """Return the host's commands about this very user, newest first."""
+    is_own = (OutboxEntry.user_id == user.id) & (OutboxEntry.kind == KIND) & (OutboxEntry.template == HOST)
+    rows: Any = OutboxEntry.select().where(is_own).order_by(OutboxEntry.id.desc()).limit(limit)
+    return [_command_record(row, json.loads(row.payload)) for row in rows]
+
+
+def _command_record(row: OutboxEntry, payload: Mapping[str, Any]) -> CommandRecord:
+    command = payload["command"]
+    with suppress(UnsafeName):  # it is refused, and shown as the host wrote it
+        command = _fill_in(row, payload, payload["uuid"])
+    return CommandRecord(
+        event=payload["event"],
+        command=command,
+        server=payload["server"],
+        state=row.outcome or "waiting",
+        created_at=row.created_at,
+        done_at=row.done_at,
+        reply=payload.get("reply"),
+        last_error=row.last_error,
+    )
+
+
+def _fill_in(message: OutboxEntry, payload: Mapping[str, Any], uuid: str | None) -> str:
+    """Return the host's command about this player. Raises `UnsafeName`."""
+    return fill(payload["command"], {"username": message.recipient, "uuid": uuid, "language": message.language})
+
+
 @dataclass(slots=True)
 class _Console:
     """The console of one game server."""
@@ -263,16 +388,29 @@ class RconTransport(Transport):
     noun: ClassVar[str] = "console command"
 
     def __init__(
-        self, consoles: Mapping[str, FindAddress], translations: Translations, server_name: str, now: Clock
+        self,
+        consoles: Mapping[str, FindAddress],
+        translations: Translations,
+        server_name: str,
+        find_uuids: Callable[[Collection[str]], Mapping[str, str]],
+        now: Clock,
     ) -> None:
         """`consoles` return addresses by server (`Config.game_servers`), and are called on a thread for every command.
 
-        `server_name` is what players read.
+        `server_name` is what players read; `find_uuids` as `RconQueue.find_uuids`.
         """
         self._consoles = {server: _Console(find_address) for server, find_address in consoles.items()}
         self._translations = translations
         self._server_name = server_name
         self._now = now
+        self._find_uuids = find_uuids
+
+    def prepare(self, message: OutboxEntry) -> str | None:
+        """Return the player's UUID for a command that names it; None: it is not known, or not needed."""
+        payload = json.loads(message.payload or "{}")
+        if message.template != HOST or _UUID not in payload["command"]:
+            return None
+        return payload["uuid"] or self._find_uuids([message.recipient]).get(message.recipient)
 
     async def send(self, message: OutboxEntry, prepared: Any) -> None:
         payload = json.loads(message.payload or "{}")
@@ -283,19 +421,23 @@ class RconTransport(Transport):
         console = self._consoles.get(server)
         if console is None:
             raise Drop(f"the config has no game server {server} any more")
-        address = await asyncio.to_thread(console.find_address)
-        if address is None:
-            raise Drop("RCON is disabled")
         try:
-            command = self._compose(message, payload)
+            command = self._compose(message, payload, prepared)
         except UnsafeName as error:
             raise PermanentFailure(str(error)) from None
+        if message.template == HOST and prepared is None and _UUID in command:
+            raise TemporaryFailure("the player's UUID is not known yet; it will be once they have joined the game")
+        address = await asyncio.to_thread(console.find_address)
+        if address is None and message.template == HOST:
+            raise TemporaryFailure("RCON is disabled")
+        if address is None:
+            raise Drop("RCON is disabled")
         if console.is_unreachable and console.under_way and len(self._consoles) > 1:
             # commands to other servers would have to wait for one that hangs
             raise _failure(message, "the server did not answer, and another command waits for it", _NEXT_PLACE)
         console.under_way += 1
         try:
-            await _execute(address, message, command)
+            reply = await _execute(address, message, command)
         except RconError as error:
             if not console.is_unreachable:
                 log.warning("%s cannot be used: %s", _noun_of(server), error)
@@ -306,9 +448,14 @@ class RconTransport(Transport):
         if console.is_unreachable:
             log.info("%s can be used again", _noun_of(server))
         console.is_unreachable = False
+        if message.template == HOST:
+            known = {"uuid": prepared, "reply": one_line(reply, _MAX_REPLY_LENGTH)}
+            message.payload = json.dumps(payload | known, ensure_ascii=False)
 
-    def _compose(self, message: OutboxEntry, payload: Mapping[str, Any]) -> str:
+    def _compose(self, message: OutboxEntry, payload: Mapping[str, Any], uuid: str | None) -> str:
         """Return the console command. Raises `UnsafeName`."""
+        if message.template == HOST:
+            return _fill_in(message, payload, uuid)
         if message.template == "pardon":
             return pardon(message.recipient)
         given = self._translations.reason(payload["reason"], message.language)
@@ -317,13 +464,14 @@ class RconTransport(Transport):
         return ban(message.recipient, reason) if message.template == "ban" else kick(message.recipient, reason)
 
 
-async def _execute(address: RconAddress, message: OutboxEntry, command: str) -> None:
-    """Send the command. Raises `RconError`."""
+async def _execute(address: RconAddress, message: OutboxEntry, command: str) -> str:
+    """Send the command, and return the reply; "" for one that was not needed. Raises `RconError`."""
     async with open_rcon(address) as connection:
         # for a player who is offline many plugins kick one whose name begins alike: kick only who may be online
         is_kick = message.template in ("kick", KICK_FIRST)
-        if not is_kick or not is_surely_offline(message.recipient, await connection.execute(LIST)):
-            await connection.execute(command)
+        if is_kick and is_surely_offline(message.recipient, await connection.execute(LIST)):
+            return ""
+        return await connection.execute(command)
 
 
 def _failure(

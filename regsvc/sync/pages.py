@@ -68,7 +68,10 @@ def _change_users(change: Callable[[list[User]], None], cases: Cases[A]) -> Case
 
 
 def _mark_deleted(context: SyncContext, cases: Cases[actions.MarkDeleted]) -> Cases[actions.MarkDeleted]:
-    context.transitions.record_deletions([case.key for case in cases])
+    records = {case.key: case.account.sync_record for case in cases}
+    context.transitions.record_deletions(
+        {key: record.base_realname if record is not None else None for key, record in records.items()}
+    )
     for case in cases:
         case.store(replace(case.account, sync_record=tombstone(case.account)))
         case.next = "decide"

@@ -18,7 +18,7 @@ from regsvc.database.audit import SQL, SYNC, Actor, Audit
 from regsvc.database.bulk import insert_rows, upsert_query
 from regsvc.database.models import ADD, APPROVED, BANNED, PENDING, REJECTED, REMOVE, STATUSES, Allowed, Review, User
 from regsvc.notifications.mail.queue import MailQueue, UserMail
-from regsvc.notifications.rcon import RconQueue
+from regsvc.notifications.rcon import Decided, RconQueue
 from regsvc.notifications.webhook import Event, WebhookQueue
 
 _ROWS: Final = 500
@@ -239,14 +239,23 @@ class Transitions:
         self._audit.record("user.registered", by, user.username)
         self._webhook.enqueue("registered", user.username, user.status)
 
-    def record_deletions(self, keys: Sequence[str]) -> None:
-        """Record and announce the deletion of users with SQL."""
+    def record_deletions(self, realnames: Mapping[str, str | None]) -> None:
+        """Record and announce the deletion of users with SQL.
+
+        `realnames`: by lower-case name, as AuthMe last spelled it; None: unknown.
+        """
+        keys = list(realnames)
         self._audit.record_each("user.deleted", SQL, keys)
         with self._webhook.outbox.batched():
             for key in keys:
                 self._webhook.enqueue("deleted", key, DELETED)
+        last = _last_reviews(keys)
         if self._console.is_on:
-            self._console.on_deletions(dict.fromkeys(keys), _banned_keys(keys))
+            banned = [key for key in keys if key in last and last[key].status_after == BANNED]
+            self._console.on_deletions(dict.fromkeys(keys), banned)
+        spelled = {key: last[key].username if key in last else realnames[key] or key for key in keys}
+        names = [name if name_key(name) == key else key for key, name in spelled.items()]
+        self._console.on_decisions([Decided("deleted", name, None, None) for name in names])
         self._note_for_list(dict.fromkeys(keys))
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
@@ -348,6 +357,19 @@ class Transitions:
             deleted = {decision.user.username: decision.user.id for decision in by_name["delete"]}
             banned = [decision.user.username for decision in by_name["delete"] if decision.before == BANNED]
             self._console.on_deletions(deleted, banned)
+        self._console.on_decisions(
+            [
+                Decided(_command_event(decision), decision.user.username, decision.user.id, decision.user.language)
+                for decision in decisions
+                if decision.before != decision.target
+            ]
+        )
+
+
+def _command_event(decision: _Decision) -> str:
+    """Return the event whose commands follow: after a ban's end, what the user is then."""
+    reopened: dict[str | None, str] = {PENDING: "reopened", REJECTED: "rejected"}
+    return reopened.get(decision.target, TRANSITIONS[decision.name].event)
 
 
 def _mail_of(decision: _Decision) -> UserMail:
@@ -416,8 +438,8 @@ def _sql_reasons(users: Sequence[User]) -> dict[int, str]:
     return {user.id: str(user.reason) for user in with_reason if last.get(user.id) != user.reason}
 
 
-def _banned_keys(keys: Collection[str]) -> list[str]:
-    """Return those names of deleted users whose last review was a ban."""
-    reviews: Any = Review.select(Review.username_key, Review.status_after).where(Review.username_key.in_(keys))
-    last: dict[str, str | None] = dict(reviews.order_by(Review.id).tuples())
-    return [key for key in keys if last.get(key) == BANNED]
+def _last_reviews(keys: Collection[str]) -> dict[str, Review]:
+    """Return the last review of each name of a deleted user that has one."""
+    fields = (Review.username_key, Review.username, Review.status_after)
+    reviews: Any = Review.select(*fields).where(Review.username_key.in_(keys)).order_by(Review.id)
+    return {review.username_key: review for review in reviews}

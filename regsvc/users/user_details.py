@@ -13,6 +13,7 @@ from regsvc.core.errors import Refusal, UserNotFound
 from regsvc.core.text import name_key
 from regsvc.database.models import UNVERIFIED, KnownClient, OutboxEntry, Review, Session, SyncRecord, User
 from regsvc.notifications.mail.history import MailEntry, mail_entry
+from regsvc.notifications.rcon import CommandRecord, list_commands
 from regsvc.users.user_list import UserList, UserListItem
 
 
@@ -226,6 +227,7 @@ class UserDetails:
     questionnaire: QuestionnaireResult | None
     history: list[ReviewRecord]
     mails: list[MailEntry]
+    commands: list[CommandRecord]
     sessions: list[SessionRecord]
     clients: list[ClientRecord]
     player: PlayerRecord | None
@@ -276,6 +278,7 @@ class UserDetailsLoader:
             questionnaire=self.find_questionnaire(user.id),
             history=list_history(user, MAX_RECORDS),
             mails=list_mails(user, MAX_RECORDS),
+            commands=list_commands(user, MAX_RECORDS),
             sessions=list_sessions(user, self.now(), MAX_RECORDS),
             clients=list_clients(user, MAX_RECORDS),
             player=find_player(user),

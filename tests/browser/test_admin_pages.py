@@ -1,5 +1,6 @@
 """The views of `/admin` beside the queue: Olivia searches, bans, reads, syncs, mails, and is told what is wrong."""
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,6 +13,7 @@ from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator
 from tests.support.chat_stack import ChatStack
+from tests.support.our_tables import our_database
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.questions import PASSING, applies, asking, token_for
 from tests.support.stack import OPERATOR, Person, Stack
@@ -236,6 +238,13 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     stack.decides("approve", bob)
     stack.decides("ban", bob, reason=MARKUP)
     stack.smtp.wait_for(bob.email, 3)
+    command = {"event": "banned", "command": "say {username}", "server": "", "uuid": None, "reply": MARKUP}
+    our_database(stack).execute(
+        "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, created_at, outcome, payload, "
+        "user_id, attempts) SELECT 'rcon', 'host', username, '', 'en', created_at, 'sent', ?, id, 1 FROM regsvc_user "
+        "WHERE username_key = ?",
+        (json.dumps(command), bob.key),
+    )
     olivia = open_admin_page(open_page, size="phone", may_complain=True)
     page = olivia.page
     olivia.go(f"#user?name={bob.name}")
@@ -243,6 +252,12 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     expect(page.locator(".history")).to_contain_text(MARKUP)
     expect(page.locator(".user-about")).to_contain_text(f"{MARKUP} (")
     expect(page.get_by_text("Verification code")).to_be_visible()
+    expect(page.locator(".why > p")).to_have_text(
+        f"{bob.name} is banned for good ({MARKUP}): unban them to let them in."
+    )
+    page.get_by_text("All that was looked at").click()
+    expect(page.locator(".why li")).to_contain_text(["Fine", "Fine", "Problem", "Problem"])
+    expect(page.get_by_role("listitem").filter(has_text=f"say {bob.name}")).to_contain_text(f"Reply: {MARKUP}")
     expect(page.get_by_text("can't log in: the account is locked")).to_be_visible()
     assert page.locator("#main img, .view b").count() == 0
 

@@ -326,6 +326,8 @@ def test_everybody_can_review(stack: Stack, open_page: OpenPage, size: str, lang
     expect(card.locator("li", has_text="Who told you").locator(".worth")).to_have_count(0)  # it earns no points
     expect(page.locator(".applicants .badge[data-kind=wait]", has_text="60")).to_have_count(1)  # one is unread
     assert page.locator("main img, main b").count() == 0
+    card.locator("details.why > summary").click()
+    expect(card.locator(".why p")).to_contain_text(alice.name)  # has been waiting for a review
     assert find_serious_faults(page) == []
     page.keyboard.press("a")
     page.keyboard.press("r")

@@ -102,6 +102,7 @@ def test_alice_follows_her_application_until_she_is_in(stack: Stack, open_page: 
     stack.decides("approve", alice)
     expect(status).to_contain_text("You're in")
     expect(page.get_by_role("heading", name="How to join")).to_be_visible()
+    expect(page.get_by_text("The game server is not running at the moment.")).to_be_visible()
     expect_usable(page)
     stack.post("/api/user/delete", {"password": alice.password}, token=stack.user_token(alice))
 

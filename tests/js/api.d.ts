@@ -70,6 +70,8 @@ export type CheckupReply = { success: true; message?: string; language: string; 
 
 export type ClientFields = { client: string; lastLoginAt: number };
 
+export type CommandFields = { event: "approved" | "rejected" | "banned" | "unbanned" | "deleted" | "reopened"; command: string; server: string; state: "waiting" | "sent" | "failed" | "dropped"; createdAt: number; doneAt: number | null; reply: string | null; lastError: string | null };
+
 export type ConfigWithAliasesFields = { theme: string; logoUrl: string; bannerUrl: string; favicon: string; accent: string; description: string; links: Record<string, string>; announcement: string; webServerPrefix: string; gameAddress: string | null; language: string; languages: Array<string>; authMethods: Array<string>; usernameRegex: string; registration: RegistrationConfigFields; authme: AuthMeWithRulesFields; enableEmailAliasLimit: boolean; emailDomainWhitelist?: Array<string>; captcha: CaptchaConfigFields; questionnaire: QuestionnaireConfigFields; chat: ChatConfigFields; bedrock: BedrockConfigFields; enableEmailDomainWhitelist: boolean; discord: ChatConfigFields; wsPort: number | null };
 
 export type ConfigWithAliasesReply = { success: true; message?: string; config: ConfigWithAliasesFields };
@@ -153,6 +155,8 @@ export type NetworkServerFields = { name: string; online: boolean; players: Onli
 export type OnlinePlayersFields = { online: number | null; max: number | null; list?: Array<string> };
 
 export type OptionFields = { id: number; text: string };
+
+export type OwnWhyReply = { success: true; message?: string; canJoin: boolean; why: string };
 
 export type Pagination = { currentPage: number | null; pageSize: number; totalCount: number | null; totalPages: number | null; hasNext: boolean; hasPrev: boolean };
 
@@ -248,7 +252,7 @@ export type UpdateUserReply = { success: true; message?: string; email: string; 
 
 export type UpdateUserRequest = { language?: string | null; email: string; code?: string | null; proof?: string | null; currentPassword: string };
 
-export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isOperator: boolean; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null };
+export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; lastLogin: number | null; isOperator: boolean; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null };
 
 export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
 
@@ -266,6 +270,10 @@ export type VerifyTokenRequest = { language?: string | null; token: string };
 
 export type VersionReply = { success: true; message?: string; currentVersion: string; latestVersion: string | null; updateAvailable: boolean; releasesUrl: string | null; checkedAt: number | null; plugin: PluginVersionFields };
 
+export type WhyReply = { success: true; message?: string; answer: WhyStepFields | null; steps: Array<WhyStepFields> };
+
+export type WhyStepFields = { name: string; verdict: "ok" | "problem" | "unknown"; code: string; text: string; helper: "player" | "operator" | "host" | "nobody" };
+
 export interface GetRoutes {
   "openapi.json": { reply: Record<string, unknown>; body: {} };
   "config": { reply: ConfigWithAliasesReply; body: {} };
@@ -275,9 +283,11 @@ export interface GetRoutes {
   "user/status": { reply: UserStatusReply; body: {} };
   "questionnaire/config": { reply: QuestionnaireConfigReply; body: {} };
   "application": { reply: ApplicationReply; body: {} };
+  "application/why": { reply: OwnWhyReply; body: {} };
   "admin/verify": { reply: ValidTokenReply; body: {} };
   "user/totp": { reply: SecondFactorReply; body: {} };
   "user/export": { reply: ExportUserReply; body: {} };
+  "user/why": { reply: OwnWhyReply; body: {} };
   "user/sessions": { reply: SessionsReply; body: {} };
   "chat/auth": { reply: BeginChatLinkReply; body: {} };
   "chat/callback": { reply: ChatCallbackReply; body: {} };
@@ -288,6 +298,7 @@ export interface GetRoutes {
   "downloads": { reply: DownloadsReply; body: {} };
   "admin/users": { reply: UsersReply; body: {} };
   "admin/user": { reply: UserDetailsReply; body: {} };
+  "admin/user/why": { reply: WhyReply; body: {} };
   "admin/audits": { reply: AuditsReply; body: {} };
   "admin/mails": { reply: MailsReply; body: {} };
   "admin/doctor": { reply: CheckupReply; body: {} };

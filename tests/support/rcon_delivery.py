@@ -14,6 +14,7 @@ from regsvc.notifications.rcon import (
     RconTransport,
     find_rcon_address,
     insert_row_after_kick,
+    keep_reply,
 )
 from tests.support.services import ServiceHarness
 
@@ -30,12 +31,15 @@ class ManualDelivery:
             return find_rcon_address(game, properties.refresh())
 
         consoles = {server: partial(find_address, server) for server in context.config.game_servers}
-        self._transport = RconTransport(consoles, load_translations(), "Oakvale", services.clock)
+        self._transport = RconTransport(
+            consoles, load_translations(), "Oakvale", services.app.console.find_uuids, services.clock
+        )
         reconcile = partial(services.app.reconciler.reconcile, may_adopt=False)
         self._outbox = Outbox(
             services.clock,
             KIND,
             RCON_RETRY_POLICY,
+            on_sent=keep_reply,
             on_finished=lambda message, _outcome: insert_row_after_kick(message, reconcile),
         )
 
@@ -48,7 +52,7 @@ class ManualDelivery:
 
     def deliver(self, message: OutboxEntry) -> str:
         try:
-            asyncio.run(self._transport.send(message, None))
+            asyncio.run(self._transport.send(message, self._transport.prepare(message)))
         except Drop as reason:
             self._outbox.drop(message, str(reason))
             return "dropped"

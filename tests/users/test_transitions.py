@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from peewee import Database
 
+from plugin_bridge.server.files import PropertiesFile
+from plugin_bridge.server.player_uuids import PlayerUuids
 from plugin_bridge.server.rcon import RconAddress
-from regsvc.config.host_sections import OnBan
+from regsvc.config.host_sections import GameSection, OnBan
 from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, AuditEntry, OutboxEntry, Review, User
@@ -38,7 +40,12 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
     )
     address = None if on_ban is None else RconAddress("127.0.0.1", 25575, "secret")
     webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock, is_on=on_ban is not None)
-    console = RconQueue(Outbox(clock, "rcon", retries), {"": lambda: address}, on_ban or "none", "en", clock)
+    game = GameSection(
+        on_ban=on_ban or "none", commands={"approved": ("say {uuid}", "say {language}"), "deleted": ("say {username}",)}
+    )
+    consoles = {"": lambda: address}
+    uuids = PlayerUuids(None, PropertiesFile(None))
+    console = RconQueue(Outbox(clock, "rcon", retries), consoles, game, "en", uuids, clock)
     return Transitions(Audit(clock), mail_queue, webhook, console, clock)
 
 
@@ -95,7 +102,7 @@ def edited(**columns: Any) -> Operation:
 def deleted(transitions: Transitions, users: Sequence[User]) -> None:
     keys = [user.username_key for user in users]
     User.delete().where(User.username_key.in_(keys)).execute()
-    transitions.record_deletions(keys)
+    transitions.record_deletions(dict.fromkeys(keys))
 
 
 def bans_ended(transitions: Transitions, users: Sequence[User]) -> None:

@@ -12,6 +12,7 @@ from regsvc.database.models import OPEN, PASSWORD, PROVISION, STATUSES
 from regsvc.doctor.finding import Severity
 from regsvc.notifications.mail.history import MailState
 from regsvc.notifications.mail.templates import list_template_files
+from regsvc.runtime.why import Verdict
 from regsvc.sync.actions import Conflict
 from regsvc.sync.report import HeldBack
 from regsvc.users.user_query import PLUGIN_STATES
@@ -33,7 +34,7 @@ COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} 
         "action": {action.replace(".", "_") for action in ACTIONS},
         "status": set(STATUSES),
         "player": IN_THE_GAME,
-        "player_about": IN_THE_GAME,
+        "why": set(get_args(Verdict)),
         "mail": MAILS - {"mail_test"},  # which is sent past the outbox
         "fate": set(get_args(MailState)),
         "wish": {PROVISION, PASSWORD, OPEN},

@@ -15,7 +15,7 @@ from regsvc.core.errors import Refusal
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language, normalize_tag
 from regsvc.core.i18n.translation_files import check_texts, files_in, read_built_in_texts, read_texts
 
-OPERATORS_SECTIONS: Final = ("page.admin.",)
+OPERATORS_SECTIONS: Final = ("page.admin.", "why.")
 """Beginnings of the keys of texts that only operators read."""
 _EARLIER_REASONS: Final = {"the ban has ended": "ban_ended"}
 """What earlier versions stored in place of a code."""

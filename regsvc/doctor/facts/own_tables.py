@@ -109,7 +109,10 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
     )
     failed = database.rows("SELECT kind, COUNT(*) AS n FROM regsvc_outbox WHERE outcome = 'failed' GROUP BY kind")
     mails = database.rows(_NEWEST_MAILS)
-    oldest = database.value("SELECT MIN(created_at) AS at FROM regsvc_outbox WHERE next_attempt_at IS NOT NULL")
+    oldest = database.value(
+        "SELECT MIN(created_at) AS at FROM regsvc_outbox "
+        "WHERE next_attempt_at IS NOT NULL AND template <> 'host'"  # which may wait until the player has joined
+    )
     users = database.rows("SELECT status, COUNT(*) AS n FROM regsvc_user GROUP BY status ORDER BY status")
     waiting = database.value(
         "SELECT COUNT(*) AS n FROM regsvc_outbox WHERE kind = 'mail' AND next_attempt_at IS NOT NULL"

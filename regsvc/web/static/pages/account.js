@@ -17,6 +17,7 @@ import { loginForm } from "../shared/login.js";
 import { notice } from "../shared/notice.js";
 import { showSection, startPage } from "../shared/page.js";
 import { Session } from "../shared/session.js";
+import { ownWhy } from "../shared/why.js";
 
 const SECTIONS = [
   passwordSection,
@@ -97,6 +98,7 @@ async function showAccount(username) {
   showSection(
     user.username,
     renderOverview(data),
+    data.status === "approved" && ownWhy(api, "user/why"),
     data.status === "approved" && joinHelp(api, config, { heading: "h3", username: user.username }),
     session.current?.isAdmin && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
     make(

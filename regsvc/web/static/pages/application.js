@@ -13,6 +13,7 @@ import { language, t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
+import { ownWhy } from "../shared/why.js";
 
 const NOT_FOUND = "application_not_found";
 
@@ -108,6 +109,7 @@ function renderOverview(application) {
     progress(application, config),
     lacksPassword && make("p", {}, t(isMailed ? "password_mailed" : "password_by_operator", { email })),
     lacksPassword && isMailed && make("p", {}, link("forgot-password", t("password_mail_again"))),
+    isApproved && ownWhy(api, "application/why"),
     isApproved && joinHelp(api, config, { username: application.username }),
     status === "rejected" && make("p", {}, applyAgain(application)),
   ];

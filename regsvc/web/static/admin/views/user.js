@@ -9,9 +9,10 @@ import { pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
 import { Refresh } from "../refresh.js";
+import { whyPanel } from "../why.js";
 import { renderDetails } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
-import { renderClients, renderFacts, renderMails, renderPlayer, renderSessions } from "./user/sections.js";
+import { renderClients, renderFacts, renderPlayer, renderSent, renderSessions } from "./user/sections.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 
@@ -111,7 +112,8 @@ class UserPage {
     replaceContent(this.about, renderFacts(user), links);
     replaceContent(this.details, renderDetails(user, "h3"));
     const sessions = renderSessions(user, (session) => this.endSession(session));
-    replaceContent(this.player, renderPlayer(user), renderMails(user), sessions, renderClients(user));
+    const why = [make("h3", {}, t("why_title")), whyPanel(this.context, user.username)];
+    replaceContent(this.player, why, renderPlayer(user), renderSent(user), sessions, renderClients(user));
   }
 
   /** @param {string} session */

@@ -3,6 +3,7 @@
 import { asRefusal } from "../../../shared/api.js";
 import { button, make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
+import { foldedWhy } from "../../why.js";
 import { renderActions, renderDetails, renderMoreActions, renderSummary } from "./applicant.js";
 
 /**
@@ -41,6 +42,7 @@ export class ApplicantCard {
       renderActions(act),
       renderSummary(applicant),
       details,
+      foldedWhy(this.context, applicant.username),
     );
     this.loadDetails(applicant, details);
   }

@@ -32,7 +32,7 @@ export function renderPlayer({ plugin, player }) {
   if (plugin === "off") {
     return null;
   }
-  return [make("h3", {}, t("in_the_game")), make("p", {}, labelFor("player_about", plugin)), renderPlayerFacts(player)];
+  return [make("h3", {}, t("in_the_game")), renderPlayerFacts(player)];
 }
 
 /** @param {UserDetails["player"]} player */
@@ -54,11 +54,34 @@ function renderPlayerFacts(player) {
 }
 
 /** @param {UserDetails} user */
-export function renderMails({ mails }) {
+export function renderSent(user) {
+  return [renderMails(user), renderCommands(user)];
+}
+
+/** @param {UserDetails} user */
+function renderMails({ mails }) {
   return renderSection("mails", mails, (mail) => [
     make("span", { class: "first" }, mailName(mail), " ", mailBadge(mail)),
     make("span", { class: "secondary" }, `${mail.to} · `, timeElement(mail.doneAt ?? mail.createdAt)),
     mail.lastError && mail.state !== "sent" && make("span", { class: "user-text bad" }, mail.lastError),
+  ]);
+}
+
+/**
+ * Render the host's own commands that followed decisions, with what the game replied; null where there are none.
+ *
+ * @param {UserDetails} user
+ */
+function renderCommands({ commands }) {
+  if (commands.length === 0) {
+    return null;
+  }
+  const nameServer = (/** @type {{ server: string }} */ { server }) => server && `${server} · `;
+  return renderSection("commands", commands, (sent) => [
+    make("span", { class: "first" }, make("code", {}, sent.command), " ", mailBadge(sent)),
+    make("span", { class: "secondary" }, nameServer(sent), timeElement(sent.doneAt ?? sent.createdAt)),
+    sent.reply && make("span", { class: "user-text" }, t("command_reply", { reply: sent.reply })),
+    sent.lastError && sent.state !== "sent" && make("span", { class: "user-text bad" }, sent.lastError),
   ]);
 }
 

@@ -1,0 +1,62 @@
+"""GET /api/user/why: what keeps players out of the game, as they read it themselves."""
+
+import pytest
+
+from regsvc.core.i18n.translations import load_translations
+from regsvc.runtime.why import JoinStep, word_for_player
+from tests.support.stack import Stack
+
+PATH = "/api/user/why"
+WORDS = load_translations()
+ENGLISH = {
+    "pending": "waiting for a moderator",
+    "rejected": "apply again now",
+    "rejected_until": "apply again from 2026-11-24",
+    "banned": "ask a moderator",
+    "banned_until": "banned until 2026-11-24",
+    "chat": "link it here",
+    "no_password": "Forgot password?",
+    "password_algorithm": "Forgot password?",
+    "row_no_password": "Forgot password?",
+    "other_case": "knows you as ALICE",
+    "cached": "until 2026-11-24",
+    "list_restart": "restarted",
+    "server_off": "not running",
+    "server_full": "full",
+    "row_waiting": "in a few minutes",
+    "list_waiting": "in a few minutes",
+    "list_held_back": "ask a moderator",
+    "list_doubt": "ask a moderator",
+    "row_foreign": "ask a moderator",
+    "sync_stopped": "ask a moderator",
+}
+FACTS = {
+    "username": "Alice",
+    "until": "2026-11-24",
+    "platform": "Discord",
+    "realname": "ALICE",
+    "reason": "seen with Mallory",
+    "uuid": "5627dd98-e6be-3c21-b8a8-e92344183641",
+}
+
+
+@pytest.mark.parametrize("code", ENGLISH)
+def test_each_cause_is_told_in_four_languages_without_operators_secrets(code: str) -> None:
+    told = {
+        tag: word_for_player(JoinStep("any", "problem", code, FACTS), WORDS, tag) for tag in ("en", "de", "fr", "zh")
+    }
+    assert ENGLISH[code] in told["en"]
+    assert len(set(told.values())) == len(told)
+    for text in told.values():
+        assert not [secret for secret in ("{", "`", "Mallory", str(FACTS["uuid"])) if secret in text]
+
+
+def test_players_read_why_they_cannot_join(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    token = stack.user_token(alice)
+    reply = stack.get(PATH, {"language": "de"}, token=token)
+    assert (reply.status, reply.json["canJoin"]) == (200, False)
+    assert reply.json["why"] == "Der Spielserver läuft gerade nicht. Versuch es später noch einmal."
+    stack.decides("ban", alice, reason="Seen with Mallory")
+    assert stack.get(PATH, token=token).status == 401
+    assert stack.get(PATH).status == 401
