@@ -14,7 +14,7 @@ import re
 import struct
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 MAX_COMMAND_BYTES = 1446
 """The server closes the connection when it receives a longer one."""
@@ -175,6 +175,35 @@ def pardon(name: str) -> str:
     """Return a command that takes the name off the game's own ban list. Raises `UnsafeName`."""
     _check(name)
     return f"pardon {name}"
+
+
+LIST_ALLOWED: Final = "whitelist list"
+RELOAD_ALLOWED: Final = "whitelist reload"
+_LISTABLE: Final = re.compile(r"[A-Za-z0-9_.]{1,16}")
+
+
+def is_listable(name: str) -> bool:
+    """Return whether the name may be sent to the console for its allowlist: others might be selectors of players."""
+    return _LISTABLE.fullmatch(name) is not None
+
+
+def change_allowed(verb: Literal["add", "remove"], name: str) -> str:
+    """Return a command that changes the game's allowlist. Raises `UnsafeName`."""
+    if not is_listable(name):
+        raise UnsafeName("the name has characters that are never sent to the game's console")
+    return f"whitelist {verb} {name}"
+
+
+def find_allowed(reply: str) -> list[str] | None:
+    """Return the names in a reply to `LIST_ALLOWED`; None if it is not surely a whole list.
+
+    They follow the last colon, whatever the language, and one of the numbers before it says how many they are. Without
+    a colon the list is empty, or the reply is none; up to 1.12, "and" is before the last name.
+    """
+    head, colon, names = _FORMAT.sub("", reply).rpartition(":")
+    found = [name for name in re.split(r",\s*|\sand\s", names.strip()) if name] if colon else []
+    is_whole = not colon or str(len(found)) in re.findall(r"\d+", head)
+    return found if is_whole and not any(re.search(r"\s", name) for name in found) else None
 
 
 def fill(command: str, values: Mapping[str, str | None]) -> str:

@@ -6,19 +6,19 @@ again, until there is nothing left to do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from plugin_bridge.server.allowlist import Entry
 from plugin_bridge.server.player_uuids import is_bedrock
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REMOVE, TAKEN_OFF, AllowlistState
-from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, RESTART, UUID_IN_DOUBT
+from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT
 
 Effect = Literal["adopt", "approve"]
 
 
-@dataclass(frozen=True, slots=True)
-class ListRecord:
+class ListRecord(NamedTuple):
     """A name on the list, as we remember it."""
 
     state: AllowlistState
@@ -41,9 +41,11 @@ class Member:
     entries: tuple[Entry, ...]
     """Entries of this player: those of the name as the game compares it, and those with the UUID in the record."""
     uuid: str | None
-    """The UUID that the player has in the game; None: it is not known."""
+    """The UUID that the player has in the game; None: it is not known; "": the server finds it itself."""
     has_joined: bool = False
     """Whether that is the UUID of a player of this name who was in the game, which proves it."""
+    is_refused: bool = False
+    """Whether the server did not take a change of this name, which is not tried again now."""
     is_on_bedrock: bool = False
     """Whether the user plays the Bedrock edition: only Floodgate's UUIDs let them in."""
     is_operator: bool = False
@@ -86,8 +88,24 @@ class ListStep:
     """Whether it follows from no decision of ours, so that many at once wait for a person."""
 
 
+def is_settled(status: str | None, record: ListRecord | None, entries: Sequence[Entry], proven: str | None) -> bool:
+    """Return whether `decide` surely has nothing to do, as for almost all names; `proven`: the UUID that joined."""
+    if status != APPROVED or record is None or record.uuid is None or len(entries) != 1:
+        return False
+    is_listed = record.state == LISTED and record.reason is None and entries[0].uuid == record.uuid
+    return is_listed and proven in (None, record.uuid)
+
+
 def decide(member: Member, policy: ListPolicy) -> ListStep | None:
     """Return the next step for this name, or None if nothing is to do."""
+    step = _decide(member, policy)
+    if step is None or not member.is_refused or (step.add is None and not step.remove):
+        return step
+    refused = ListRecord(step.state or REMOVE, step.uuid or None, REFUSED)
+    return None if member.record == refused else ListStep(refused.state, refused.uuid, REFUSED)
+
+
+def _decide(member: Member, policy: ListPolicy) -> ListStep | None:
     if member.status == APPROVED:
         return _listed(member, policy) if member.entries else _missing(member, policy)
     record, entries = member.record, member.entries
@@ -122,7 +140,7 @@ def _listed(member: Member, policy: ListPolicy) -> ListStep | None:
         if not right:
             assert member.uuid is not None, "who has joined has a UUID"
             return ListStep(ADD, member.uuid, add=Entry(member.uuid, member.username), remove=member.entries)
-    uuid = right[0].uuid
+    uuid = right[0].uuid or None
     step = ListStep(LISTED, uuid)
     if record is not None and record.state == ADD and not policy.is_loaded:
         step = ListStep(ADD, uuid, RESTART)
@@ -137,7 +155,7 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
             return None
         if record.state == LISTED and not policy.may_have_lost:
             return ListStep(TAKEN_OFF, record.uuid, is_guarded=True)
-    uuid = member.uuid or (record.uuid if record is not None else None)
+    uuid = record.uuid if member.uuid is None and record is not None else member.uuid
     is_decided = record is not None and record.has_decided(ADD)
     if uuid is not None and policy.unknown != UUID_IN_DOUBT:
         return ListStep(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)

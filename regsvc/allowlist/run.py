@@ -9,17 +9,17 @@ import asyncio
 import logging
 import socket
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from peewee import Database, fn
+from peewee import Database
 
-from plugin_bridge.server.allowlist import AllowlistFile, Entry, Listing
+from plugin_bridge.server.allowlist import Allowlist, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, is_bedrock, offline_uuid
-from plugin_bridge.server.rcon import RconAddress, RconError, open_rcon
-from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide, hold_back
+from plugin_bridge.server.rcon import RELOAD_ALLOWED, RconAddress, RconError, is_listable, open_rcon
+from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide, hold_back, is_settled
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
@@ -27,18 +27,25 @@ from regsvc.core.clock import Clock
 from regsvc.core.text import name_key
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import GAME, SYNC, Audit
-from regsvc.database.bulk import insert_rows, select_rows, upsert_query
-from regsvc.database.models import ADD, APPROVED, LISTED, REMOVE, TAKEN_OFF, Allowed, User
-from regsvc.notifications.rcon import FindAddress
+from regsvc.database.bulk import insert_rows, select_rows
+from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, REMOVE, TAKEN_OFF, Allowed, User
+from regsvc.notifications.rcon import Cause, FindAddress, RconQueue
 from regsvc.users.credential_rules import name_on_bedrock
-from regsvc.users.gates import HELD_BACK, NO_UUID, UUID_IN_DOUBT
+from regsvc.users.gates import HELD_BACK, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT
 from regsvc.users.transitions import DecisionDetails, Transitions
 
 log = logging.getLogger(__name__)
 
-_RELOAD: Final = "whitelist reload"
 _ROUNDS: Final = 6
 """Two are enough unless the server, or an operator in the game, changes the list at the same time."""
+_ATTEMPTS: Final = 4
+"""Fewer than rounds: how often a change is written in one run, unless the console changes the list itself."""
+_BATCH: Final = 20
+"""Names in one round that the console changes; the rest waits: the game stands still while it asks Mojang for one."""
+_NAMED: Final = 3  # names in a line of the log
+_RETRY_SECONDS: Final = 3600
+_LOOK_SECONDS: Final = 60
+"""How often the console is asked for the list, whose changes no stamp tells."""
 _CONNECT_SECONDS: Final = 2.0
 
 
@@ -61,7 +68,7 @@ class ListConfig:
 def keeps_list(config: Config, properties: ServerProperties | None) -> bool:
     """Return whether the game's allowlist follows our decisions; `properties` as its server.properties are now."""
     if config.game.directory is None or config.allowlist.enabled is False:
-        return False
+        return config.allowlist.enabled is True
     return config.allowlist.enabled is True or (properties is not None and properties.white_list)
 
 
@@ -97,6 +104,8 @@ class ListReport:
     """Why the list cannot be read or written."""
     doubt: str | None = None
     """A player who joined with a UUID that contradicts the server's config; no entry is added then."""
+    refused: list[str] = field(default_factory=list)
+    """Names that the server's list does not take, or does not let go."""
     is_loaded: bool = True
     """Whether the running server knows the list as it is in the file."""
 
@@ -121,23 +130,22 @@ class AllowlistRunner:
     def __init__(
         self,
         database: Database,
-        file: AllowlistFile,
+        file: Allowlist,
         uuids: PlayerUuids,
         properties: PropertiesFile,
         find_console: FindAddress,
         transitions: Transitions,
+        console: RconQueue,
         audit: Audit,
         config: Callable[[], ListConfig],
         now: Clock,
         *,
         is_on: Callable[[], bool] = lambda: True,
         find_operators: Callable[[], Mapping[str, tuple[str, str]]] = dict,
-        on_run: Callable[[], None] = lambda: None,
     ) -> None:
         """`find_console` may block; `is_on`: whether the list is kept at this moment.
 
-        `find_operators` returns name and UUID of operators, by lower-case name; `on_run` is called after each run,
-        since there may be UUIDs to look up.
+        `find_operators` returns name and UUID of operators, by lower-case name.
         """
         self.is_on = is_on
         self._database = database
@@ -146,13 +154,16 @@ class AllowlistRunner:
         self._properties = properties
         self._find_console = find_console
         self._transitions = transitions
+        self._console = console
         self._audit = audit
         self._config = config
         self._now = now
         self._find_operators = find_operators
-        self._on_run = on_run
         self._seen: object = object()  # the file's stamp, and what else a run depends on, after the last one
         self._may_have_lost = False
+        self._tried: Counter[str] = Counter()  # how often the names were written in this run
+        self._retries = True  # whether this run tries what was refused
+        self._retried_in = -1  # the hour, by the clock
         self._told: list[str] = []
         self.last_report: ListReport | None = None
         """Report of the last run that found something to do; None before the first."""
@@ -163,7 +174,12 @@ class AllowlistRunner:
 
     def is_due(self) -> bool:
         """Return whether there may be something to do: the list changed, or something is to be added or removed."""
-        return self.is_on() and (self._seen != self._find_inputs() or _has_open())
+        if not self.is_on():
+            return False
+        try:
+            return self._seen != self._find_inputs() or _has_open()
+        except ServerFileError:
+            return True  # the run tells
 
     def run(self, *, is_plan: bool = False, allow_mass_changes: bool = False) -> ListReport:
         """Bring the list and our users in accord, or with `is_plan` only report the differences."""
@@ -173,18 +189,19 @@ class AllowlistRunner:
             if is_plan:
                 _count(report, self._plan(report, config, is_loaded=False, allow_mass_changes=allow_mass_changes))
                 return report
+            hour = int(self._now().timestamp()) // _RETRY_SECONDS
+            self._tried, self._retries = Counter(), hour != self._retried_in
             self._file.settle()
             report.is_loaded = self._run(report, config, allow_mass_changes=allow_mass_changes)
             self._seen = self._find_inputs()
-            self._may_have_lost = False
+            self._may_have_lost, self._retried_in = False, hour
         except ServerFileError as problem:
             report.unavailable = str(problem)
             if is_plan:
                 return report
-            self._may_have_lost, self._seen = True, object()
+            self._may_have_lost, self._seen = self._file.is_file, object()
         self._log(report, config)
         self.last_report = report
-        self._on_run()
         return report
 
     def _log(self, report: ListReport, config: ListConfig) -> None:
@@ -209,6 +226,12 @@ class AllowlistRunner:
                 f"the allowlist waits with {_in_words(report.held_back)}: more than {config.max_changes} at once. If "
                 "that is meant, run companion sync --allow-mass-changes"
             )
+        if report.refused:
+            names = ", ".join(report.refused[:_NAMED]) + (", ..." if len(report.refused) > _NAMED else "")
+            problems.append(
+                f"the game server's allowlist does not follow for {len(report.refused):,} players ({names}): a plugin "
+                "objects, or it cannot tell their UUIDs"
+            )
         if not report.is_loaded:
             problems.append(
                 "the running game server cannot be told to read its allowlist: changes count once it starts again, or "
@@ -224,10 +247,10 @@ class AllowlistRunner:
         is_loaded = False
         for _round in range(_ROUNDS):
             steps = self._plan(report, config, is_loaded=is_loaded, allow_mass_changes=allow_mass_changes)
-            self._record(steps, config)
-            _count(report, steps)
-            if self._write(steps):
+            if self._write(report, self._record(steps, config)):
                 is_loaded = self._load()
+                if not is_loaded:  # the server has refused nothing that it has not read
+                    self._tried = Counter(dict.fromkeys(self._tried, 1))
             elif steps:
                 continue  # what one step leads to may be another one
             elif is_loaded or not _has_open():
@@ -248,10 +271,12 @@ class AllowlistRunner:
             config.restores,
             config.adopts,
             is_loaded,
-            self._may_have_lost or (not listing.entries and records > 1),
+            self._may_have_lost or listing.stamp is None or (not listing.entries and records > 1),
             UUID_IN_DOUBT if report.doubt else NO_UUID,
             properties is not None and properties.enforce_whitelist,
         )
+        is_refused = [member for member in members if member.record is not None and member.record.reason == REFUSED]
+        report.refused[:] = [member.username for member in is_refused]
         steps = [(member, step) for member in members if (step := decide(member, policy)) is not None]
         guarded = [(member, step) for member, step in steps if step.is_guarded]
         report.held_back.clear()
@@ -274,7 +299,7 @@ class AllowlistRunner:
         name. An entry that is there, and the UUID in the record, which may be Mojang's answer, are the rules' business.
         """
         fields = (Allowed.username_key, Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason)
-        records = {key: (name, ListRecord(*rest)) for key, name, *rest in _tuples(Allowed.select(*fields))}
+        records = {row[0]: (row[1], ListRecord._make(row[2:])) for row in self._rows(Allowed.select(*fields))}
         by_uuid = {record.uuid: key for key, (_name, record) in records.items() if record.uuid is not None}
         entries: dict[str, list[Entry]] = defaultdict(list)
         for entry in listing.entries:
@@ -284,9 +309,9 @@ class AllowlistRunner:
         entries.pop("", None)
         operators = self._find_operators()
         columns = (User.username_key, User.username, User.applied_status, User.platform, User.id)
-        users = {key: rest for key, *rest in _tuples(User.select(*columns).where(_MAY_PLAY))}
+        users = {key: rest for key, *rest in self._rows(User.select(*columns).where(_MAY_PLAY))}
         others = list((entries.keys() | records.keys() | operators.keys()) - users.keys())
-        users |= {key: rest for key, *rest in select_rows(self._database, User, columns, User.username_key, others)}
+        users |= {key: rest for key, *rest in self._find_rows(User, columns, others)}
         family = config.family or self._uuids.family
         if config.family is None:
             report.doubt = self._uuids.find_doubt(users.keys(), family)
@@ -301,10 +326,12 @@ class AllowlistRunner:
                 "java",
                 None,
             )
-            is_on_bedrock = platform == "bedrock"
-            joined = self._uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock)
+            is_on_bedrock, is_file = platform == "bedrock", self._file.is_file
+            joined = self._uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock) if is_file else None
+            if not is_on_bedrock and is_settled(status, record, own, joined[1] if joined else None):
+                continue
             derived = offline_uuid(name) if family == "offline" and not is_on_bedrock else None
-            uuid = joined[1] if joined else derived
+            uuid = joined[1] if joined else derived if is_file else ""
             if op_uuid is not None and (uuid is None or (not joined and status != APPROVED)):
                 uuid = op_uuid
             if is_on_bedrock and status == APPROVED:
@@ -323,6 +350,7 @@ class AllowlistRunner:
                     own,
                     uuid,
                     has_joined=joined is not None,
+                    is_refused=self._is_refused(key, name, record),
                     is_on_bedrock=is_on_bedrock,
                     is_operator=op_uuid is not None,
                     user_id=user_id,
@@ -331,12 +359,37 @@ class AllowlistRunner:
         held = [record for _name, record in records.values() if record.reason == HELD_BACK and record.state != LISTED]
         return members, len(records) - len(held)
 
-    def _record(self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig) -> None:
-        """Write our side of the steps."""
+    def _is_refused(self, key: str, name: str, record: ListRecord | None) -> bool:
+        """Return whether no change of this name is to be tried now."""
+        if record is not None and record.reason == REFUSED and not self._retries:
+            return True
+        if self._file.is_file:
+            return self._tried[key] >= _ATTEMPTS
+        return self._tried[key] > 0 or not is_listable(name)
+
+    def _rows(self, query: Any) -> list[tuple[Any, ...]]:
+        """Return the rows as the driver does: peewee's conversion takes longer than the query."""
+        return list(self._database.execute(query).fetchall())
+
+    def _find_rows(
+        self, model: Any, fields: Sequence[Any], keys: Sequence[str], *, for_update: bool = False
+    ) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(keys), _KEYS):
+            part = keys[start : start + _KEYS]
+            yield from select_rows(self._database, model, fields, model.username_key, part, for_update=for_update)
+
+    def _record(
+        self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig
+    ) -> Sequence[tuple[Member, ListStep]]:
+        """Write our side of the steps, and return them without those that a decision has overtaken."""
         if not steps:
-            return
+            return steps
         moment = self._now()
         with self._database.atomic():
+            fields = (Allowed.username_key, Allowed.state, Allowed.uuid, Allowed.reason)
+            found = self._find_rows(Allowed, fields, [member.key for member, _step in steps], for_update=True)
+            records = {key: ListRecord(*rest) for key, *rest in found}
+            steps = [(member, step) for member, step in steps if member.record == records.get(member.key)]
             self._approve([member.key for member, step in steps if step.effect == "approve"])
             ids = self._adopt([(member, step) for member, step in steps if step.effect == "adopt"], config)
             taken_off = [member.username for member, step in steps if step.state == TAKEN_OFF]
@@ -346,7 +399,7 @@ class AllowlistRunner:
                     "username_key": member.key,
                     "username": member.username,
                     "state": step.state,
-                    "uuid": step.uuid,
+                    "uuid": step.uuid or None,
                     "reason": step.reason,
                     "since": moment,
                     "user_id": ids.get(member.key, member.user_id),
@@ -354,25 +407,48 @@ class AllowlistRunner:
                 for member, step in steps
                 if step.state is not None
             ]
-            for start in range(0, len(rows), _ROWS):
-                part = rows[start : start + _ROWS]
-                upsert_query(Allowed, part, unique=[Allowed.username_key], overwrite=_OVERWRITTEN).execute()
+            insert_rows(self._database, Allowed, rows, overwrite=_OVERWRITTEN)
             forgotten = [member.key for member, step in steps if step.state is None]
-            if forgotten:
-                Allowed.delete().where(Allowed.username_key.in_(forgotten)).execute()
+            for start in range(0, len(forgotten), _ROWS):
+                Allowed.delete().where(Allowed.username_key.in_(forgotten[start : start + _ROWS])).execute()
+            self._kick([member for member, step in steps if step.state is None])
+        return steps
 
-    def _write(self, steps: Iterable[tuple[Member, ListStep]]) -> bool:
-        """Write the list, and return whether it was changed. Raises `ServerFileError`."""
-        added = [step.add for _member, step in steps if step.add is not None]
-        removed = {entry.uuid for _member, step in steps for entry in step.remove}
-        if not added and not removed:
+    def _kick(self, members: Iterable[Member]) -> None:
+        """Kick who was on the list, and is not any more: without enforce-whitelist the server lets them play on.
+
+        The decision kicked them, too; but until now they could join again.
+        """
+        gone = [
+            (member.username, None, _KICKED_AS.get(member.status, "locked"))
+            for member in members
+            if member.record is not None and member.record.state == REMOVE and self._was_listed(member.record)
+        ]
+        if gone and self._console.is_on:
+            self._console.on_row_changes(gone)
+
+    def _was_listed(self, record: ListRecord) -> bool:
+        return record.uuid is not None or not self._file.is_file
+
+    def _write(self, report: ListReport, steps: Sequence[tuple[Member, ListStep]]) -> bool:
+        """Write the list, and return whether it was changed; count all steps. Raises `ServerFileError`."""
+        writes = [found for found in steps if _is_write(found[1])]
+        _count(report, (found for found in steps if not _is_write(found[1])))
+        if not self._file.is_file:
+            writes = writes[:_BATCH]
+        if not writes:
             return False
-        self._file.change(added, removed - {entry.uuid for entry in added})
+        self._file.change(
+            [step.add for _member, step in writes if step.add is not None],
+            [entry for _member, step in writes for entry in step.remove],
+        )
+        _count(report, (found for found in writes if found[0].key not in self._tried))
+        self._tried.update(member.key for member, _step in writes)
         return True
 
     def _load(self) -> bool:
         """Let the server read the list; returns whether it has, or will when it starts."""
-        while True:
+        while self._file.is_file:
             address = self._find_console()
             try:
                 if address is None:
@@ -381,7 +457,8 @@ class AllowlistRunner:
             except RconError:
                 return not self._is_server_up()
             if not self._file.settle():
-                return True
+                break
+        return True
 
     def _is_server_up(self) -> bool:
         properties = self._properties.refresh()
@@ -435,14 +512,16 @@ class AllowlistRunner:
             self._audit.record_each(action, GAME, names, detail)
 
     def _find_inputs(self) -> object:
-        """Return what a run depends on besides our tables. Raises `ServerFileError`."""
+        """Return what a run depends on besides our tables; it changes every hour, too. Raises `ServerFileError`."""
+        period = int(self._now().timestamp()) // (_RETRY_SECONDS if self._file.is_file else _LOOK_SECONDS)
         is_strict = self._properties.current and self._properties.current.enforce_whitelist
         operators = self._find_operators() if is_strict else None
-        return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config(), operators
+        return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config(), operators, period
 
 
 _SINGLE_ENTRIES_UP_TO: Final = 20
 _ROWS: Final = 500
+_KEYS: Final = 5000  # SQLite takes no more than 32,766 values in a statement
 _OVERWRITTEN: Final = (
     Allowed.username,
     Allowed.state,
@@ -451,6 +530,8 @@ _OVERWRITTEN: Final = (
     Allowed.since,
     Allowed.user_id,
 )
+_KICKED_AS: Final[Mapping[str | None, Cause]] = {None: "deleted", BANNED: "banned"}
+"""By the status of who was taken off the list."""
 _DOUBT: Final = {
     "offline": "the UUID of their Minecraft account, but by server.properties and the proxy's settings UUIDs follow "
     "from names",
@@ -462,14 +543,14 @@ _DOUBT: Final = {
 _MAY_PLAY: Final = User.applied_status == APPROVED
 
 
-def _tuples(query: Any) -> Iterable[tuple[Any, ...]]:
-    return query.tuples()  # type: ignore[no-any-return]
-
-
 def _has_open() -> bool:
-    """Return whether something is to be added or removed that does not wait for a person."""
-    is_held_back = fn.COALESCE(Allowed.reason, "") == HELD_BACK
-    return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE)), ~is_held_back).limit(1).exists())
+    """Return whether something is to be added or removed that a run can do now: it waits for nothing else."""
+    may_be_done = Allowed.reason.is_null() | (Allowed.reason == RESTART)
+    return bool(Allowed.select().where(Allowed.state.in_((ADD, REMOVE)), may_be_done).limit(1).exists())
+
+
+def _is_write(step: ListStep) -> bool:
+    return step.add is not None or bool(step.remove)
 
 
 def _kind_of(step: ListStep) -> str:
@@ -498,4 +579,4 @@ def _count(report: ListReport, steps: Iterable[tuple[Member, ListStep]]) -> None
 async def _reload(address: RconAddress) -> None:
     """Let the server read the file. Its answer says nothing: only the list does. Raises `RconError`."""
     async with open_rcon(address) as connection:
-        await connection.execute(_RELOAD)
+        await connection.execute(RELOAD_ALLOWED)

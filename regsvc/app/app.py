@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plugin_bridge.authme.rules import compile_pattern
-from plugin_bridge.server.allowlist import AllowlistFile
+from plugin_bridge.server.allowlist import AllowlistConsole, AllowlistFile
 from plugin_bridge.server.plugin_jar import PluginJar
 from regsvc.accounts.access import AccountAccess
 from regsvc.accounts.captcha.captcha import MAX_WAITING_PICTURES, Captchas, ChallengeStore, uses_with_captcha
@@ -323,21 +323,22 @@ class App:
 
     def _make_allowlist(self) -> AllowlistRunner | None:
         game, file = self._config.game, self.context.properties_files[""]
-        if game.directory is None or self._config.allowlist.enabled is False:
+        if self._config.allowlist.enabled is False or (game.directory is None and not self.gates.keeps_list()):
             return None
+        find_console = find_consoles({"": game}, {"": file}, may_block=True)[""]
         return AllowlistRunner(
             self._database,
-            AllowlistFile(game.directory / "whitelist.json"),
+            AllowlistFile(game.directory / "whitelist.json") if game.directory else AllowlistConsole(find_console),
             self.context.uuids,
             file,
-            find_consoles({"": game}, {"": file}, may_block=True)[""],
+            find_console,
             self.transitions,
+            self.console,
             self.audit,
             partial(read_list_config, self.live, adopts=not self._players.is_enabled),
             self._now,
             is_on=self.gates.keeps_list,
             find_operators=self.context.ops.uuids,
-            on_run=self.profiles.wake,
         )
 
     def _wire_captchas(self) -> None:
@@ -589,10 +590,12 @@ class App:
     def _on_sync_finished(self, report: SyncReport) -> None:
         self.metrics.count_sync(report)
         self.mail_queue.wake_all()
+        self.profiles.wake()
         self.events.publish_run(report)
 
     def _on_list_finished(self, report: ListReport) -> None:
         self.metrics.count_list(report)
+        self.profiles.wake()
         for delivery in self.deliveries:
             delivery.wake()
         self.events.wake()

@@ -46,7 +46,7 @@ class BrokenRule(NamedTuple):
 def find_violations(config: Config) -> Iterator[BrokenRule]:
     """Yield every problem between keys that are valid one by one."""
     rules = (
-        *(_tls, _folders, _languages, _style, _database_url, _game, _authme, _auth),
+        *(_tls, _folders, _languages, _style, _database_url, _game, _allowlist, _authme, _auth),
         *(_registration, _captcha, _questionnaire, _chat, _mail, _downloads),
     )
     for rule in rules:
@@ -223,6 +223,21 @@ def _game(config: Config) -> Iterator[BrokenRule]:
             yield BrokenRule(section, "directory", "set it to the server's folder, or set rcon_host")
         elif not server.directory and not server.rcon_password:
             yield BrokenRule(section, "rcon_host", "it needs rcon_password, or directory with server.properties")
+
+
+def _allowlist(config: Config) -> Iterator[BrokenRule]:
+    game, allowlist = config.game, config.allowlist
+    if allowlist.enabled is not True or game.directory is not None:
+        return
+    if game.rcon is False or not (game.rcon_host and game.rcon_password):
+        yield BrokenRule("allowlist", "enabled", "set game.directory, or game.rcon_host and game.rcon_password")
+    if allowlist.uuids != "online":
+        yield BrokenRule(
+            "allowlist",
+            "uuids",
+            'without game.directory, write "online" if server.properties has online-mode=true; set game.directory '
+            "otherwise, since the console lists other UUIDs than an offline server's players have",
+        )
 
 
 def _authme(config: Config) -> Iterator[BrokenRule]:

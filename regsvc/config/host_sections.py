@@ -340,7 +340,9 @@ class AllowlistSection:
     """The game's own allowlist (whitelist.json): who may play is on it, and who may not is not (docs/allowlist.md)."""
 
     enabled: Switch = key.switch(
-        "auto", 'Keep the list; "auto" is on if server.properties in game.directory has white-list=true.'
+        "auto",
+        'Keep the list; "auto" is on if server.properties in game.directory has white-list=true. Without that folder, '
+        'true needs rcon_host and rcon_password, and uuids = "online".',
     )
     on_added: OnAdded = key.choice(
         "approve",

@@ -28,18 +28,30 @@ def execute_many(database: Database, sql: str, rows: Sequence[Sequence[Any]]) ->
         database.cursor().executemany(sql.replace("?", str(database.param)), rows)
 
 
-def insert_rows(database: Database, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows that all name the same fields; the others get the database's defaults."""
+def insert_rows(
+    database: Database, model: type[Model], rows: Sequence[Mapping[str, Any]], *, overwrite: Sequence[Field] = ()
+) -> None:
+    """Insert rows that all name the same fields; the others get the database's defaults.
+
+    With `overwrite`, a row whose primary key exists gets the new values of these fields.
+    """
     if not rows:
         return
     columns = _columns_of(model, rows)
     into = f"INSERT INTO {model._meta.table_name} ({', '.join(columns)}) VALUES "  # noqa: S608
+    names = [field.column_name for field in overwrite]
     if not isinstance(database, MySQLDatabase):
-        marks = ", ".join("?" * len(columns))
-        execute_many(database, f"{into}({marks})", list(zip(*columns.values(), strict=True)))
+        marks, conflict = ", ".join("?" * len(columns)), ""
+        if names:
+            assigned, key = ", ".join(map("{0} = excluded.{0}".format, names)), model._meta.primary_key
+            assert isinstance(key, Field), "it is one column"
+            conflict = f" ON CONFLICT ({key.column_name}) DO UPDATE SET {assigned}"
+        execute_many(database, f"{into}({marks}){conflict}", list(zip(*columns.values(), strict=True)))
         return
+    assigned = ", ".join(map("{0} = VALUES({0})".format, names))
+    conflict = f" ON DUPLICATE KEY UPDATE {assigned}" if names else ""
     for values in _literal_rows(database, columns.values()):
-        _execute(database, f"{into}({'), ('.join(values)})")
+        _execute(database, f"{into}({'), ('.join(values)}){conflict}")
 
 
 def update_rows(database: Database, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:

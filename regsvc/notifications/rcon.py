@@ -193,13 +193,13 @@ class RconQueue:
             return self._uuids.find(username)
         return joined if family is None or family_of(joined) in (None, family) else None
 
-    def on_row_changes(self, players: Sequence[tuple[str, int, Cause]]) -> None:
+    def on_row_changes(self, players: Sequence[tuple[str, int | None, Cause]]) -> None:
         """Kick players who may be online under a row that has just been locked, or given back to its owner.
 
-        Each player has a name, a user id and a cause.
+        As well as those who were taken off the game's allowlist. Each player has a name, a user id and a cause.
         """
-        causes = ("approved", "locked") if self._on_ban == "none" else ("approved", "banned", "locked")
-        self._kick((name, user_id, cause, None) for name, user_id, cause in players if cause in causes)
+        is_kept = self._on_ban == "none"
+        self._kick((name, user_id, cause, None) for name, user_id, cause in players if cause != "banned" or not is_kept)
 
     def may_insert(self, username: str, user_id: int, regdate: int) -> bool:
         """Return whether the row of this name and `regdate` may be inserted now: on each server, its kick is done.

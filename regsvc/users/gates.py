@@ -16,6 +16,11 @@ UUID_IN_DOUBT: Final = "uuid_in_doubt"
 """`Allowed.reason`: the UUIDs of players who joined contradict those that the server's config implies."""
 RESTART: Final = "restart"
 """`Allowed.reason`: it is in the file, which a server without a remote console reads when it starts again."""
+REFUSED: Final = "refused"
+"""`Allowed.reason`: the server has read the list, and yet it is not so: a plug-in objects, or Mojang has no such name.
+
+It is tried again every hour, and after a decision.
+"""
 HELD_BACK: Final = "held_back"
 """`Allowed.reason`: it is one of so many changes at once that a person has to confirm them."""
 

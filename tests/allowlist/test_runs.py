@@ -1,18 +1,30 @@
 """The game's allowlist and our users, on a server without AuthMe: a stand-in that does what the game does."""
 
+import errno
 import json
+import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from plugin_bridge.server.allowlist import MAX_BYTES
 from plugin_bridge.server.player_uuids import offline_uuid
+from plugin_bridge.server.rcon import open_rcon
 from regsvc.allowlist.run import ListReport
 from regsvc.core.errors import WrongStatus
-from regsvc.database.models import Allowed, AuditEntry
+from regsvc.database.bulk import insert_rows
+from regsvc.database.models import STATUSES, Allowed, AuditEntry, OutboxEntry, User
 from regsvc.sync.reporting.words import describe_plan
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.allowlist_server import AllowlistServer, allowlist_server
+from tests.support.peers.rcon_server import PASSWORD
 from tests.support.ports import free_port
 from tests.support.services import MakeServices, ServiceHarness
 
@@ -43,6 +55,7 @@ def states() -> dict[str, str]:
     return {row.username_key: row.state for row in Allowed.select()}
 
 
+@pytest.mark.every_database
 def test_alice_gets_in_once_she_is_approved(place: ServiceHarness, server: AllowlistServer) -> None:
     place.register("Alice")
     run(place)
@@ -212,3 +225,354 @@ def test_a_player_who_joined_decides_which_uuids_count(
     place.restart(allowlist__uuids="online")
     run(place)
     assert server.listed == {account: "Notch"}
+
+
+# --- what may be wrong with the file, and with the server ---
+
+
+def test_what_a_plugin_keeps_off_the_list_is_told_and_not_tried_at_each_tick(
+    place: ServiceHarness, server: AllowlistServer
+) -> None:
+    """Once it does not object any more, the next decision or hour brings it."""
+    server.vetoed = {"alice"}
+    for name in ("Alice", "Bob"):
+        place.approved(name)
+    report = run(place)
+    assert (report.counts, report.refused, report.is_loaded) == ({"added": 2}, ["Alice"], True)
+    assert [(row.username, row.state, row.reason) for row in Allowed.select().order_by(Allowed.username)] == [
+        ("Alice", "add", "refused"),
+        ("Bob", "listed", None),
+    ]
+    before = len(server.commands)
+    assert run(place) == ListReport()
+    server.type_add("zoe")
+    assert run(place).counts == {"adopted": 1}
+    assert len(server.commands) == before
+    server.vetoed = set()
+    place.clock.advance(hours=1)
+    assert run(place).counts == {"added": 1}
+    assert listed(server) == {"Alice", "Bob", "zoe"}
+
+
+def make_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def make_a_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+def make_it_huge(path: Path) -> None:
+    os.truncate(path, MAX_BYTES + 1)
+
+
+@pytest.mark.parametrize("spoil", [make_a_folder, make_a_loop, make_it_huge])
+def test_what_is_no_list_stops_nothing_else(
+    place: ServiceHarness, server: AllowlistServer, spoil: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    place.approved("Alice")
+    spoil(server.file)
+    for _tick in range(2):
+        assert "whitelist.json" in str(run(place).unavailable)
+    assert len([line for line in caplog.messages if "the allowlist is not kept" in line]) == 1
+    server.file.rmdir() if server.file.is_dir() else server.file.unlink()
+    run(place)
+    assert listed(server) == {"Alice"}
+
+
+@pytest.mark.parametrize("problem", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EBUSY])
+def test_a_list_that_cannot_be_written_stays_whole_and_waits(
+    place: ServiceHarness, server: AllowlistServer, problem: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, a read-only one, a folder of another user, a file that is mounted."""
+    run(place)
+    place.approved("Alice")
+
+    def fail(*_arguments: object) -> None:
+        raise OSError(problem, os.strerror(problem))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", fail) if problem == errno.EBUSY else patched.setattr(os, "fsync", fail)
+        assert "whitelist.json cannot be" in str(run(place).unavailable)
+    assert (server.file.read_text(), (server.folder / ".whitelist.json.companion").exists()) == ("[]", False)
+    assert run(place).counts == {"added": 1}
+    assert server.may_join("Alice")
+
+
+def hang(server: AllowlistServer) -> None:
+    server.is_slow = True
+
+
+def refuse(server: AllowlistServer) -> None:
+    server.password = "another"
+
+
+def hang_up(server: AllowlistServer) -> None:
+    server.before = lambda _command: server.hang_up()
+
+
+@pytest.mark.parametrize("spoil", [hang, refuse, hang_up])
+def test_a_console_that_hangs_or_refuses_loses_nothing(
+    place: ServiceHarness,
+    server: AllowlistServer,
+    game_server: GameServer,
+    spoil: Callable[[AllowlistServer], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once it answers again, what is in the file counts."""
+    monkeypatch.setattr("regsvc.allowlist.run.open_rcon", partial(open_rcon, max_seconds=0.2))
+    with socket.create_server(("127.0.0.1", 0)) as game:
+        port = game.getsockname()[1]
+        game_server.write_properties(online_mode="false", white_list="true", server_port=port, **server.properties)
+        place.approved("Alice")
+        spoil(server)
+        assert not run(place).is_loaded
+        assert [(row.state, row.reason) for row in Allowed.select()] == [("add", "restart")]
+        server.is_slow, server.password, server.before = False, PASSWORD, lambda _command: None
+        assert run(place).is_loaded
+    assert server.may_join("Alice")
+
+
+def test_who_is_taken_off_is_kicked_even_if_they_joined_again(place: ServiceHarness, server: AllowlistServer) -> None:
+    """Without enforce-whitelist the server lets them play on; the kick of the decision may have been too early."""
+    for name in ("Alice", "Bob", "Carla"):
+        place.approved(name)
+    run(place)
+    place.decide("ban", "Alice")
+    place.decide("delete", "Bob")
+    User.update(status="pending", applied_status="pending").where(User.username_key == "carla").execute()
+    OutboxEntry.delete().where(OutboxEntry.kind == "rcon").execute()
+    run(place)
+    kicks = [row.recipient for row in OutboxEntry.select().where(OutboxEntry.template == "kick")]
+    assert (sorted(kicks), listed(server)) == (["Alice", "Bob", "Carla"], set())
+
+
+@pytest.mark.every_database
+def test_five_thousand_entries_are_adopted_on_the_first_start(place: ServiceHarness, server: AllowlistServer) -> None:
+    names = [f"player_{number}" for number in range(5000)]
+    server.file.write_text(json.dumps([{"uuid": offline_uuid(name), "name": name} for name in names]))
+    before = server.file.read_text()
+    assert run(place).counts == {"adopted": 5000}
+    assert (User.select().where(User.status == "approved").count(), server.file.read_text()) == (5000, before)
+    assert run(place) == ListReport()
+
+
+def test_an_unchanged_list_costs_one_look_and_one_statement(
+    place: ServiceHarness, server: AllowlistServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.approved("Alice")
+    run(place)
+    runner, looks = place.app.allowlist, list[Path]()
+    assert runner is not None
+    stat = Path.stat
+
+    def look(path: Path, **more: Any) -> os.stat_result:
+        looks.append(path)
+        return stat(path, **more)
+
+    monkeypatch.setattr(Path, "stat", look)
+    monkeypatch.setattr(Path, "open", None)
+    database = place.app.context.location.database
+    with mock.patch.object(database, "execute_sql", wraps=database.execute_sql) as execute:
+        assert not runner.is_due()
+    assert (looks, execute.call_count) == ([server.file], 1)
+
+
+def test_a_ban_that_overtakes_a_run_is_not_lost(place: ServiceHarness, server: AllowlistServer) -> None:
+    """The run had read that Alice is to be listed, and would write so."""
+    place.approved("Alice")
+    runner = place.app.allowlist
+    assert runner is not None
+    plan, bans = runner._plan, iter(["Alice"])
+
+    def plan_and_ban(*arguments: Any, is_loaded: bool, **more: Any) -> Any:
+        steps = plan(*arguments, is_loaded=is_loaded, **more)
+        if is_loaded and (name := next(bans, None)):
+            place.decide("ban", name)
+        return steps
+
+    with mock.patch.object(runner, "_plan", plan_and_ban):
+        run(place)
+    assert (listed(server), states()) == (set(), {})
+
+
+NAMES = ("Alice", "bob", "Carla", "dave")
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    statuses=st.fixed_dictionaries(dict.fromkeys(NAMES, st.none() | st.sampled_from(STATUSES))),
+    records=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["add", "listed", "remove", "taken_off"])),
+    entries=st.permutations(NAMES).flatmap(lambda names: st.integers(0, 4).map(lambda count: names[:count])),
+)
+def test_two_runs_bring_any_list_and_any_users_in_accord(
+    place: ServiceHarness,
+    server: AllowlistServer,
+    statuses: Mapping[str, str | None],
+    records: Mapping[str, str],
+    entries: Sequence[str],
+) -> None:
+    """Entries of others are as they were, with whatever fields they have, and those that the game ignores."""
+    User.delete().execute()
+    Allowed.delete().execute()
+    database, moment = place.app.context.location.database, place.clock()
+    users = [
+        {
+            "username": name,
+            "username_key": name.lower(),
+            "status": status,
+            "applied_status": status,
+            "platform": "java",
+            "origin": "created",
+            "created_at": moment,
+        }
+        for name, status in statuses.items()
+        if status is not None
+    ]
+    insert_rows(database, User, users)
+    noted = [
+        {"username": name, "username_key": name.lower(), "state": state, "uuid": offline_uuid(name), "since": moment}
+        for name, state in records.items()
+    ]
+    insert_rows(database, Allowed, noted)
+    others: list[Any] = [{"uuid": offline_uuid("zoe"), "name": "zoe", "note": "✓"}, {"name": "nobody"}]
+    mixed = [*others, *({"uuid": offline_uuid(name), "name": name} for name in entries)]
+    server.file.write_text(json.dumps(mixed))
+    server.answer("whitelist reload")
+    run(place)
+    run(place)
+    assert run(place) == ListReport()
+    written = json.loads(server.file.read_text())
+    assert [entry for entry in written if entry in others] == others
+    for name in NAMES:
+        user, state = place.find_user(name), states().get(name.lower())
+        if user is None or user.status != "approved":
+            assert not server.may_join(name)
+        else:
+            assert server.may_join(name) == (state == "listed")
+            assert state == "listed" or (state == "taken_off" and name not in entries)
+
+
+# --- without the folder ---
+
+
+ACCOUNTS = {
+    name.lower(): (f"069a79f4-44e9-4726-a5be-00000000000{number}", name)
+    for number, name in enumerate(("Alice", "Bob", "Carla", "Dave", "Zoe"))
+}
+
+
+@pytest.fixture
+def far(make_services: MakeServices, server: AllowlistServer) -> ServiceHarness:
+    """A place that has the server's console alone."""
+    server.is_online, server.profiles = True, dict(ACCOUNTS)
+    return make_services(
+        authme__enabled=False,
+        game__directory="",
+        game__rcon_host="127.0.0.1",
+        game__rcon_port=server.port,
+        game__rcon_password=server.password,
+        allowlist__enabled=True,
+        allowlist__uuids="online",
+    )
+
+
+@pytest.mark.every_database
+def test_the_console_alone_keeps_the_list_of_a_server_in_online_mode(
+    far: ServiceHarness, server: AllowlistServer
+) -> None:
+    server.type_add("zoe")
+    far.approved("alice")
+    assert run(far).counts == {"adopted": 1, "added": 1}
+    assert listed(server) == {"Zoe", "Alice"}
+    assert {(row.username_key, row.state, row.uuid) for row in Allowed.select()} == {
+        ("alice", "listed", None),
+        ("zoe", "listed", None),
+    }
+    assert run(far) == ListReport()
+    far.register("Bob")
+    server.type_add("bob")
+    server.type_remove("Alice")
+    far.clock.advance(minutes=1)
+    assert run(far).counts == {"approved": 1, "taken_off": 1}
+    far.decide("ban", "Bob")
+    assert run(far).counts == {"removed": 1}
+    assert listed(server) == {"Zoe"}
+    assert {command.split()[0] for command in server.commands} == {"whitelist"}
+
+
+def test_who_has_no_account_waits_and_is_told(far: ServiceHarness, server: AllowlistServer) -> None:
+    """Nothing that could be a selector is ever sent."""
+    for name in ("Alice", "Nobody"):
+        far.approved(name)
+    Allowed.create(username_key="@a", username="@a", state="remove", since=far.clock())
+    server.listed["x"] = "@a"
+    report = run(far)
+    assert (sorted(report.refused), listed(server)) == (["@a", "Nobody"], {"Alice", "@a"})
+    before = len(server.commands)
+    assert run(far) == ListReport()
+    assert len(server.commands) == before
+    server.profiles["nobody"] = ("069a79f4-44e9-4726-a5be-000000000009", "Nobody")
+    far.decide("ban", "Nobody")
+    far.decide("unban", "Nobody")
+    assert run(far).counts == {"added": 1}
+    assert listed(server) == {"Alice", "Nobody", "@a"}
+
+
+@pytest.mark.parametrize("answer", ["Unknown command", "There are 3 whitelisted players: Alice", "Nope: a b c"])
+def test_an_answer_that_is_no_whole_list_takes_nobody_off(
+    far: ServiceHarness, server: AllowlistServer, answer: str
+) -> None:
+    for name in ("Alice", "Bob"):
+        far.approved(name)
+    run(far)
+    server.answers["whitelist"] = answer
+    far.clock.advance(minutes=1)
+    run(far)
+    assert [row.state for row in Allowed.select() if row.state == "taken_off"] == []
+    del server.answers["whitelist"]
+    far.clock.advance(hours=1)
+    run(far)
+    assert states() == {"alice": "listed", "bob": "listed"}
+    assert listed(server) == {"Alice", "Bob"}
+
+
+def test_many_names_go_to_the_console_a_few_at_a_time(far: ServiceHarness, server: AllowlistServer) -> None:
+    names = [f"Player_{number}" for number in range(300)]
+    for number, name in enumerate(names):
+        server.profiles[name.lower()] = (f"069a79f4-44e9-4726-a5be-{number:012}", name)
+    rows = [
+        {
+            "username": name,
+            "username_key": name.lower(),
+            "status": "approved",
+            "applied_status": "approved",
+            "platform": "java",
+            "origin": "created",
+            "created_at": far.clock(),
+        }
+        for name in names
+    ]
+    insert_rows(far.app.context.location.database, User, rows)
+    assert run(far).held_back == {"added": 300}
+    run(far, allow_mass_changes=True)
+    while states() != dict.fromkeys(map(str.lower, names), "listed"):
+        assert run(far).refused == []
+    assert listed(server) == set(names)
+
+
+def test_the_console_that_is_away_is_told_and_nobody_is_lost(far: ServiceHarness, server: AllowlistServer) -> None:
+    far.approved("Alice")
+    server.stop()
+    assert "console" in str(run(far).unavailable)
+    server.start()
+    run(far)
+    server.type_remove("Alice")
+    server.type_add("Bob")
+    server.stop()
+    far.clock.advance(minutes=1)
+    run(far)
+    server.start()
+    assert run(far).counts == {"taken_off": 1, "adopted": 1}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import captchas, report
+from tests.bench.allowlist import measure_allowlist
 from tests.bench.figures import RUNS, Row, resident_mib
 from tests.bench.lists import USERS, measure_lists
 from tests.bench.logins import measure_logins
@@ -18,7 +19,7 @@ from tests.bench.status import measure_status
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.stack import Stack
 
-PARTS = ("status", "logins", "registrations", "politeness", "pages", "lists")
+PARTS = ("status", "logins", "registrations", "politeness", "pages", "lists", "allowlist")
 PLAYERS = 100_000
 SERVER_OPTIONS = ("--innodb-buffer-pool-size=256M",)
 CONFIG: dict[str, dict[str, Any]] = {"http": {"status_limit": []}, "log": {"level": "info"}, **captchas.CONFIG}
@@ -65,6 +66,8 @@ def measure(options: argparse.Namespace) -> list[Row]:
             rows += measure_pages(directory / "pages", options.runs)
         if "lists" in wanted:
             rows += measure_lists(directory / "lists", server, options.users, options.runs)
+        if "allowlist" in wanted:
+            rows += measure_allowlist(directory / "allowlist", server, options.runs)
     return rows
 
 

@@ -9,13 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import aiomcrcon  # type: ignore[import-untyped]
 import pytest
 
 from plugin_bridge.server import allowlist
-from plugin_bridge.server.allowlist import AllowlistFile, Entry
+from plugin_bridge.server.allowlist import AllowlistConsole, AllowlistFile, Entry
 from plugin_bridge.server.files import ServerFileError
 from plugin_bridge.server.player_uuids import offline_uuid
-from plugin_bridge.server.rcon import RconAddress, open_rcon
+from plugin_bridge.server.rcon import RconAddress, UnsafeName, find_allowed, open_rcon
 from tests.support.peers.allowlist_server import AllowlistServer, allowlist_server
 
 ALICE, BOB, CARLA = (Entry(offline_uuid(name), name) for name in ("Alice", "Bob", "Carla"))
@@ -52,7 +53,7 @@ def test_alice_gets_in_once_the_server_has_reloaded(server: AllowlistServer, fil
     reload(server)
     assert server.may_join("Alice")
     assert not server.may_join("alice")  # another player, to the game
-    file.change([], [ALICE.uuid])
+    file.change([], [ALICE])
     reload(server)
     assert not server.may_join("Alice")
 
@@ -68,7 +69,7 @@ def test_entries_of_others_stay_as_they_are(server: AllowlistServer, file: Allow
     assert file.read().entries == (BOB,)
     file.change([ALICE], ())
     assert json.loads(server.file.read_text()) == [*written, {"uuid": ALICE.uuid, "name": "Alice"}]
-    file.change([], [BOB.uuid])
+    file.change([], [BOB])
     assert json.loads(server.file.read_text()) == [*written[1:], {"uuid": ALICE.uuid, "name": "Alice"}]
 
 
@@ -138,29 +139,133 @@ def before_rename(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) ->
     monkeypatch.setattr(Path, "replace", act_and_replace)
 
 
-def test_two_writers_lose_nothing_and_no_reader_sees_half_of_ours(server: AllowlistServer, file: AllowlistFile) -> None:
-    """The game adds 300 players while we add 300; with a reload after each of ours, all are on the list in the end."""
-    rounds = 300
-    done = threading.Event()
+def test_two_writers_lose_nothing(
+    server: AllowlistServer, file: AllowlistFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 1,000 rounds the game and we add a player each, and remove an earlier one: all is as both wanted."""
+    monkeypatch.setattr(allowlist, "_PAUSE", 0.001)
+    rounds, kept = 1000, 10
+    turn = threading.Semaphore(0)
 
     def play() -> None:
         for number in range(rounds):
+            turn.acquire()
             server.type_add(f"theirs_{number}")
-        done.set()
+            server.type_remove(f"theirs_{number - kept}")
 
     typist = threading.Thread(target=play)
     typist.start()
-    listed = set[str]()
-    missing = [Entry(offline_uuid(f"ours_{number}"), f"ours_{number}") for number in range(rounds)]
-    while missing:
-        with suppress(ServerFileError):  # the game writes too often: later
-            file.change(missing[:5], ())
-            reload(server)
-            while file.settle():
-                reload(server)
-            listed = {entry.uuid for entry in file.read().entries}
-        missing = [entry for entry in missing if entry.uuid not in listed]
+    ours = [Entry(offline_uuid(f"ours_{number}"), f"ours_{number}") for number in range(rounds)]
+    for number, entry in enumerate(ours):
+        turn.release()
+        while not change_and_confirm(
+            server, file, entry, ours[number - kept : number - kept + 1] if number >= kept else []
+        ):
+            pass
     typist.join()
-    assert done.is_set()
-    assert {entry.uuid for entry in file.read().entries} == server.listed.keys()
-    assert len(server.listed) == 2 * rounds
+    while file.settle():
+        pass
+    server.answer("whitelist reload")
+    last = range(rounds)[-kept:]
+    wanted = {f"ours_{number}" for number in last} | {f"theirs_{number}" for number in last}
+    assert names_in(file) == set(server.listed.values()) == wanted
+
+
+def change_and_confirm(server: AllowlistServer, file: AllowlistFile, add: Entry, remove: list[Entry]) -> bool:
+    with suppress(ServerFileError):  # the game writes too often: again
+        file.change([add], remove)
+        server.answer("whitelist reload")
+        while file.settle():
+            server.answer("whitelist reload")
+        entries = file.read().entries
+        return add in entries and not set(remove) & set(entries)
+    return False
+
+
+def test_no_reader_sees_half_of_what_we_write(file: AllowlistFile) -> None:
+    is_over, seen = threading.Event(), list[int]()
+
+    def read() -> None:
+        while not is_over.is_set():
+            seen.append(len(json.loads(file.path.read_text())))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(300):
+        file.change([Entry(offline_uuid(f"player_{number}"), f"player_{number}")], ())
+        file.settle()
+    is_over.set()
+    reader.join()
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 30
+
+
+def test_a_server_that_dies_while_it_writes_keeps_nobody_waiting(
+    server: AllowlistServer, file: AllowlistFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it had written of the file that ours replaced is never completed."""
+    monkeypatch.setattr(allowlist, "_PAUSE", 0)
+    before_rename(monkeypatch, lambda: server.file.write_text("[{"))
+    file.change([ALICE], ())
+    assert not file.settle()
+    file.change([BOB], ())
+    assert names_in(file) == {"Alice", "Bob"}
+
+
+def test_another_client_gets_the_same_answers_from_the_stand_in(server: AllowlistServer) -> None:
+    """One that follows the game's documents proves the stand-in, and so what our own client is tested with."""
+    commands = ["list", "add Steve_X", "add Steve_X", "list", "add bob", "remove bob", "remove bob", "list", "reload"]
+
+    async def talk() -> list[str]:
+        async with aiomcrcon.Client("127.0.0.1", server.port, server.password) as client:
+            return [(await client.send_cmd(f"whitelist {command}"))[0] for command in commands]
+
+    assert asyncio.run(talk()) == [
+        "There are no whitelisted players",
+        "Added steve_x to the whitelist",
+        "Player is already whitelisted",
+        "There are 1 whitelisted player(s): steve_x",
+        "Added bob to the whitelist",
+        "Removed bob from the whitelist",
+        "Player is not whitelisted",
+        "There are 1 whitelisted player(s): steve_x",
+        "Reloaded the whitelist",
+    ]
+    assert json.loads(server.file.read_text()) == [{"uuid": offline_uuid("steve_x"), "name": "steve_x"}]
+
+
+@pytest.mark.parametrize(
+    ("reply", "names"),
+    [
+        ("There are no whitelisted players", []),
+        ("There are 2 whitelisted player(s): Alice, .Bob_1", ["Alice", ".Bob_1"]),
+        ("§6There are 1 whitelisted players:§r Alice", ["Alice"]),
+        ("There is 1 whitelisted player: Alice", ["Alice"]),
+        ("There are 3 (out of 5 seen) whitelisted players:Alice, Bob and Carla", ["Alice", "Bob", "Carla"]),
+        ("There are 1 (out of 5 seen) whitelisted players:\nAlice", ["Alice"]),
+        ("[12:30] Es gibt 2 Spieler auf der Gästeliste: Alice, Bob", ["Alice", "Bob"]),
+        ("There are 3 whitelisted player(s): Alice, Bo", None),
+        ("There are 2 whitelisted player(s): Alice, see the log", None),
+        ("Alice: Bob", None),
+    ],
+)
+def test_names_are_read_from_any_whole_list(reply: str, names: list[str] | None) -> None:
+    assert find_allowed(reply) == names
+
+
+def test_a_list_in_many_packets_comes_whole(server: AllowlistServer) -> None:
+    server.listed = {str(number): f"player_{number:09}" for number in range(9000)}
+    console = AllowlistConsole(lambda: RconAddress("127.0.0.1", server.port, server.password))
+    assert [entry.name for entry in console.read().entries] == list(server.listed.values())
+    server.listed |= {str(number): f"player_{number:09}" for number in range(9000, 15000)}
+    with pytest.raises(ServerFileError, match="too long"):
+        console.read()
+
+
+@pytest.mark.parametrize("name", ["@a", "*", "a b", "", "a\nstop", "a" * 17, "Müller", "a;b"])
+def test_no_selector_reaches_the_console(server: AllowlistServer, name: str) -> None:
+    console = AllowlistConsole(lambda: RconAddress("127.0.0.1", server.port, server.password))
+    for add, remove in (([Entry("", name)], []), ([], [Entry("", name)])):
+        with pytest.raises(UnsafeName):
+            console.change(add, remove)
+    assert server.commands == []

@@ -194,6 +194,8 @@ def open_services(
     settings = named(given)
     if "database.url" not in settings:
         _make_tables(table, directory)
+        if settings.get("authme.enabled") is False and isinstance(table.database, MariaDBSchema):
+            settings["database.url"] = table.database.database.url  # which "auto" would take from AuthMe's config
     return ServiceHarness(game, table, clock, directory, settings, open_app(game, directory, clock, settings), authme)
 
 

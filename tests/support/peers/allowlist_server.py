@@ -3,7 +3,7 @@
 It does what the game was read to do: the list is loaded at the start and by `whitelist reload`, which empties it first
 and stays empty if the file is broken; `add` and `remove` write all of it to the file, in place; with
 `enforce-whitelist`, who is not on it is kicked by `remove` and `reload`; `add` takes the UUID that the server would
-look up, and in offline mode that of the name in small letters, as vanilla does.
+look up, and in offline mode that of the name in small letters, as vanilla does. A plugin may object to names.
 """
 
 import contextlib
@@ -18,7 +18,11 @@ from tests.support.peers.rcon_server import RconServer
 
 
 class AllowlistServer(RconServer):
-    """`profiles`: what Mojang answers, by lower-case name. `is_strict`: enforce-whitelist."""
+    """`profiles`: what Mojang answers, by lower-case name; `is_online`: nobody else has a UUID.
+
+    `is_strict`: enforce-whitelist. `vetoed`: lower-case names that a plugin keeps off the list, which
+    it writes again without them.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -26,7 +30,9 @@ class AllowlistServer(RconServer):
         self.file = folder / "whitelist.json"
         self.listed: dict[str, str] = {}
         self.profiles: dict[str, tuple[str, str]] = {}
+        self.is_online = False
         self.is_strict = False
+        self.vetoed: set[str] = set()
         self._main_thread = threading.RLock()  # all commands run on the game's one thread
 
     def start(self) -> None:
@@ -47,8 +53,11 @@ class AllowlistServer(RconServer):
         with self._main_thread:
             if action == "reload":
                 self._load()
+                self._object()
                 self._kick_unlisted()
                 return "Reloaded the whitelist"
+            if action == "list" and not self.listed:
+                return "There are no whitelisted players"
             if action == "list":
                 return f"There are {len(self.listed)} whitelisted player(s): {', '.join(self.listed.values())}"
             if action == "add":
@@ -58,10 +67,13 @@ class AllowlistServer(RconServer):
     def type_add(self, name: str) -> str:
         """`/whitelist add`, also from inside the game."""
         with self._main_thread:
+            if self.is_online and name.lower() not in self.profiles:
+                return "That player does not exist"
             uuid, right = self.profiles.get(name.lower(), (offline_uuid(name.lower()), name.lower()))
             if uuid in self.listed:
                 return "Player is already whitelisted"
             self.listed[uuid] = right
+            self._object()
             self._save()
             return f"Added {right} to the whitelist"
 
@@ -81,6 +93,11 @@ class AllowlistServer(RconServer):
         with contextlib.suppress(ValueError, TypeError, AttributeError):  # it logs a warning
             document = json.loads(self.file.read_text())
             self.listed = {entry["uuid"]: entry["name"] for entry in document if entry.get("uuid")}
+
+    def _object(self) -> None:
+        if unwanted := {uuid for uuid, name in self.listed.items() if name.lower() in self.vetoed}:
+            self.listed = {uuid: name for uuid, name in self.listed.items() if uuid not in unwanted}
+            self._save()
 
     def _save(self) -> None:
         with self.file.open("w") as file:  # in place: a reader may see half of it
