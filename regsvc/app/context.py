@@ -10,6 +10,7 @@ from peewee import PeeweeException
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import OpsFile, PropertiesFile
 from plugin_bridge.server.player_uuids import PlayerUuids
+from regsvc.allowlist.run import keeps_list
 from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
@@ -30,6 +31,7 @@ from regsvc.database.location import (
 )
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
+from regsvc.users.gates import find_gate_problem
 
 LoadKeys = Callable[[AuthSection, Path], Keys]
 
@@ -102,7 +104,7 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     config.require_secrets("auth.installation_key")
     authme = read_authme(config)
     location = resolve_location(config, authme)
-    for warning in location_warnings(config, authme):
+    for warning in location_warnings(authme):
         log.warning("%s", warning)
     keys = load(config.auth, config.server.state_dir)
     check_recorded_location(config, authme, location)
@@ -110,4 +112,8 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
     properties = {name: PropertiesFile(game.server_properties_path) for name, game in config.game_servers.items()}
     uuids = PlayerUuids(config.game.directory, properties[""])
+    known = properties[""].current
+    problem = find_gate_problem(config, known, has_authme=authme is not None, keeps_list=keeps_list(config, known))
+    if problem is not None:
+        log.warning("%s %s", *problem)
     return AppContext(config, authme, location, keys, ops, properties, uuids, now)
