@@ -87,14 +87,6 @@ def test_the_list_cannot_be_replaced(listed: DoctorCase, monkeypatch: pytest.Mon
     assert "ReadWritePaths=" in finding.do
 
 
-def test_the_list_is_to_be_kept_without_the_folder(doctor_case: DoctorCase) -> None:
-    doctor_case.change("game", directory=None, operators=["Olivia"])
-    doctor_case.change("allowlist", enabled=True)
-    doctor_case.change("database", url=f"sqlite:///{doctor_case.state_dir}/own.db")
-    found = {finding.id: finding for finding in doctor_case.findings()}
-    assert "game.directory is not set" in found["allowlist.unusable"].title
-
-
 def test_a_running_server_does_not_read_the_list(listed: DoctorCase) -> None:
     write_properties(listed, enable_rcon="false")
     finding = listed.only_finding("allowlist.reload")
@@ -123,9 +115,11 @@ def test_users_wait_for_the_list(listed: DoctorCase) -> None:
     finding = listed.only_finding("allowlist.waiting")
     assert finding.title == "5 users wait: bob0, bob1, bob2, …"
     assert "game.profiles" in finding.do
+    remember(listed, "Other", "add", "another")  # reason than the doctor knows
     remember(listed, "Many", "add", "held_back")
-    held, _unknown = sorted(listed.findings(), key=lambda found: found.title)
+    held, other, _unknown = sorted(listed.findings(), key=lambda found: found.title)
     assert (held.title, "companion sync --plan" in held.do) == ("1 user waits: many.", True)
+    assert (other.title, "companion why NAME" in other.do) == ("1 user waits: other.", True)
 
 
 def test_a_user_was_taken_off_in_the_game(listed: DoctorCase) -> None:

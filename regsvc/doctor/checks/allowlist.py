@@ -15,7 +15,7 @@ from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.facts import ALLOWLIST, Facts, FixLocation, Source
 from regsvc.doctor.finding import Severity, Symptom, check, list_some
 from regsvc.notifications.rcon import find_rcon_address
-from regsvc.users.gates import HELD_BACK, NO_UUID, UUID_IN_DOUBT, find_gate_problem
+from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, UUID_IN_DOUBT, find_gate_problem
 
 _RCON: Final = FixLocation(Source.PROPERTIES, "enable-rcon=true, rcon.port=25575, rcon.password=…")
 _LINKS: Final = Path("plugins/DiscordSRV/linking.yml")
@@ -44,8 +44,7 @@ def there_is_no_gate(facts: Facts) -> Iterator[Symptom]:
 @check(
     "allowlist.unusable",
     Severity.BROKEN,
-    means="The game's allowlist cannot be read, or we may not write it; or it is to be kept, and the config does not "
-    "say where the game server is.",
+    means="The game's allowlist cannot be read, or we may not write it.",
     why="Approved users are not put on the list, and banned ones stay on it. What is decided meanwhile follows later.",
     do="Run the companion as the game server's user. A new list takes the place of the old one, so the folder has to "
     "be writable: where systemd protects it, name it in ReadWritePaths= of the unit (systemctl edit companion).",
@@ -53,12 +52,6 @@ def there_is_no_gate(facts: Facts) -> Iterator[Symptom]:
 )
 def list_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
     folder = facts.config.game.directory
-    if facts.config.allowlist.enabled is True and folder is None and not facts.keeps_list:
-        yield Symptom(
-            Sentence("allowlist.enabled is true, and game.directory is not set."),
-            Sentence("Set it to the folder with whitelist.json: in offline mode, the list cannot be kept without it."),
-            FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
-        )
     listing = facts.listing
     if isinstance(listing, ServerFileError):
         do = Sentence("Correct the file (a list in JSON), or replace it by [] and run: companion sync")
@@ -122,7 +115,7 @@ def uuids_are_in_doubt(facts: Facts) -> Iterator[Sentence]:
     Severity.RISKY,
     means="Users have been waiting for more than 10 minutes to be put on the game's allowlist, or taken off it.",
     why="Who was approved cannot join yet, and who was banned still can.",
-    do="companion users show NAME tells more; what is to be done depends on the reason.",
+    do="companion why NAME tells the reason, and what to do.",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_allowlist WHERE reason IS NOT NULL"),
 )
 def users_wait_for_the_list(facts: Facts) -> Iterator[Symptom]:
@@ -134,11 +127,11 @@ def users_wait_for_the_list(facts: Facts) -> Iterator[Symptom]:
         HELD_BACK: Sentence("They are too many at once: companion sync --plan names them, and says what to do."),
     }
     for reason, sample in facts.own_tables.waiting_on_list.items() if facts.keeps_list else ():
-        if reason in known:  # others are findings of their own
+        if reason not in (UUID_IN_DOUBT, RESTART):  # which are findings of their own
             title = plural(
                 sample.count, "{count} user waits: {names}", "{count} users wait: {names}", names=sample.names
             )
-            yield Symptom(title, known[reason])
+            yield Symptom(title, known.get(reason))
 
 
 @check(
@@ -146,7 +139,8 @@ def users_wait_for_the_list(facts: Facts) -> Iterator[Symptom]:
     Severity.RISKY,
     means="Approved users were taken off the allowlist in the game (/whitelist remove).",
     why="They cannot join, although they are approved. The companion respects that (sync.on_player_removed).",
-    do="Ban those who are meant to stay out. Put the others back with /whitelist add NAME in the game.",
+    do="Ban those who are meant to stay out. Put the others back with /whitelist add NAME in the game, or approve them "
+    "again.",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_allowlist WHERE state = 'taken_off'"),
 )
 def users_were_taken_off(facts: Facts) -> Iterator[Sentence]:
