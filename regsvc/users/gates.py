@@ -77,8 +77,8 @@ def find_gate_problem(
         return title, Sentence("Set game.directory to its folder.")
     return (
         Sentence(
-            "Approvals let nobody in: there is no AuthMe at {path}, and white-list is not true in server.properties.",
-            path=path.parent,
+            "Approvals let nobody in: there is no AuthMe ({path}), and white-list is not true in server.properties.",
+            path=path,
         ),
         Sentence(
             "Set white-list=true in server.properties and restart the game server: the companion then keeps the "

@@ -115,7 +115,7 @@ def uuids_are_in_doubt(facts: Facts) -> Iterator[Sentence]:
     Severity.RISKY,
     means="Users have been waiting for more than 10 minutes to be put on the game's allowlist, or taken off it.",
     why="Who was approved cannot join yet, and who was banned still can.",
-    do="companion why NAME tells the reason, and what to do.",
+    do="Ask for the reason, and for what to do: companion why NAME",
     where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_allowlist WHERE reason IS NOT NULL"),
 )
 def users_wait_for_the_list(facts: Facts) -> Iterator[Symptom]:

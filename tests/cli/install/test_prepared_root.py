@@ -184,7 +184,7 @@ def test_only_what_is_written_is_writable(root: Path, tmp_path: Path) -> None:
     assert "ReadWritePaths=-" not in (root / DROP_IN).read_text()
 
     (tmp_path / "game/server.properties").write_text("white-list=true\n")  # its allowlist is replaced in the folder
-    assert "approved users get in by: AuthMe's table and the game's allowlist" in install(root, *game).stdout
+    assert "approved users get in by: AuthMe's table and the game's allowlist" in install(root, *game).output
     assert f"\nReadWritePaths=-{tmp_path}/game\n" in (root / DROP_IN).read_text()
 
     (root / CONFIG).write_text((root / CONFIG).read_text().replace('#state_dir = "var"', 'state_dir = "/srv/state"'))
@@ -405,7 +405,7 @@ def test_without_authme_it_says_who_gets_in(root: Path, tmp_path: Path, white_li
     game = tmp_path / "game"
     game.mkdir()
     (game / "server.properties").write_text(f"white-list={white_list}\n")
-    shown = install(root, "--game-dir", str(game)).stdout
+    shown = install(root, "--game-dir", str(game)).output
     assert told in shown
     assert ("white-list=true" in shown) == (white_list == "false")
     assert (f"ReadWritePaths=-{game}\n" in (root / DROP_IN).read_text()) == (white_list == "true")
