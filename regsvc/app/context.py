@@ -57,6 +57,14 @@ class AppContext:
     """The main game server's UUIDs of players."""
     now: Clock
 
+    @property
+    def gate_problem(self) -> str | None:
+        """Why approvals let nobody in, and what to do; None if they do let users in."""
+        known, config = self.properties_files[""].current, self.config
+        is_kept = keeps_list(config, known)
+        problem = find_gate_problem(config, known, has_authme=self.authme is not None, keeps_list=is_kept)
+        return None if problem is None else " ".join(problem)
+
     def level_of(self, username: str) -> int:
         """Return the operator level; 0 for others, and for operators below `auth.min_operator_level`."""
         level = self.ops.level_of(username)
@@ -112,8 +120,4 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     ops = OpsFile(config.game.ops_path, map(clean_name, config.game.operators))
     properties = {name: PropertiesFile(game.server_properties_path) for name, game in config.game_servers.items()}
     uuids = PlayerUuids(config.game.directory, properties[""])
-    known = properties[""].current
-    problem = find_gate_problem(config, known, has_authme=authme is not None, keeps_list=keeps_list(config, known))
-    if problem is not None:
-        log.warning("%s %s", *problem)
     return AppContext(config, authme, location, keys, ops, properties, uuids, now)

@@ -184,7 +184,7 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
 
 def _check_config(config: Config, app: App) -> int:
     context = app.context
-    for warning in config.warnings:
+    for warning in (*config.warnings, *filter(None, [context.gate_problem])):
         print(f"warning: {warning}")
     print(f"config: {config.file or 'none, all keys have their defaults'}")
     place = "" if is_installation(config.server.state_dir) else " (no installation has started there)"
