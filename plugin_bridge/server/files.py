@@ -149,6 +149,11 @@ class ServerProperties:
     rcon_ip: str = _key("rcon.ip", "", _address)  # Paper's own key; empty: as `server_ip`
     rcon_port: int = _key("rcon.port", 25575, _port)
     rcon_password: str = _key("rcon.password", "", _text, is_secret=True)
+    # the management protocol: switched on, it keeps the server from starting unless the others fit
+    has_management: bool = _key("management-server-enabled", False, _flag)
+    management_tls: bool = _key("management-server-tls-enabled", True, _flag)
+    management_keystore: str = _key("management-server-tls-keystore", "", _text)
+    management_secret: str | None = _key("management-server-secret", None, _text, is_secret=True)
     motd: str = _key("motd", "A Minecraft Server", _text)
     max_players: int = _key("max-players", 20, _whole_number)
 

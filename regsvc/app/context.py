@@ -10,6 +10,7 @@ from peewee import PeeweeException
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.server.files import OpsFile, PropertiesFile
 from plugin_bridge.server.player_uuids import PlayerUuids
+from regsvc.allowlist.run import keeps_list
 from regsvc.auth.keys import Keys, fingerprint, load_keys
 from regsvc.config.sections import AuthSection, Config
 from regsvc.core import clock
@@ -30,6 +31,7 @@ from regsvc.database.location import (
 )
 from regsvc.database.migrator import migrate
 from regsvc.database.models import bind_models
+from regsvc.users.gates import find_gate_problem
 
 LoadKeys = Callable[[AuthSection, Path], Keys]
 
@@ -54,6 +56,14 @@ class AppContext:
     uuids: PlayerUuids
     """The main game server's UUIDs of players."""
     now: Clock
+
+    @property
+    def gate_problem(self) -> str | None:
+        """Why approvals let nobody in, and what to do; None if they do let users in."""
+        known, config = self.properties_files[""].current, self.config
+        is_kept = keeps_list(config, known)
+        problem = find_gate_problem(config, known, has_authme=self.authme is not None, keeps_list=is_kept)
+        return None if problem is None else " ".join(problem)
 
     def level_of(self, username: str) -> int:
         """Return the operator level; 0 for others, and for operators below `auth.min_operator_level`."""
@@ -102,7 +112,7 @@ def open_context(config: Config, load: LoadKeys = load_keys, now: Clock = clock.
     config.require_secrets("auth.installation_key")
     authme = read_authme(config)
     location = resolve_location(config, authme)
-    for warning in location_warnings(config, authme):
+    for warning in location_warnings(authme):
         log.warning("%s", warning)
     keys = load(config.auth, config.server.state_dir)
     check_recorded_location(config, authme, location)

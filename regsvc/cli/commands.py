@@ -13,7 +13,7 @@ from plugin_bridge.server.files import ServerFileError
 from plugin_bridge.server.versions import is_newer
 from regsvc import __version__
 from regsvc.app.app import App
-from regsvc.app.context import AppContext, open_context
+from regsvc.app.context import open_context
 from regsvc.auth.keys import find_or_invent_keys, load_keys, require_keys
 from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, UNLOCK_ALL, UPGRADE_CHECK, WHY
 from regsvc.cli.data import check_upgrade, is_offline_command, run_data_command, run_offline_command
@@ -151,7 +151,7 @@ def _run_stateless(args: argparse.Namespace, config: Config) -> int:
     app = App(open_context(config, find_or_invent_keys), config.base_url())
     try:
         if args.command == "check-config":
-            return _check_config(config, app.context)
+            return _check_config(config, app)
         if args.command == "mail-test":
             return _mail_test(args.address, app)
         return run_game_command(args.command, app)
@@ -184,8 +184,9 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
     return run_user_command(args, app, actor_name())
 
 
-def _check_config(config: Config, context: AppContext) -> int:
-    for warning in config.warnings:
+def _check_config(config: Config, app: App) -> int:
+    context = app.context
+    for warning in (*config.warnings, *filter(None, [context.gate_problem])):
         print(f"warning: {warning}")
     print(f"config: {config.file or 'none, all keys have their defaults'}")
     place = "" if is_installation(config.server.state_dir) else " (no installation has started there)"
@@ -195,6 +196,7 @@ def _check_config(config: Config, context: AppContext) -> int:
         print("AuthMe: none")
     else:
         print(f"AuthMe: {context.authme.source or 'from our config'}, {context.authme.password_hash}")
+    print(f"approved users get in by: {app.gates}")
     if config.servers:
         print(f"further game servers: {', '.join(server.name for server in config.servers)}")
     print(f"operators: {len(context.ops.names())}")

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -65,30 +66,39 @@ CREATE TABLE authme (
     CONSTRAINT table_const_prim PRIMARY KEY (id)
 )
 """
+ALLOWLIST = "allowlist"
 OPERATOR_ROW = "INSERT INTO authme (username, realname, password, regdate) VALUES (?, ?, ?, ?)"
 
 
-def prepare(var: Path) -> str | None:
+def prepare(var: Path, gate: str = "authme") -> str | None:
     """Create what is missing under `var`, leaving existing files alone.
 
-    Return the operator's new password, or None if an earlier run created it.
+    With `gate` "allowlist", the game server has no AuthMe, and lets in who is on its allowlist. Return the operator's
+    new password, or None if an earlier run created it.
     """
     game = var / "demo-server"
     authme = game / "plugins" / "AuthMe"
-    authme.mkdir(parents=True, exist_ok=True)
+    (game if gate == ALLOWLIST else authme).mkdir(parents=True, exist_ok=True)
     operators = [{"uuid": OPERATOR_UUID, "name": OPERATOR, "level": 4, "bypassesPlayerLimit": False}]
-    _write_once(game / "server.properties", SERVER_PROPERTIES)
+    is_listed = "white-list=true\n" if gate == ALLOWLIST else ""
+    _write_once(game / "server.properties", SERVER_PROPERTIES + is_listed)
     _write_once(game / "ops.json", json.dumps(operators, indent=2) + "\n")
-    _write_once(authme / "config.yml", AUTHME_CONFIG)
     _write_once(var / "demo.toml", _config(var, game))
+    if gate == ALLOWLIST:
+        _write_once(game / "whitelist.json", "[]\n")
+        return None if (var / "demo-state").exists() else _create_operator(var / "demo.toml")
+    _write_once(authme / "config.yml", AUTHME_CONFIG)
     table = authme / "authme.db"
     return None if table.exists() else _make_table(table)
 
 
 def main() -> None:
     """Prepare the demo, print how to use it and replace the process by `companion serve`."""
-    var = Path("var").resolve()
-    password = prepare(var)
+    gate = os.environ.get("GATE", "authme")
+    if gate not in ("authme", ALLOWLIST):
+        sys.exit(f"GATE={gate}: there are authme and {ALLOWLIST}")
+    var = Path("var", "allowlist" if gate == ALLOWLIST else "").resolve()
+    password = prepare(var, gate)
     config = var / "demo.toml"
     print(hint(load_config(config, os.environ), password), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", "companion", "serve", "--config", str(config)])  # noqa: S606
@@ -131,6 +141,15 @@ def _make_table(file: Path) -> str:
     return password
 
 
+def _create_operator(config: Path) -> str:
+    """Create the operator's account, where no AuthMe has it; return the password."""
+    password = secrets.token_urlsafe(12)
+    for command in (["migrate"], ["users", "create", OPERATOR, "--password-stdin"]):
+        program = [sys.executable, "-m", "companion", *command, "--config", str(config)]
+        subprocess.run(program, input=f"{password}\n", text=True, check=True)  # noqa: S603 - ourselves
+    return password
+
+
 def hint(config: Config, password: str | None) -> str:
     """Return what to open and what to try; `password` is None if an earlier run showed it."""
     address = config.address()  # where it can be tried at once, unlike server.base_url
@@ -139,14 +158,16 @@ def hint(config: Config, password: str | None) -> str:
         f"The operator is {OPERATOR}, the password {password} (shown only once)."
         if password
         else f"The operator is {OPERATOR}, with the password shown at the first run "
-        "(if you lost it, delete var/demo-server and var/demo-state)."
+        f"(if you lost it, delete demo-server and demo-state in {config.file.parent if config.file else 'var'})."
     )
+    game = config.game.directory or Path()
     json_header = "-H 'Content-Type: application/json'"
     login = json.dumps({"username": OPERATOR, "password": shown})
     return f"""\
 {first}
 Config: {config.file}. Mails, with their codes, appear in the log below.
 
+Approved players get in by {"AuthMe's table" if (game / "plugins").exists() else game / "whitelist.json"}.
 Open {address}/ to register as a player, and {address}/admin to decide as {OPERATOR}. The API:
 
   curl {address}/api/config

@@ -388,6 +388,8 @@ async def serve(config: Config, read_config: Callable[[], Config]) -> int:
     if os.geteuid() == 0:
         log.warning("running as root: run the companion as a user of its own, as companion.service does")
     context = open_context(config)
+    if context.gate_problem is not None:
+        log.warning("%s", context.gate_problem)
     try:
         sockets = bind_sockets(config.server.port, config.server.host, backlog=_BACKLOG)
     except OSError as error:

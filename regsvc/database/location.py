@@ -145,15 +145,8 @@ def describe_login(config: Config, code: int) -> str:
     return find_replacements(config, keys) or f"{config.authme_config_path or _AUTHME_CONFIG}: {keys}"
 
 
-def location_warnings(config: Config, authme: AuthMeConfig | None) -> Iterator[str]:
+def location_warnings(authme: AuthMeConfig | None) -> Iterator[str]:
     """Yield sentences about where AuthMe's table is, which do not prevent a start."""
-    path = config.authme_config_path
-    if authme is None and path is not None and config.authme.enabled is not False:
-        then = "authme.config to that file" if config.authme.config else "game.directory to the game server's folder"
-        yield (
-            f"AuthMe's config is not at {path}: no player is let into the game. Set {then}; if there is no AuthMe, set "
-            "authme.enabled = false."
-        )
     is_shared = authme is not None and authme.backend in (Backend.MYSQL, Backend.MARIADB)
     if authme is not None and is_shared and authme.ssl_mode == "disable" and not is_loopback(authme.host):
         yield f"the connection to the database at {authme.host} is not encrypted: {authme.ssl_key} in AuthMe's config"

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from plugin_bridge.server.files import ServerProperties
+from regsvc.config.sections import Config
+from regsvc.core.i18n.sentences import Sentence
 from regsvc.database.models import ADD, APPROVED, LISTED, TAKEN_OFF, AllowlistState
 
 Gate = Literal["authme", "allowlist"]
@@ -50,6 +53,10 @@ class Gates:
         authme: tuple[Gate, ...] = ("authme",) if self.has_authme else ()
         return (*authme, "allowlist") if self.keeps_list() else authme
 
+    def __str__(self) -> str:
+        words = {"authme": "AuthMe's table", "allowlist": "the game's allowlist"}
+        return " and ".join(words[name] for name in self.names) or "nothing"
+
     def listed_state(self, status: str, state: AllowlistState | None, reason: str | None) -> ListedState:
         """Return what admins see of a user with this status and this record in `Allowed` (None: there is none)."""
         if not self.keeps_list():
@@ -61,3 +68,34 @@ class Gates:
         if state == LISTED and reason is not None:
             return "waiting"
         return {LISTED: "listed", TAKEN_OFF: "removed"}.get(state, "waiting")  # type: ignore[return-value]
+
+
+def find_gate_problem(
+    config: Config, properties: ServerProperties | None, *, has_authme: bool, keeps_list: bool
+) -> tuple[Sentence, Sentence] | None:
+    """Return why approvals let nobody in, and what to do about it; None if they let users in.
+
+    `properties`: the game's server.properties; None: it is unknown.
+    """
+    path, is_asked = config.authme_config_path, properties is not None and properties.white_list
+    if keeps_list or (has_authme and not is_asked):
+        return None
+    if is_asked:
+        return (
+            Sentence("The game lets in only who is on its allowlist, and allowlist.enabled is false."),
+            Sentence('Set allowlist.enabled = "auto", or white-list=false in server.properties.'),
+        )
+    if path is None:
+        title = Sentence("Approvals let nobody in: the config does not say where the game server is.")
+        return title, Sentence("Set game.directory to its folder.")
+    return (
+        Sentence(
+            "Approvals let nobody in: there is no AuthMe ({path}), and white-list is not true in server.properties.",
+            path=path,
+        ),
+        Sentence(
+            "Set white-list=true in server.properties and restart the game server: the companion then keeps the "
+            "game's allowlist (unless allowlist.enabled is false). Or install AuthMe there, or set game.directory to "
+            "where it is."
+        ),
+    )

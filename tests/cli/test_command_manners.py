@@ -36,7 +36,7 @@ def test_help_leaves_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_folder_without_authme_is_told_of(place: Daemon, tmp_path: Path) -> None:
     told = companion("check-config", "--game-dir", str(tmp_path / "tpyo"), config=place.config_file)
-    assert f"AuthMe's config is not at {tmp_path}/tpyo/plugins/AuthMe/config.yml" in told.errors
+    assert f"there is no AuthMe ({tmp_path}/tpyo/plugins/AuthMe/config.yml)" in told.output
     assert (told.status, "AuthMe: none" in told.output) == (0, True)
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import yaml
 
-from regsvc.cli.demo import AUTHME_TABLE, OPERATOR, hint, prepare
+from regsvc.cli.demo import ALLOWLIST, AUTHME_TABLE, OPERATOR, OPERATOR_UUID, hint, prepare
 from regsvc.config.loader import load_config
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, create_table
+from tests.support.command_line import companion
 
 
 def test_the_operator_can_play_with_the_password_shown(tmp_path: Path) -> None:
@@ -57,3 +58,17 @@ def test_its_table_is_the_one_authme_makes(tmp_path: Path) -> None:
     demo.execute(AUTHME_TABLE)
     columns = "SELECT * FROM pragma_table_info('authme')"
     assert demo.query(columns) == real.query(columns)
+
+
+def test_without_authme_the_allowlist_lets_players_in(tmp_path: Path) -> None:
+    """Olivia can decide at once, and is on the list herself as soon as it is compared."""
+    password = prepare(tmp_path, ALLOWLIST)
+    assert password
+    assert prepare(tmp_path, ALLOWLIST) is None
+    config, game = tmp_path / "demo.toml", tmp_path / "demo-server"
+    assert not (game / "plugins").exists()
+    checked = companion("check-config", "--config", str(config), directory=tmp_path)
+    assert "approved users get in by: the game's allowlist" in checked.output
+    assert companion("sync", "--config", str(config), directory=tmp_path).status == 0
+    assert json.loads((game / "whitelist.json").read_text()) == [{"uuid": OPERATOR_UUID, "name": OPERATOR}]
+    assert str(game / "whitelist.json") in hint(load_config(config, {}), password)

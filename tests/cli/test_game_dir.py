@@ -13,6 +13,7 @@ from tests.support.authme.authme_database import AuthMeDatabase, DatabaseKind, M
 from tests.support.authme.authme_like import AuthMeLike
 from tests.support.authme.authme_tables import AuthMeTable, TableShape, create_table, find_player
 from tests.support.authme.game_server import GameServer, write_game_server
+from tests.support.command_line import companion
 from tests.support.daemon import Daemon
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.rcon_server import RconServer, rcon_server
@@ -184,3 +185,22 @@ def test_an_operator_of_the_moment_is_one(make_place: MakePlace) -> None:
     place.game.write_operators("Mo")
     body = {"username": "Olivia", "password": OLIVIAS}
     assert place.daemon.post("/api/admin/login", body).code == "not_operator"
+
+
+def test_where_nothing_lets_players_in_it_is_said_everywhere(tmp_path: Path) -> None:
+    """In the log at the start, by check-config and by the doctor; `companion install` says it before it writes."""
+    game = write_game_server(tmp_path / "game")
+    told = f"Approvals let nobody in: there is no AuthMe ({game.authme_config}), and white-list is not true"
+    daemon = BareDaemon(tmp_path / "daemon", game)
+    daemon.start()
+    try:
+        assert daemon.wait_for_log(told)
+        for command in ("check-config", "doctor"):
+            done = companion(command, "--game-dir", str(game.directory), directory=daemon.directory)
+            assert told in " ".join((done.output + done.errors).split())
+    finally:
+        daemon.stop()
+    game.write_properties(white_list="true")
+    done = companion("check-config", "--game-dir", str(game.directory), directory=daemon.directory)
+    assert "approved users get in by: the game's allowlist" in done.output
+    assert "let nobody in" not in done.output + done.errors

@@ -82,5 +82,5 @@ def test_authmes_mode_for_mariadb_is_ours(mode: str, verifies: tuple[ssl.VerifyM
     authme = AuthMeConfig(backend="MARIADB", host="db.example.org", mariadb_ssl_mode=mode)
     context = resolve_location(Config(), authme).database.connect_params.get("ssl")
     assert (None if context is None else (context.verify_mode, context.check_hostname)) == verifies
-    warnings = [warning for warning in location_warnings(Config(), authme) if "not encrypted" in warning]
+    warnings = [warning for warning in location_warnings(authme) if "not encrypted" in warning]
     assert ["DataSource.MariaDbSslMode" in warning for warning in warnings] == ([True] if verifies is None else [])

@@ -12,15 +12,6 @@ GROUP_COLUMN = "ExternalBoardOptions.mySQLColumnGroup"
 INACTIVE_GROUP = "ExternalBoardOptions.nonActivedUserGroup"
 
 
-def test_there_is_no_authme(doctor_case: DoctorCase) -> None:
-    doctor_case.game.authme_config.unlink()
-    doctor_case.game.write_properties(enable_rcon="true", rcon_password="a long one, 5f1c0e", online_mode="true")
-    finding = doctor_case.only_finding("authme.none")
-    assert str(doctor_case.game.authme_config) in finding.title
-    doctor_case.change("authme", enabled=False)
-    assert doctor_case.findings() == []
-
-
 def test_its_config_cannot_be_used(doctor_case: DoctorCase) -> None:
     for text in ("DataSource: [", "just words", "DataSource:\n  mySQLTablename: 'a; DROP TABLE b'"):
         doctor_case.game.authme_config.write_text(text)

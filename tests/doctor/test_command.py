@@ -111,7 +111,7 @@ def test_without_any_config_it_takes_the_games_folder(doctor_case: DoctorCase, t
     told = companion("doctor", "--json", "--game-dir", str(doctor_case.game.directory), directory=tmp_path)
     found = ids(told)
     assert found >= {"mail.off"}
-    assert not found & {"authme.none", "game.unreadable", "table.missing"}
+    assert not found & {"allowlist.no_gate", "game.unreadable", "table.missing"}
     assert not (tmp_path / "var").exists()
 
 

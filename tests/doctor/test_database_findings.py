@@ -197,7 +197,9 @@ def test_the_config_leads_elsewhere(doctor_case: DoctorCase, tmp_path: Path) -> 
     doctor_case.start_once()
     doctor_case.change("database", url=f"sqlite:///{tmp_path / 'other.db'}")
     doctor_case.change("authme", enabled=False)
-    doctor_case.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD, online_mode="true")
+    doctor_case.game.write_properties(
+        enable_rcon="true", rcon_password=RCON_PASSWORD, online_mode="true", white_list="true"
+    )
     assert "lives in mysql:" in doctor_case.only_finding("database.elsewhere").title
 
 

@@ -69,6 +69,6 @@ def test_rcon_answers_on_the_internet(doctor_case: DoctorCase) -> None:
 def test_mojang_and_authme_both_ask_or_nobody(doctor_case: DoctorCase) -> None:
     doctor_case.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD, online_mode="true")
     doctor_case.only_finding("game.online_mode")
-    doctor_case.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD)
+    doctor_case.game.write_properties(enable_rcon="true", rcon_password=RCON_PASSWORD, white_list="true")
     doctor_case.change("authme", enabled=False)
     doctor_case.only_finding("game.online_mode")

@@ -23,6 +23,7 @@ _AREAS: Final = {
     "rules": "Names and passwords",
     "bedrock": "Bedrock players",
     "game": "The game server",
+    "allowlist": "The allowlist",
     "server": "Address and port",
     "mail": "Mail",
     "secrets": "Secrets",

@@ -30,6 +30,7 @@ from regsvc.cli.install.settings import (
     REGISTRATION_OPEN,
     InstallProblem,
     Settings,
+    describe_gate,
     find_free_port,
     find_game_directory,
     find_mail_account,
@@ -163,6 +164,7 @@ class Collector:
         self._complete(
             GAME_DIRECTORY, "Folder of the game server", find_game_directory(self._args.instance), self._a_server
         )
+        print(describe_gate(Path(str(self._values[GAME_DIRECTORY]))))
         user = self._args.user or known_user or self._find_user()
         _require_user(user)
         self._complete(

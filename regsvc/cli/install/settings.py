@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Final
 
 from plugin_bridge.authme.config import AuthMeConfigError, Backend, read_authme_config
+from plugin_bridge.server.files import PropertiesFile
+from regsvc.allowlist.run import keeps_list
 from regsvc.cli.config_command import find_key
+from regsvc.config.host_sections import GameSection
 from regsvc.config.layers import file_layer
 from regsvc.config.places import SystemPlaces, list_configs
-from regsvc.config.sections import ConfigError
+from regsvc.config.sections import Config, ConfigError
 from regsvc.core.safe_paths import status_of
+from regsvc.users.gates import Gates, find_gate_problem
 
 GAME_DIRECTORY: Final = "game.directory"
 BASE_URL: Final = "server.base_url"
@@ -183,3 +187,20 @@ def is_free(port: int) -> bool:
         except OSError as error:
             return error.errno != errno.EADDRINUSE
     return True
+
+
+def keeps_list_of(game_directory: Path) -> bool:
+    """Return whether the game's allowlist is kept by default: its server.properties has white-list=true."""
+    config = Config(game=GameSection(directory=game_directory))
+    return keeps_list(config, PropertiesFile(game_directory / "server.properties").current)
+
+
+def describe_gate(game_directory: Path) -> str:
+    """Return how approved users will get into this game, or that they will not, and what to do."""
+    config, has_authme = Config(game=GameSection(directory=game_directory)), (game_directory / AUTHME).is_dir()
+    properties = PropertiesFile(game_directory / "server.properties").current
+    is_kept = keeps_list(config, properties)
+    problem = find_gate_problem(config, properties, has_authme=has_authme, keeps_list=is_kept)
+    if problem is not None:
+        return f"warning: {problem[0]} {problem[1]}"
+    return f"approved users get in by: {Gates(has_authme, lambda: is_kept)}"

@@ -10,7 +10,16 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from regsvc.cli.config_command import with_value
-from regsvc.cli.install.settings import AUTHME, BASE_URL, MAIL_BACKEND, PORT, Settings, read_values, writes_authme_file
+from regsvc.cli.install.settings import (
+    AUTHME,
+    BASE_URL,
+    MAIL_BACKEND,
+    PORT,
+    Settings,
+    keeps_list_of,
+    read_values,
+    writes_authme_file,
+)
 from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.places import LOCATION_FILE, SystemPlaces
 
@@ -180,6 +189,8 @@ def _backup_source(settings: Settings) -> list[str]:
 
 def _writable_folders(settings: Settings) -> list[str]:
     folders = [f"-{settings.game_directory / AUTHME}"] if writes_authme_file(settings.game_directory) else []
+    if keeps_list_of(settings.game_directory):  # a new allowlist takes the place of the old one, in the folder itself
+        folders.append(f"-{settings.game_directory}")
     if settings.state_dir != settings.places.state_dir:
         folders.append(str(settings.state_dir))
     return ["ReadWritePaths=", *(f"ReadWritePaths={_quoted(folder)}" for folder in folders)]

@@ -25,24 +25,6 @@ _CONNECTION: Final = frozenset({"DataSource.mySQLHost", "DataSource.mySQLPort"})
 
 
 @check(
-    "authme.none",
-    Severity.RISKY,
-    means="AuthMe's config.yml was not found, and the config does not say that there is no AuthMe.",
-    why="Approved users cannot join the game, because there is no table of players to write to.",
-    do="Set the game server's folder. If there is no AuthMe, set authme.enabled = false.",
-    where=FixLocation(Source.OURS, '[game] directory = "/path/to/the/game/server"'),
-)
-def authme_is_missing(facts: Facts) -> Iterator[Sentence]:
-    if facts.has_authme or facts.config.authme.enabled is False:
-        return
-    path = facts.config.authme_config_path
-    if path:
-        yield Sentence("AuthMe's config is not at {path}.", path=path)
-    else:
-        yield Sentence("The config does not say where the game server is.")
-
-
-@check(
     "authme.unusable",
     Severity.BROKEN,
     means="AuthMe's config.yml cannot be read, is not YAML, or has invalid table or column names; or AuthMe's table "

@@ -10,7 +10,6 @@ from regsvc.auth.rate_limits import REGISTRATIONS, in_total
 from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.core.units import RateLimit
 from regsvc.doctor.facts.facts import Facts, FixLocation, Source
-from regsvc.doctor.facts.own_tables import PlayerSample
 from regsvc.doctor.finding import Severity, Symptom, check
 from regsvc.notifications.mail.queue import Budget, total_of
 from regsvc.notifications.mail.smtp_replies import wording_of
@@ -202,8 +201,9 @@ def sync_stands_still(facts: Facts) -> Iterator[Sentence]:
 def conflicts_wait(facts: Facts) -> Iterator[Sentence]:
     waiting = facts.own_tables.conflicts
     if waiting.count:
-        names = _examples(waiting)
-        yield plural(waiting.count, "{count} player waits: {names}", "{count} players wait: {names}", names=names)
+        yield plural(
+            waiting.count, "{count} player waits: {names}", "{count} players wait: {names}", names=waiting.names
+        )
 
 
 @check(
@@ -218,8 +218,9 @@ def conflicts_wait(facts: Facts) -> Iterator[Sentence]:
 def players_are_disputed(facts: Facts) -> Iterator[Sentence]:
     disputed = facts.own_tables.disputed
     if disputed.count:
-        names = _examples(disputed)
-        yield plural(disputed.count, "{count} player differs: {names}", "{count} players differ: {names}", names=names)
+        yield plural(
+            disputed.count, "{count} player differs: {names}", "{count} players differ: {names}", names=disputed.names
+        )
 
 
 @check(
@@ -260,8 +261,3 @@ def messages_are_stuck(facts: Facts) -> Iterator[Sentence]:
                 "The oldest has been waiting since {at:%Y-%m-%d %H:%M} UTC, and no companion is running here.",
                 at=oldest_at,
             )
-
-
-def _examples(players: PlayerSample) -> str:
-    more = ", …" if players.count > len(players.examples) else ""
-    return f"{', '.join(players.examples)}{more}"

@@ -86,7 +86,8 @@ def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
 )
 def rcon_is_off(facts: Facts) -> Iterator[Symptom]:
     for server, properties in _known_servers(facts):
-        if server.game.rcon == "auto" and not properties.rcon_enabled:
+        is_told = not server.name and facts.keeps_list  # by `allowlist.reload`
+        if server.game.rcon == "auto" and not properties.rcon_enabled and not is_told:
             title = Sentence("RCON is off: enable-rcon is not true, or rcon.password is empty.")
             yield _on(server, title, "enable-rcon=true, rcon.password=…")
 

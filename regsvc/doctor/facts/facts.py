@@ -16,13 +16,17 @@ from typing import Final, TypeVar
 from peewee import Database, MySQLDatabase
 
 from plugin_bridge.authme.config import AuthMeConfig, AuthMeConfigError, Backend
+from plugin_bridge.server.allowlist import AllowlistFile, Listing
 from plugin_bridge.server.files import (
     HIGHEST_LEVEL,
+    PropertiesFile,
     ServerFileError,
     ServerProperties,
     read_operators,
     read_server_properties,
 )
+from plugin_bridge.server.player_uuids import PlayerUuids
+from regsvc.allowlist.run import keeps_list
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.host_sections import GameServer
 from regsvc.config.layers import ENVIRONMENT_PREFIX
@@ -45,6 +49,7 @@ from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.rcon import find_rcon_address
 
 _OUR_KEY: Final = re.compile(r"\[(\w+)\] (\w+)")
+ALLOWLIST: Final = "whitelist.json"
 _NAME: Final = re.compile(r"(^|, )([a-z_]+)")
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -58,6 +63,7 @@ class Source(StrEnum):
     MESSAGES = "AuthMe's messages folder"
     PROPERTIES = "server.properties"
     OPERATORS = "ops.json"
+    ALLOWLIST = "whitelist.json"
     DATABASE = "the database"
     MACHINE = "this machine"
 
@@ -152,6 +158,7 @@ class Facts:
             Source.AUTHME: config.authme_config_path,
             Source.PROPERTIES: config.game.server_properties_path,
             Source.OPERATORS: config.game.ops_path,
+            Source.ALLOWLIST: config.game.directory / ALLOWLIST if config.game.directory else None,
         }
         return files.get(source)
 
@@ -196,6 +203,30 @@ class Facts:
         if not isinstance(properties, ServerProperties):
             raise FactUnavailable
         return properties
+
+    @property
+    def gate_properties(self) -> ServerProperties | None:
+        """The main game server's server.properties; None if they cannot be read."""
+        properties = self.servers[0].properties
+        return properties if isinstance(properties, ServerProperties) else None
+
+    @property
+    def keeps_list(self) -> bool:
+        """Whether the game's allowlist follows decisions."""
+        return keeps_list(self.config, self.gate_properties)
+
+    @cached_property
+    def listing(self) -> Listing | ServerFileError:
+        """The game's allowlist, or what is wrong with it. Raises `FactUnavailable` if none is kept."""
+        folder = self.config.game.directory
+        if folder is None or not self.keeps_list:
+            raise FactUnavailable
+        return _result_or_error(AllowlistFile(folder / ALLOWLIST).read, ServerFileError)
+
+    @cached_property
+    def uuids(self) -> PlayerUuids:
+        """UUIDs of players, as the main game server's files tell them."""
+        return PlayerUuids(self.config.game.directory, PropertiesFile(self.config.game.server_properties_path))
 
     @property
     def can_kick(self) -> bool:

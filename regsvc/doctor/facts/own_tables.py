@@ -24,6 +24,9 @@ _NEWEST_MAILS: Final = (
     "SELECT id, recipient, recipient_key, outcome, last_error FROM regsvc_outbox WHERE kind = 'mail'"
     " AND (outcome IN ('sent', 'failed') OR (outcome IS NULL AND last_error IS NOT NULL)) ORDER BY id DESC LIMIT 20"
 )
+_ALLOWLIST: Final = 105  # the migration that makes its table
+_LONG_AGO_SQLITE: Final = "since < strftime('%Y-%m-%d %H:%M:%f', 'now', '-10 minutes')"
+_LONG_AGO_MYSQL: Final = "since < UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE"
 MAX_NAMES: Final = 3
 _MIGRATING_SQLITE: Final = (
     "SELECT holder FROM regsvc_lease WHERE name = ? AND expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now') "
@@ -41,6 +44,11 @@ class PlayerSample:
 
     count: int
     examples: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> str:
+        """The first names, for a title."""
+        return f"{', '.join(self.examples)}{', …' if self.count > len(self.examples) else ''}"
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,10 @@ class OwnTables:
     oldest_message_at: datetime | None
     last_run_held_back_changes: bool
     held_back: Mapping[str, Any]
+    waiting_on_list: Mapping[str, PlayerSample]
+    """Users who are to be put on the game's allowlist, or taken off it, by the reason why they wait."""
+    taken_off_list: PlayerSample
+    """Users who may play, and whom an operator took off the allowlist in the game."""
     mail_totals: Windows
     """Windows of the limits on mails in total."""
     users: Mapping[str, int]
@@ -133,6 +145,12 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         oldest_message_at=_moment(oldest),
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
         held_back=_held_back(database),
+        waiting_on_list=_waiting_on_list(database) if int(newest) >= _ALLOWLIST else {},
+        taken_off_list=(
+            _players(database, "regsvc_allowlist", "state = 'taken_off'")
+            if int(newest) >= _ALLOWLIST
+            else PlayerSample(0)
+        ),
         mail_totals=_mail_totals(database),
         users={str(row["status"]): int(row["n"]) for row in users},
         waiting_mails=int(waiting),
@@ -167,10 +185,18 @@ def list_missing_triggers(database: ReadOnlyDatabase) -> list[str]:
     return sorted(made - {str(row["name"]) for row in rows})
 
 
-def _players(database: ReadOnlyDatabase, records: str, condition: str) -> PlayerSample:
+def _waiting_on_list(database: ReadOnlyDatabase) -> Mapping[str, PlayerSample]:
+    rows = database.rows("SELECT DISTINCT reason FROM regsvc_allowlist WHERE reason IS NOT NULL")
+    reasons = sorted(str(row["reason"]) for row in rows)
+    since = _LONG_AGO_SQLITE if database.is_sqlite else _LONG_AGO_MYSQL
+    found = {reason: _players(database, "regsvc_allowlist", f"reason = ? AND {since}", reason) for reason in reasons}
+    return {reason: sample for reason, sample in found.items() if sample.count}
+
+
+def _players(database: ReadOnlyDatabase, records: str, condition: str, *values: object) -> PlayerSample:
     where = f"FROM {records} WHERE {condition}"
-    count = int(database.value(f"SELECT COUNT(*) AS n {where}"))
-    rows = database.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {MAX_NAMES}")
+    count = int(database.value(f"SELECT COUNT(*) AS n {where}", *values))
+    rows = database.rows(f"SELECT username_key AS name {where} ORDER BY username_key LIMIT {MAX_NAMES}", *values)
     return PlayerSample(count, tuple(str(row["name"]) for row in rows))
 
 

@@ -183,6 +183,10 @@ def test_only_what_is_written_is_writable(root: Path, tmp_path: Path) -> None:
     install(root, *game)
     assert "ReadWritePaths=-" not in (root / DROP_IN).read_text()
 
+    (tmp_path / "game/server.properties").write_text("white-list=true\n")  # its allowlist is replaced in the folder
+    assert "approved users get in by: AuthMe's table and the game's allowlist" in install(root, *game).output
+    assert f"\nReadWritePaths=-{tmp_path}/game\n" in (root / DROP_IN).read_text()
+
     (root / CONFIG).write_text((root / CONFIG).read_text().replace('#state_dir = "var"', 'state_dir = "/srv/state"'))
     install(root, *game)
     assert "\nReadWritePaths=/srv/state\n" in (root / DROP_IN).read_text()
@@ -391,3 +395,17 @@ def test_a_filled_sample_sets_what_was_asked_for() -> None:
         "mail": {"port": 2, "password_file": "/x"},
         "authme": {"columns": {"email": "mail"}},
     }
+
+
+@pytest.mark.parametrize(
+    ("white_list", "told"), [("false", "Approvals let nobody in"), ("true", "the game's allowlist")]
+)
+def test_without_authme_it_says_who_gets_in(root: Path, tmp_path: Path, white_list: str, told: str) -> None:
+    """The list is found without a question; without it, the host is told what to do."""
+    game = tmp_path / "game"
+    game.mkdir()
+    (game / "server.properties").write_text(f"white-list={white_list}\n")
+    shown = install(root, "--game-dir", str(game)).output
+    assert told in shown
+    assert ("white-list=true" in shown) == (white_list == "false")
+    assert (f"ReadWritePaths=-{game}\n" in (root / DROP_IN).read_text()) == (white_list == "true")
