@@ -98,7 +98,7 @@ def assert_alike(crowd: Crowd, steps: Sequence[Step]) -> None:
 @pytest.mark.one_database("mariadb")
 def test_what_one_spelling_counts_shows_no_other_to_be_the_same_account(crowd: Crowd) -> None:
     written = (*SPELLINGS, *NAMES)
-    for first in written[:-2]:
+    for first in (*SPELLINGS[1::3], *NAMES[:2]):
         siege = [fail(first, f"198.51.100.{number}") for number in range(6)]
         assert_alike(crowd, [*siege, *(fail(other, f"203.0.113.{number}") for number, other in enumerate(written))])
 
@@ -164,7 +164,7 @@ STEPS = (
 )
 
 
-@settings(max_examples=20, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, min_size=3, max_size=15))
 def test_nothing_mallory_does_tells_whose_an_address_is(crowd: Crowd, steps: list[list[Step]]) -> None:
     assert_alike(crowd, [step for some in steps for step in some])

@@ -29,14 +29,6 @@ def test_a_challenge_is_found_until_it_is_removed(outstanding: ChallengeStore, c
         outstanding.remove("token")
 
 
-def test_a_challenge_expires(outstanding: ChallengeStore, clock: ManualClock) -> None:
-    outstanding.put("token", challenge(clock))
-    clock.advance(seconds=299.999)
-    assert outstanding.find("token") is not None
-    clock.advance(seconds=0.001)
-    assert outstanding.find("token") is None
-
-
 def test_what_has_expired_leaves_the_memory(outstanding: ChallengeStore, clock: ManualClock) -> None:
     for number in range(FEW):
         outstanding.put(str(number), challenge(clock))

@@ -131,7 +131,7 @@ def test_it_refuses_junk(sessions: Sessions) -> None:
             sessions.authenticate(junk)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(junk=st.text(max_size=600), place=st.integers(0, 300))
 def test_it_refuses_whatever_is_put_into_a_token(sessions: Sessions, junk: str, place: int) -> None:
     kid = SigningKeys(KEY).current_kid

@@ -1,7 +1,7 @@
 """Input that may become part of a command for the game's console, and input that never does."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin_bridge.server.rcon import MAX_COMMAND_BYTES, UnsafeName, ban, is_surely_offline, kick, pardon, plain
@@ -53,6 +53,7 @@ def test_a_reason_is_one_plain_line(typed: str, said: str) -> None:
     assert kick("Bob", typed) == f"kick Bob {said}".rstrip()
 
 
+@settings(max_examples=30)
 @given(name=st.text(max_size=40), reason=st.text(max_size=300))
 def test_whatever_people_type_a_command_is_one_line_about_one_name(name: str, reason: str) -> None:
     try:

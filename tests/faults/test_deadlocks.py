@@ -24,7 +24,7 @@ from tests.support.authme.authme_like import sha256
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.services import PASSWORD, MakeServices, ServiceHarness
 
-ROUNDS = int(os.environ.get("COMPANION_TEST_RACES", "20"))
+ROUNDS = int(os.environ.get("COMPANION_TEST_RACES", "10"))
 NAMES = [f"Elm{number}" for number in range(8)]
 PAUSE = 0.004  # seconds; at most so long between a player's actions, so that their row is not busy all the time
 DEADLOCK = 1213

@@ -220,7 +220,7 @@ def test_what_a_run_leaves_out_needs_nothing(services: ServiceHarness) -> None:
     services.sync()
     services.sync()
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(EDITS, min_size=1, max_size=12), st.booleans(), FAULTS)
     def check(edits: list[tuple[str, Any, int]], is_allowed: bool, fault: tuple[str, str, int]) -> None:
         for name, what, choice in edits:

@@ -13,7 +13,7 @@ from regsvc.auth.derived_secrets import DerivedSecrets
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.models import BANNED, PENDING, REJECTED, AuditEntry, ChatLink, User
+from regsvc.database.models import BANNED, PENDING, AuditEntry, ChatLink, User
 from regsvc.users.chat_links import CLAIM_TIMEOUT, ChatAccount, ChatLinks, find_linked_owner
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.manual_clock import ManualClock
@@ -129,15 +129,6 @@ def test_an_account_that_is_somebodys_is_taken(links: ChatLinks, make_user: Make
     with pytest.raises(ChatAccountTaken):
         links.link(ALICES, links.token_hash("another"), bob, BY)
     assert links.find_of(alice.id) == ALICES
-
-
-def test_a_rejected_record_holds_no_account(links: ChatLinks, make_user: MakeUser) -> None:
-    rejected, bob = make_user("Alice", status=REJECTED), make_user("Bob")
-    links.claim([keep(links, "alices")], rejected, BY)
-    links.require_free(ALICES)
-    links.claim([keep(links, "bobs")], bob, Actor("Bob"))
-    assert (links.find_of(rejected.id), links.find_of(bob.id)) == (None, ALICES)
-    assert audits() == ["chat.linked", "chat.unlinked", "chat.linked"]
 
 
 def test_a_deleted_user_frees_the_account(links: ChatLinks, alice: User, make_user: MakeUser) -> None:
