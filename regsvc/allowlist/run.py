@@ -317,47 +317,58 @@ class AllowlistRunner:
             report.doubt = self._uuids.find_doubt(users.keys(), family)
         members = []
         for key in sorted(users.keys() | entries.keys() | records.keys() | operators.keys()):
-            remembered, record = records.get(key, (None, None))
-            own = tuple(entries.get(key, ()))
-            op_name, op_uuid = operators.get(key, (None, None))
-            name, status, platform, user_id = users.get(key) or (
-                remembered or (own[0].name if own else op_name or key),
-                None,
-                "java",
-                None,
-            )
-            is_on_bedrock, is_file = platform == "bedrock", self._file.is_file
-            joined = self._uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock) if is_file else None
-            if not is_on_bedrock and is_settled(status, record, own, joined[1] if joined else None):
-                continue
-            derived = offline_uuid(name) if family == "offline" and not is_on_bedrock else None
-            uuid = joined[1] if joined else derived if is_file else ""
-            if op_uuid is not None and (uuid is None or (not joined and status != APPROVED)):
-                uuid = op_uuid
-            if is_on_bedrock and status == APPROVED:
-                own = tuple(entry for entry in own if is_bedrock(entry.uuid))
-            elif family == "offline" and status == APPROVED:  # in another case, it is another player to the game
-                known = {uuid, record.uuid if record is not None else None}
-                own = tuple(entry for entry in own if entry.name == name or entry.uuid in known)
-            if is_on_bedrock or family != "offline":  # as the player joined, or as Mojang spells it
-                name = joined[0] if joined else remembered or name
-            members.append(
-                Member(
-                    key,
-                    name,
-                    status,
-                    record,
-                    own,
-                    uuid,
-                    has_joined=joined is not None,
-                    is_refused=self._is_refused(key, name, record),
-                    is_on_bedrock=is_on_bedrock,
-                    is_operator=op_uuid is not None,
-                    user_id=user_id,
-                )
-            )
+            known = records.get(key, (None, None)), users.get(key), operators.get(key)
+            member = self._make_member(key, tuple(entries.get(key, ())), *known, family)
+            if member is not None:
+                members.append(member)
         held = [record for _name, record in records.values() if record.reason == HELD_BACK and record.state != LISTED]
         return members, len(records) - len(held)
+
+    def _make_member(
+        self,
+        key: str,
+        own: tuple[Entry, ...],
+        remembered: tuple[str | None, ListRecord | None],
+        user: Sequence[Any] | None,
+        operator: tuple[str, str] | None,
+        family: UuidFamily | None,
+    ) -> Member | None:
+        """Return what is known of a name; None where it surely is settled."""
+        (listed_name, record), (op_name, op_uuid) = remembered, operator or (None, None)
+        name, status, platform, user_id = user or (
+            listed_name or (own[0].name if own else op_name or key),
+            None,
+            "",
+            None,
+        )
+        is_on_bedrock, is_file = platform == "bedrock", self._file.is_file
+        joined = self._uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock) if is_file else None
+        if not is_on_bedrock and is_settled(status, record, own, joined[1] if joined else None):
+            return None
+        derived = offline_uuid(name) if family == "offline" and not is_on_bedrock else None
+        uuid = joined[1] if joined else derived if is_file else ""
+        if op_uuid is not None and (uuid is None or (not joined and status != APPROVED)):
+            uuid = op_uuid
+        if is_on_bedrock and status == APPROVED:
+            own = tuple(entry for entry in own if is_bedrock(entry.uuid))
+        elif family == "offline" and status == APPROVED:  # in another case, it is another player to the game
+            known = {uuid, record.uuid if record is not None else None}
+            own = tuple(entry for entry in own if entry.name == name or entry.uuid in known)
+        if is_on_bedrock or family != "offline":  # as the player joined, or as Mojang spells it
+            name = joined[0] if joined else listed_name or name
+        return Member(
+            key,
+            name,
+            status,
+            record,
+            own,
+            uuid,
+            has_joined=joined is not None,
+            is_refused=self._is_refused(key, name, record),
+            is_on_bedrock=is_on_bedrock,
+            is_operator=op_uuid is not None,
+            user_id=user_id,
+        )
 
     def _is_refused(self, key: str, name: str, record: ListRecord | None) -> bool:
         """Return whether no change of this name is to be tried now."""

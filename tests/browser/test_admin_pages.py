@@ -230,6 +230,17 @@ def test_olivia_bans_bob_for_a_time_and_lifts_it(stack: Stack, open_page: OpenPa
     assert stack.status(bob) == "approved"
 
 
+def _tell_the_console(stack: Stack, player: Person) -> None:
+    """Let the history have a command whose reply is markup."""
+    command = {"event": "banned", "command": "say {username}", "server": "", "uuid": None, "reply": MARKUP}
+    our_database(stack).execute(
+        "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, created_at, outcome, payload, "
+        "user_id, attempts) SELECT 'rcon', 'host', username, '', 'en', created_at, 'sent', ?, id, 1 FROM regsvc_user "
+        "WHERE username_key = ?",
+        (json.dumps(command), player.key),
+    )
+
+
 def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, open_page: OpenPage) -> None:
     bob = stack.newcomer("bob")
     answers = {**PASSING, "9": {"type": "text", "textAnswer": MARKUP}}
@@ -238,13 +249,7 @@ def test_one_user_whole_and_in_words_alone(chat_stack: ChatStack, stack: Stack, 
     stack.decides("approve", bob)
     stack.decides("ban", bob, reason=MARKUP)
     stack.smtp.wait_for(bob.email, 3)
-    command = {"event": "banned", "command": "say {username}", "server": "", "uuid": None, "reply": MARKUP}
-    our_database(stack).execute(
-        "INSERT INTO regsvc_outbox (kind, template, recipient, recipient_key, language, created_at, outcome, payload, "
-        "user_id, attempts) SELECT 'rcon', 'host', username, '', 'en', created_at, 'sent', ?, id, 1 FROM regsvc_user "
-        "WHERE username_key = ?",
-        (json.dumps(command), bob.key),
-    )
+    _tell_the_console(stack, bob)
     olivia = open_admin_page(open_page, size="phone", may_complain=True)
     page = olivia.page
     olivia.go(f"#user?name={bob.name}")
