@@ -95,6 +95,11 @@ class PlayerUuids:
                 return name
         return None
 
+    def find_others(self, uuids: Mapping[str, str]) -> set[str]:
+        """Return those of these players, UUIDs by lower-case name, who joined lately with another UUID."""
+        by_key = self._joined_by_key
+        return {key for key in uuids.keys() & by_key.keys() if any(uuids[key] != other for _name, other in by_key[key])}
+
     def refresh(self) -> None:
         """Read the files that have changed. Blocking; a file that cannot be used tells nothing."""
         if self._directory is None:

@@ -6,7 +6,6 @@ again, until there is nothing left to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -86,14 +85,6 @@ class ListStep:
     """What happens to our user first: created, or approved, as the game's operator wanted."""
     is_guarded: bool = False
     """Whether it follows from no decision of ours, so that many at once wait for a person."""
-
-
-def is_settled(status: str | None, record: ListRecord | None, entries: Sequence[Entry], proven: str | None) -> bool:
-    """Return whether `decide` surely has nothing to do, as for almost all names; `proven`: the UUID that joined."""
-    if status != APPROVED or record is None or record.uuid is None or len(entries) != 1:
-        return False
-    is_listed = record.state == LISTED and record.reason is None and entries[0].uuid == record.uuid
-    return is_listed and proven in (None, record.uuid)
 
 
 def decide(member: Member, policy: ListPolicy) -> ListStep | None:

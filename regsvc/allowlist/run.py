@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from peewee import Database
+from peewee import JOIN, Database, fn
 
 from plugin_bridge.server.allowlist import Allowlist, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, is_bedrock, offline_uuid
 from plugin_bridge.server.rcon import RELOAD_ALLOWED, RconAddress, RconError, is_listable, open_rcon
-from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide, hold_back, is_settled
+from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, decide, hold_back
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
@@ -298,53 +298,47 @@ class AllowlistRunner:
         The order in which UUIDs are believed: of who has joined, of the operators without a decision, derived from the
         name. An entry that is there, and the UUID in the record, which may be Mojang's answer, are the rules' business.
         """
-        fields = (Allowed.username_key, Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason)
-        records = {row[0]: (row[1], ListRecord._make(row[2:])) for row in self._rows(Allowed.select(*fields))}
-        by_uuid = {record.uuid: key for key, (_name, record) in records.items() if record.uuid is not None}
-        entries: dict[str, list[Entry]] = defaultdict(list)
-        for entry in listing.entries:
-            is_floodgates = config.prefix is not None and is_bedrock(entry.uuid)
-            name = name_on_bedrock(entry.name, config.prefix or "") if is_floodgates else entry.name
-            entries[by_uuid.get(entry.uuid) or name_key(name)].append(entry)
-        entries.pop("", None)
+        quiet: dict[str, str] = dict(self._rows(_of_records(Allowed.uuid).where(_IS_QUIET)))
+        known: dict[str, Sequence[Any]]
+        known = {key: rest for key, *rest in self._rows(_of_records(*_KNOWN).where(_IS_NOT_QUIET))}
+        held = [rest for rest in known.values() if rest[_REASON] == HELD_BACK and rest[_STATE] != LISTED]
+        records = len(quiet) + len(known) - len(held)
+        by_uuid = {uuid: key for key, uuid in quiet.items()}
+        by_uuid |= {rest[_UUID]: key for key, rest in known.items() if rest[_UUID] is not None}
+        entries = _by_key(listing.entries, by_uuid, config.prefix)
+        settled = {key for key, uuid in quiet.items() if [entry.uuid for entry in entries.get(key, ())] == [uuid]}
+        settled -= self._uuids.find_others(quiet)
         operators = self._find_operators()
-        columns = (User.username_key, User.username, User.applied_status, User.platform, User.id)
-        users = {key: rest for key, *rest in self._rows(User.select(*columns).where(_MAY_PLAY))}
-        others = list((entries.keys() | records.keys() | operators.keys()) - users.keys())
-        users |= {key: rest for key, *rest in self._find_rows(User, columns, others)}
+        known |= {key: rest for key, *rest in self._rows(_UNKNOWN)}
+        keys = list((quiet.keys() | entries.keys() | operators.keys()) - settled - known.keys())
+        known |= dict.fromkeys(keys, _NOTHING)
+        fields = (User.username_key, *_KNOWN)
+        known |= {key: rest for key, *rest in self._find_rows(User, fields, keys, join=_WITH_RECORD)}
         family = config.family or self._uuids.family
         if config.family is None:
-            report.doubt = self._uuids.find_doubt(users.keys(), family)
-        members = []
-        for key in sorted(users.keys() | entries.keys() | records.keys() | operators.keys()):
-            known = records.get(key, (None, None)), users.get(key), operators.get(key)
-            member = self._make_member(key, tuple(entries.get(key, ())), *known, family)
-            if member is not None:
-                members.append(member)
-        held = [record for _name, record in records.values() if record.reason == HELD_BACK and record.state != LISTED]
-        return members, len(records) - len(held)
+            users = {key for key, rest in known.items() if rest[0] is not None}
+            report.doubt = self._uuids.find_doubt(users | settled, family)
+        members = [
+            self._make_member(key, tuple(entries.get(key, ())), known[key], operators.get(key), family)
+            for key in sorted(known)
+        ]
+        return members, records
 
     def _make_member(
         self,
         key: str,
         own: tuple[Entry, ...],
-        remembered: tuple[str | None, ListRecord | None],
-        user: Sequence[Any] | None,
+        known: Sequence[Any],
         operator: tuple[str, str] | None,
         family: UuidFamily | None,
-    ) -> Member | None:
-        """Return what is known of a name; None where it surely is settled."""
-        (listed_name, record), (op_name, op_uuid) = remembered, operator or (None, None)
-        name, status, platform, user_id = user or (
-            listed_name or (own[0].name if own else op_name or key),
-            None,
-            "",
-            None,
-        )
+    ) -> Member:
+        """Return what is known of a name; `known`: our user and the record, as `_KNOWN`."""
+        user_name, status, platform, user_id, listed_name, *remembered = known
+        record = None if listed_name is None else ListRecord._make(remembered)
+        op_name, op_uuid = operator or (None, None)
+        name = user_name or listed_name or (own[0].name if own else op_name or key)
         is_on_bedrock, is_file = platform == "bedrock", self._file.is_file
         joined = self._uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock) if is_file else None
-        if not is_on_bedrock and is_settled(status, record, own, joined[1] if joined else None):
-            return None
         derived = offline_uuid(name) if family == "offline" and not is_on_bedrock else None
         uuid = joined[1] if joined else derived if is_file else ""
         if op_uuid is not None and (uuid is None or (not joined and status != APPROVED)):
@@ -352,8 +346,8 @@ class AllowlistRunner:
         if is_on_bedrock and status == APPROVED:
             own = tuple(entry for entry in own if is_bedrock(entry.uuid))
         elif family == "offline" and status == APPROVED:  # in another case, it is another player to the game
-            known = {uuid, record.uuid if record is not None else None}
-            own = tuple(entry for entry in own if entry.name == name or entry.uuid in known)
+            accepted = {uuid, record.uuid if record is not None else None}
+            own = tuple(entry for entry in own if entry.name == name or entry.uuid in accepted)
         if is_on_bedrock or family != "offline":  # as the player joined, or as Mojang spells it
             name = joined[0] if joined else listed_name or name
         return Member(
@@ -383,11 +377,11 @@ class AllowlistRunner:
         return list(self._database.execute(query).fetchall())
 
     def _find_rows(
-        self, model: Any, fields: Sequence[Any], keys: Sequence[str], *, for_update: bool = False
+        self, model: Any, fields: Sequence[Any], keys: Sequence[str], *, join: str = "", for_update: bool = False
     ) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(keys), _KEYS):
-            part = keys[start : start + _KEYS]
-            yield from select_rows(self._database, model, fields, model.username_key, part, for_update=for_update)
+            part, key = keys[start : start + _KEYS], model.username_key
+            yield from select_rows(self._database, model, fields, key, part, join=join, for_update=for_update)
 
     def _record(
         self, steps: Sequence[tuple[Member, ListStep]], config: ListConfig
@@ -552,6 +546,46 @@ _DOUBT: Final = {
 }
 """What is wrong with the player's UUID, by the family that the server's config implies."""
 _MAY_PLAY: Final = User.applied_status == APPROVED
+_IS_LISTED: Final = (Allowed.state == LISTED) & Allowed.reason.is_null() & Allowed.uuid.is_null(False)
+_IS_QUIET: Final = _IS_LISTED & _MAY_PLAY & (User.platform != "bedrock")
+"""Almost all names are so, and settled if the file has this UUID and they joined with no other: no more is loaded."""
+_IS_NOT_QUIET: Final = fn.COALESCE(_IS_QUIET, 0) == 0
+_KNOWN: Final = (
+    User.username,
+    User.applied_status,
+    User.platform,
+    User.id,
+    Allowed.username,
+    Allowed.state,
+    Allowed.uuid,
+    Allowed.reason,
+)
+_STATE, _UUID, _REASON = 5, 6, 7  # positions in `_KNOWN`
+_NOTHING: Final = (None,) * len(_KNOWN)
+_SAME_NAME: Final = User.username_key == Allowed.username_key
+_UNKNOWN: Final = (
+    User.select(User.username_key, *_KNOWN)
+    .join(Allowed, JOIN.LEFT_OUTER, on=_SAME_NAME)
+    .where(_MAY_PLAY, Allowed.username_key.is_null())
+)
+"""Users who may play without a record."""
+_WITH_RECORD: Final = "LEFT JOIN regsvc_allowlist ON regsvc_allowlist.username_key = regsvc_user.username_key"
+
+
+def _of_records(*fields: Any) -> Any:
+    """Return a query for the keys of all records, and these fields of theirs and of their users."""
+    return Allowed.select(Allowed.username_key, *fields).join(User, JOIN.LEFT_OUTER, on=_SAME_NAME)
+
+
+def _by_key(entries: Iterable[Entry], by_uuid: Mapping[str, str], prefix: str | None) -> dict[str, list[Entry]]:
+    """Return the entries by the key of their record, otherwise of their name; `prefix`: Floodgate's."""
+    found: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        is_floodgates = prefix is not None and is_bedrock(entry.uuid)
+        name = name_on_bedrock(entry.name, prefix or "") if is_floodgates else entry.name
+        found[by_uuid.get(entry.uuid) or name_key(name)].append(entry)
+    found.pop("", None)
+    return found
 
 
 def _has_open() -> bool:
