@@ -114,6 +114,19 @@ def test_in_online_mode_mojang_tells_uuid_and_spelling(place: Place) -> None:
     assert place.server.listed == {}
 
 
+@pytest.mark.every_database
+def test_who_joins_with_another_uuid_is_listed_under_that_one(place: Place) -> None:
+    """Somebody else took over the name of an account that was renamed."""
+    place.open(online=True).approved("Notch")
+    place.run()
+    place.look_up()
+    place.has_joined(Notch=NOTCH)
+    assert (place.run().counts, place.server.listed) == ({}, {NOTCH: "Notch"})
+    place.has_joined(Notch=JEB)
+    place.run()
+    assert place.server.listed == {JEB: "Notch"}
+
+
 def test_without_network_players_wait_and_nothing_is_lost(place: Place) -> None:
     place.open(online=True).approved("Notch")
     place.run()
