@@ -10,7 +10,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -24,6 +24,7 @@ from regsvc.core.errors import Refusal
 from regsvc.core.exceptions import describe_exception, locate_exception
 from regsvc.core.http_response import NoResponse, Response
 from regsvc.core.text import name_key
+from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import ADD, LISTED, Allowed, User
 from regsvc.users.gates import NO_PROFILE, NO_UUID, UUID_IN_DOUBT
@@ -34,6 +35,7 @@ _KNOWN_FOR: Final = timedelta(days=30)
 _UNKNOWN_FOR: Final = timedelta(hours=1)
 _TIMEOUT: Final = timedelta(seconds=10)
 _AT_ONCE: Final = 20
+_KEYS: Final = 5000  # SQLite takes no more than 32,766 values in a statement
 _MAX_ANSWERS: Final = 1_000
 _OF_JAVA: Final = re.compile(r"[A-Za-z0-9_]{1,16}")
 _ABSENT: Final = frozenset({204, 404})
@@ -89,30 +91,50 @@ class Profiles:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_failing = False
 
-    def find_uuid(self, username: str, platform: str = "java") -> str | None:
-        """Return the UUID that this user has in the game, or None while it is not known. Blocking.
+    def find_uuids(self, players: Mapping[str, str | None]) -> dict[str, str]:
+        """Return the UUIDs that users have in the game, as far as they are known. Blocking, but asks nobody.
 
-        A Java player's is then looked up, if accounts are; ask again a few seconds later.
+        `players`: their platforms by name; None: unknown. The other Java players' are then looked up, if accounts are;
+        ask again a few seconds later.
         """
-        family, key = self._family(), name_key(username)
-        joined = self._uuids.find_joined(username, family, is_on_bedrock=platform == "bedrock")
+        fields = (Allowed.username_key, Allowed.state, Allowed.uuid, Allowed.reason)
+        records: dict[str, tuple[Any, ...]] = {}
+        keys = [name_key(name) for name in players]
+        for start in range(0, len(keys), _KEYS):
+            rows = select_rows(Allowed._meta.database, Allowed, fields, fields[0], keys[start : start + _KEYS])
+            records |= {key: rest for key, *rest in rows}
+        found = {}
+        for name, platform in players.items():
+            is_java = platform == "java" if platform else _OF_JAVA.fullmatch(name) is not None
+            uuid = self._find_uuid(name, is_java, *records.get(name_key(name), (None, None, None)))
+            if uuid is not None:
+                found[name] = uuid
+        if self._wanted:
+            self.wake()
+        return found
+
+    def _find_uuid(
+        self, name: str, is_java: bool, state: str | None, listed: str | None, reason: str | None
+    ) -> str | None:
+        """Return the UUID of a user with this record (None: there is none), or None, and note that it is wanted."""
+        family, key = self._family(), name_key(name)
+        joined = self._uuids.find_joined(name, family, is_on_bedrock=not is_java)
         if joined is not None:
             return joined[1]
-        record = Allowed.get_or_none(Allowed.username_key == key)
-        if record is not None and (record.state == LISTED or record.reason == UUID_IN_DOUBT):
-            return None if record.reason == UUID_IN_DOUBT else record.uuid
-        if platform == "bedrock":
+        is_doubted = self._live.current.allowlist.uuids == "auto" and self._uuids.find_doubt({key}, family) is not None
+        if reason == UUID_IN_DOUBT or is_doubted:
+            return None
+        if listed is not None and (state == LISTED or family != "offline" or not is_java):
+            return listed
+        if not is_java:
             return None
         if family == "offline":
-            return offline_uuid(username)
-        if record is not None and record.uuid is not None:
-            return str(record.uuid)
+            return offline_uuid(name)
         answer = self._answers.get(key)
         if answer is not None and answer.is_fresh(self._now()):
             return answer.uuid
         if self.is_on:
-            self._wanted[key] = username
-            self.wake()
+            self._wanted[key] = name
         return None
 
     @property

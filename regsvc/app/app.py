@@ -280,10 +280,12 @@ class App:
 
         outbox = Outbox(self._now, KIND, RCON_RETRY_POLICY, on_sent=keep_reply, on_finished=on_finished)
         known = find_consoles(servers, files, may_block=False)
-        language, uuids = config.server.language, self.context.uuids
-        self.console = queue = RconQueue(outbox, known, config.game, language, uuids, self._now)
+        uuids = self.context.uuids
+        self.profiles = Profiles(self.live, uuids, self.worker, lambda: self.sync.wake_allowlist(), self._now)
+        find_uuids = self.profiles.find_uuids
+        self.console = RconQueue(outbox, known, config.game, config.server.language, find_uuids, self._now)
         current = find_consoles(servers, files, may_block=True)
-        transport = RconTransport(current, self.translations, config.server.name, queue.find_uuids, self._now)
+        transport = RconTransport(current, self.translations, config.server.name, find_uuids, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.console.is_on))
 
     def _wire_webhook(self) -> None:
@@ -310,7 +312,6 @@ class App:
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
         self.reconciler = Reconciler(sync_context, self.live, context.ops.names)
-        self.profiles = Profiles(self.live, context.uuids, self.worker, lambda: self.sync.wake_allowlist(), self._now)
         self.allowlist = self._make_allowlist()
         self.sync = self.services.sync = SyncService(
             self.sync_worker,
@@ -606,6 +607,11 @@ class App:
         self.sync.wake_allowlist()
         self.events.wake()
         self.application_streams.wake()
+
+    def is_message_due(self) -> bool:
+        """Return whether a message is due, such as a command whose UUID has become known. Blocking."""
+        self.console.hasten()
+        return self.outbox.is_any_due()
 
     async def deliver(self) -> None:
         """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none.

@@ -88,11 +88,11 @@ class Transport(ABC):
         """
 
 
-async def wake_if_due(worker: Worker, outbox: Outbox, deliveries: Iterable["DeliveryWorker"]) -> None:
+async def wake_if_due(worker: Worker, is_any_due: Callable[[], bool], deliveries: Iterable["DeliveryWorker"]) -> None:
     """Wake them all if any message is due, such as one that another process left, or if that is unknown."""
     is_due = True
     try:
-        is_due = await worker.run(outbox.is_any_due)
+        is_due = await worker.run(is_any_due)
     finally:
         for delivery in deliveries if is_due else ():
             delivery.check()

@@ -26,7 +26,6 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.files import PropertiesFile, ServerProperties
-from plugin_bridge.server.player_uuids import PlayerUuids, family_of
 from plugin_bridge.server.rcon import (
     LIST,
     RconAddress,
@@ -44,12 +43,14 @@ from regsvc.config.host_sections import GameSection, GameServer
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, is_over
 from regsvc.core.i18n.translations import Translations
-from regsvc.database.models import Allowed, OutboxEntry, User
+from regsvc.database.models import OutboxEntry, User
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport
-from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
+from regsvc.notifications.outbox import MAX_COUNT, Outbox, Recipient, RetryPolicy
 
 log = logging.getLogger(__name__)
 
+FindUuids = Callable[[Mapping[str, str | None]], Mapping[str, str]]
+"""Function that returns the UUIDs that are known of these players, with their platforms, as `Profiles.find_uuids`."""
 FindAddress = Callable[[], RconAddress | None]
 """Function that returns the address of one console, or None while it is off."""
 
@@ -82,17 +83,19 @@ Cause = Literal["approved", "banned", "deleted", "locked"]
 KICK_FIRST: Final = "kick_first"
 HOST: Final = "host"
 _UUID: Final = "{uuid}"
+_NO_UUID: Final = "the player's UUID is not known yet; it will be once they have joined the game"
 _MAX_REPLY_LENGTH: Final = 500  # characters; what is kept of a reply
 _KICK_HOLDS_FOR: Final = timedelta(minutes=1)  # a player kicked earlier than this may have joined again
 
 
 class Decided(NamedTuple):
-    """A decision that was made: one of `COMMAND_EVENTS`, and whom it is about. `language` None: unknown."""
+    """A decision that was made: one of `COMMAND_EVENTS`, and whom it is about. `language`, `platform` None: unknown."""
 
     event: str
     username: str
     user_id: int | None
     language: str | None
+    platform: str | None
 
 
 class RconQueue:
@@ -107,7 +110,7 @@ class RconQueue:
         consoles: Mapping[str, FindAddress],
         game: GameSection,
         language: str,
-        uuids: PlayerUuids,
+        find_uuids: FindUuids,
         now: Clock,
     ) -> None:
         """`consoles` return the last known addresses, by server (`Config.game_servers`), without blocking."""
@@ -115,9 +118,10 @@ class RconQueue:
         self._consoles = consoles
         self._on_ban = game.on_ban
         self._commands = game.commands
+        self._names_uuids = any(_UUID in command for commands in game.commands.values() for command in commands)
         self._language = language
         self._now = now
-        self._uuids = uuids
+        self._find_uuids = find_uuids
 
     @property
     def is_on(self) -> bool:
@@ -155,10 +159,11 @@ class RconQueue:
         due = [(one, command) for one in decided for command in self._commands.get(one.event, ())]
         if not due:
             return
-        uuids = self.find_uuids([one.username for one, command in due if _UUID in command])
+        uuids = self._find_uuids({one.username: one.platform for one, command in due if _UUID in command})
         with self._outbox.batched():
             for (one, command), server in product(due, self._servers() or list(self._consoles)):
-                details = {"event": one.event, "command": command, "server": server, "uuid": uuids.get(one.username)}
+                given = {"event": one.event, "command": command, "server": server}
+                details = {**given, "uuid": uuids.get(one.username), "platform": one.platform}
                 self._outbox.put(
                     HOST,
                     Recipient(one.username, _key_of(HOST, one.username, server)),
@@ -167,31 +172,19 @@ class RconQueue:
                     payload=json.dumps(details, ensure_ascii=False),
                 )
 
-    def find_uuids(self, usernames: Collection[str]) -> dict[str, str]:
-        """Return the players' UUIDs in the game, as far as they are known: from the allowlist, else from its files.
-
-        Where the allowlist waits for the right one, none is known.
-        """
-        if not usernames:
-            return {}
-        keys = {name.lower(): name for name in usernames}
-        records: Any = Allowed.select(Allowed.username_key, Allowed.uuid, Allowed.reason)
-        known = {row.username_key: row for row in records.where(Allowed.username_key.in_(list(keys)))}
-        found = {}
-        for key, name in keys.items():
-            record = known.get(key)
-            waits = record is not None and record.reason is not None
-            uuid = record.uuid if record is not None and record.uuid else None if waits else self._find_in_files(name)
-            if uuid is not None:
-                found[name] = uuid
-        return found
-
-    def _find_in_files(self, username: str) -> str | None:
-        """Return the UUID that the game server's files tell; None also where they contradict each other."""
-        joined, family = self._uuids.joined.get(username), self._uuids.family
-        if joined is None:
-            return self._uuids.find(username)
-        return joined if family is None or family_of(joined) in (None, family) else None
+    def hasten(self) -> None:
+        """Make the commands due that wait for a UUID which has become known."""
+        waits: Any = OutboxEntry.select(OutboxEntry.id, OutboxEntry.recipient, OutboxEntry.payload).where(
+            OutboxEntry.template == HOST,
+            OutboxEntry.last_error == _NO_UUID,
+            # none that another daemon, whose clock may be ahead, is trying now
+            OutboxEntry.next_attempt_at > self._now() + 2 * RCON_RETRY_POLICY.claim,
+        )
+        rows = list(waits.limit(MAX_COUNT).tuples()) if self._names_uuids else []
+        known = self._find_uuids({name: json.loads(payload)["platform"] for _id, name, payload in rows})
+        if ids := [entry_id for entry_id, name, _payload in rows if name in known]:
+            is_late = OutboxEntry.next_attempt_at > self._now() + 2 * RCON_RETRY_POLICY.claim
+            OutboxEntry.update(next_attempt_at=self._now()).where(OutboxEntry.id.in_(ids), is_late).execute()
 
     def on_row_changes(self, players: Sequence[tuple[str, int | None, Cause]]) -> None:
         """Kick players who may be online under a row that has just been locked, or given back to its owner.
@@ -392,12 +385,12 @@ class RconTransport(Transport):
         consoles: Mapping[str, FindAddress],
         translations: Translations,
         server_name: str,
-        find_uuids: Callable[[Collection[str]], Mapping[str, str]],
+        find_uuids: FindUuids,
         now: Clock,
     ) -> None:
         """`consoles` return addresses by server (`Config.game_servers`), and are called on a thread for every command.
 
-        `server_name` is what players read; `find_uuids` as `RconQueue.find_uuids`.
+        `server_name` is what players read.
         """
         self._consoles = {server: _Console(find_address) for server, find_address in consoles.items()}
         self._translations = translations
@@ -410,7 +403,7 @@ class RconTransport(Transport):
         payload = json.loads(message.payload or "{}")
         if message.template != HOST or _UUID not in payload["command"]:
             return None
-        return payload["uuid"] or self._find_uuids([message.recipient]).get(message.recipient)
+        return payload["uuid"] or self._find_uuids({message.recipient: payload["platform"]}).get(message.recipient)
 
     async def send(self, message: OutboxEntry, prepared: Any) -> None:
         payload = json.loads(message.payload or "{}")
@@ -426,7 +419,7 @@ class RconTransport(Transport):
         except UnsafeName as error:
             raise PermanentFailure(str(error)) from None
         if message.template == HOST and prepared is None and _UUID in command:
-            raise TemporaryFailure("the player's UUID is not known yet; it will be once they have joined the game")
+            raise TemporaryFailure(_NO_UUID)
         address = await asyncio.to_thread(console.find_address)
         if address is None and message.template == HOST:
             raise TemporaryFailure("RCON is disabled")

@@ -268,7 +268,7 @@ class Transitions:
             self._console.on_deletions(dict.fromkeys(keys), banned)
         spelled = {key: last[key].username if key in last else realnames[key] or key for key in keys}
         names = [name if name_key(name) == key else key for key, name in spelled.items()]
-        self._console.on_decisions([Decided("deleted", name, None, None) for name in names])
+        self._console.on_decisions([Decided("deleted", name, None, None, None) for name in names])
         self._note_for_list([(key, None, None) for key in keys])
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
@@ -391,9 +391,9 @@ class Transitions:
             self._console.on_deletions(deleted, banned)
         self._console.on_decisions(
             [
-                Decided(_command_event(decision), decision.user.username, decision.user.id, decision.user.language)
-                for decision in decisions
-                if decision.before != decision.target
+                Decided(_command_event(it), it.user.username, it.user.id, it.user.language, it.user.platform)
+                for it in decisions
+                if it.before != it.target
             ]
         )
 

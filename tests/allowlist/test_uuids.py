@@ -190,10 +190,10 @@ def test_without_a_list_a_uuid_is_known_soon_after_it_was_asked_for(place: Place
     """As console commands after decisions do."""
     app = place.open(online=True, allowlist__enabled=False).app
     profiles = place.profiles()
-    assert app.worker.run_here(profiles.find_uuid, "Notch") is None
-    assert app.worker.run_here(profiles.find_uuid, ".Steve", "bedrock") is None
+    players = {"Notch": "java", "Steve": "bedrock", ".Alex": None}
+    assert app.worker.run_here(profiles.find_uuids, players) == {}
     asyncio.run(profiles.look_up())
-    assert app.worker.run_here(profiles.find_uuid, "Notch") == NOTCH
+    assert app.worker.run_here(profiles.find_uuids, players) == {"Notch": NOTCH}
     assert place.mojang.asked == ["Notch"]
 
 

@@ -1,5 +1,6 @@
 """Console commands of the host's own: they follow decisions, in order, and whatever happens to the game server."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.command_line import companion
 from tests.support.our_tables import ago, our_database
 from tests.support.peers.mariadb import MariaDBServer
+from tests.support.peers.profile_server import ProfileServer
 from tests.support.peers.rcon_server import RconServer, rcon_server
 from tests.support.rcon_delivery import ManualDelivery
 from tests.support.services import MakeServices, ServiceHarness
@@ -135,6 +137,36 @@ def test_a_command_waits_for_the_uuid_and_holds_up_that_player_alone(
         "failed",
         "the player's UUID is not known yet; it will be once they have joined the game",
     )
+
+
+def test_mojangs_answer_counts_within_seconds_also_after_an_outage_and_without_a_list(
+    console: RconServer, game_server: GameServer, make_services: MakeServices
+) -> None:
+    """A Bedrock player has no such account: Floodgate's UUID is known once they have joined."""
+    game_server.write_properties(online_mode="true", **console.properties)
+    with ProfileServer() as mojang:
+        mojang.accounts = {"Notch": NOTCH, "Steve": NOTCH}
+        place = make_services(
+            game__commands={"approved": [ADD]}, game__profiles_url=f"{mojang.address}/users", bedrock__enabled=True
+        )
+        place.approved("Notch")
+        place.register("Steve", platform="bedrock", email="steve@example.org")
+        place.decide("approve", ".Steve")
+        while place.clock() < place.user("Notch").created_at + timedelta(hours=1):
+            assert set(deliver(place)) <= {"later"}
+            place.clock.advance(minutes=5)
+        deliver(place)
+        asyncio.run(place.app.profiles.look_up())
+        assert place.app.worker.run_here(place.app.is_message_due)
+        assert deliver(place) == ["sent"]
+        assert console.received("lp") == [f"lp user {NOTCH} parent add member"]
+        assert mojang.asked == ["Notch"]
+    on_bedrock = "00000000-0000-0000-0009-01f64f65c7c3"
+    (game_server.directory / "usercache.json").write_text(json.dumps([{"name": ".Steve", "uuid": on_bedrock}]))
+    place.app.context.uuids.refresh()
+    assert place.app.worker.run_here(place.app.is_message_due)
+    assert deliver(place) == ["sent"]
+    assert console.received("lp")[1] == f"lp user {on_bedrock} parent add member"
 
 
 def test_no_uuid_is_sent_that_another_file_contradicts(

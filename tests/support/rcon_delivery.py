@@ -32,7 +32,7 @@ class ManualDelivery:
 
         consoles = {server: partial(find_address, server) for server in context.config.game_servers}
         self._transport = RconTransport(
-            consoles, load_translations(), "Oakvale", services.app.console.find_uuids, services.clock
+            consoles, load_translations(), "Oakvale", services.app.profiles.find_uuids, services.clock
         )
         reconcile = partial(services.app.reconciler.reconcile, may_adopt=False)
         self._outbox = Outbox(

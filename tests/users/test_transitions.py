@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from peewee import Database
 
-from plugin_bridge.server.files import PropertiesFile
-from plugin_bridge.server.player_uuids import PlayerUuids
 from plugin_bridge.server.rcon import RconAddress
 from regsvc.config.host_sections import GameSection, OnBan
 from regsvc.core.errors import UserNotFound, WrongStatus
@@ -45,8 +43,7 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
         on_ban=on_ban or "none", commands={"approved": ("say {uuid}", "say {language}"), "deleted": ("say {username}",)}
     )
     consoles = {"": lambda: address}
-    uuids = PlayerUuids(None, PropertiesFile(None))
-    console = RconQueue(Outbox(clock, "rcon", retries), consoles, game, "en", uuids, clock)
+    console = RconQueue(Outbox(clock, "rcon", retries), consoles, game, "en", lambda players: {}, clock)
     return Transitions(Audit(clock), mail_queue, webhook, console, clock, gates=Gates(True, lambda: False))
 
 
