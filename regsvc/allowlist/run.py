@@ -11,10 +11,12 @@ import socket
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from peewee import Database
 
+from plugin_bridge.authme.players import is_findable
 from plugin_bridge.server.allowlist import Allowlist, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, is_bedrock, offline_uuid
@@ -23,12 +25,24 @@ from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, dec
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
-from regsvc.core.clock import Clock
+from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.text import name_key
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import GAME, SYNC, Audit
 from regsvc.database.bulk import insert_rows, select_rows
-from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, REMOVE, TAKEN_OFF, Allowed, User
+from regsvc.database.models import (
+    ADD,
+    APPROVED,
+    BANNED,
+    LISTED,
+    PENDING,
+    REJECTED,
+    REMOVE,
+    TAKEN_OFF,
+    Allowed,
+    Lease,
+    User,
+)
 from regsvc.notifications.rcon import Cause, FindAddress, RconQueue
 from regsvc.users.credential_rules import name_on_bedrock
 from regsvc.users.gates import HELD_BACK, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT
@@ -192,8 +206,11 @@ class AllowlistRunner:
             hour = int(self._now().timestamp()) // _RETRY_SECONDS
             self._tried, self._retries = Counter(), hour != self._retried_in
             self._file.settle()
+            started_at = to_milliseconds(self._now())
             report.is_loaded = self._run(report, config, allow_mass_changes=allow_mass_changes)
             self._seen = self._find_inputs()
+            mark: Any = Lease.replace(name=_COMPLETED, holder="", expires_at=started_at)  # type: ignore[no-untyped-call]
+            mark.execute()
             self._may_have_lost, self._retried_in = False, hour
         except ServerFileError as problem:
             report.unavailable = str(problem)
@@ -300,25 +317,33 @@ class AllowlistRunner:
         """
         fields = (Allowed.username_key, Allowed.username, Allowed.state, Allowed.uuid, Allowed.reason)
         records = {row[0]: (row[1], ListRecord._make(row[2:])) for row in self._rows(Allowed.select(*fields))}
-        by_uuid = {record.uuid: key for key, (_name, record) in records.items() if record.uuid is not None}
+        by_uuid: dict[str, list[str]] = defaultdict(list)
+        for key, (_name, record) in records.items():
+            if record.uuid is not None:
+                by_uuid[record.uuid].append(key)
+        operators = self._find_operators()
+        columns = (User.username_key, User.username, User.applied_status, User.platform, User.id, User.status)
+        users = {key: rest for key, *rest in self._rows(User.select(*columns).where(_MAY_PLAY))}
         entries: dict[str, list[Entry]] = defaultdict(list)
         for entry in listing.entries:
             is_floodgates = config.prefix is not None and is_bedrock(entry.uuid)
             name = name_on_bedrock(entry.name, config.prefix or "") if is_floodgates else entry.name
-            entries[by_uuid.get(entry.uuid) or name_key(name)].append(entry)
-        entries.pop("", None)
-        operators = self._find_operators()
-        columns = (User.username_key, User.username, User.applied_status, User.platform, User.id)
-        users = {key: rest for key, *rest in self._rows(User.select(*columns).where(_MAY_PLAY))}
-        others = list((entries.keys() | records.keys() | operators.keys()) - users.keys())
-        users |= {key: rest for key, *rest in self._find_rows(User, columns, others)}
+            keys = by_uuid.get(entry.uuid) or [name_key(name)]
+            if len(keys) > 1:  # an account that has changed its name has two users: one of them may play
+                keys = [key for key in keys if key in users] or keys
+            for key in keys:
+                entries[key].append(entry)
+        known = users.keys() | records.keys()
+        named = {key for key in entries.keys() | operators.keys() if key in known or _is_name(key)} | known
+        users |= {key: rest for key, *rest in self._find_rows(User, columns, list(named - users.keys()))}
+        old = self._find_old([key for key in entries.keys() & named if key not in records], users, config)
         family = config.family or self._uuids.family
         if config.family is None:
             report.doubt = self._uuids.find_doubt(users.keys(), family)
         members = []
-        for key in sorted(users.keys() | entries.keys() | records.keys() | operators.keys()):
-            known = records.get(key, (None, None)), users.get(key), operators.get(key)
-            member = self._make_member(key, tuple(entries.get(key, ())), *known, family)
+        for key in sorted(named):
+            found = records.get(key, (None, None)), users.get(key), operators.get(key)
+            member = self._make_member(key, tuple(entries.get(key, ())), *found, family, may_be_old=key in old)
             if member is not None:
                 members.append(member)
         held = [record for _name, record in records.values() if record.reason == HELD_BACK and record.state != LISTED]
@@ -332,15 +357,15 @@ class AllowlistRunner:
         user: Sequence[Any] | None,
         operator: tuple[str, str] | None,
         family: UuidFamily | None,
+        *,
+        may_be_old: bool,
     ) -> Member | None:
-        """Return what is known of a name; None where it surely is settled."""
+        """Return what is known of a name; None where it surely is settled, or an SQL edit is to be applied first."""
         (listed_name, record), (op_name, op_uuid) = remembered, operator or (None, None)
-        name, status, platform, user_id = user or (
-            listed_name or (own[0].name if own else op_name or key),
-            None,
-            "",
-            None,
-        )
+        unknown = (listed_name or (own[0].name if own else op_name or key), None, "", None, None)
+        name, status, platform, user_id, wanted = user or unknown
+        if wanted != status and status != APPROVED:
+            return None
         is_on_bedrock, is_file = platform == "bedrock", self._file.is_file
         joined = self._uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock) if is_file else None
         if not is_on_bedrock and is_settled(status, record, own, joined[1] if joined else None):
@@ -368,7 +393,28 @@ class AllowlistRunner:
             is_on_bedrock=is_on_bedrock,
             is_operator=op_uuid is not None,
             user_id=user_id,
+            may_be_old=may_be_old,
         )
+
+    def _find_old(self, keys: Sequence[str], users: Mapping[str, Sequence[Any]], config: ListConfig) -> set[str]:
+        """Return the names whose entries, of which there are no records, may be older than the users' statuses.
+
+        On the first run all of them are: `sync.existing_players` says whether who waits for review is let in by that.
+        Later those of users who were rejected since the last run, as while the list was not kept.
+        """
+        statuses = {key: users[key][1] for key in keys if key in users}
+        rejected = [key for key, status in statuses.items() if status == REJECTED]
+        mark = self._find_mark()
+        if mark is None:
+            is_pending = config.existing_players != APPROVED
+            return {key for key, status in statuses.items() if status == REJECTED or (is_pending and status == PENDING)}
+        rows = self._find_rows(User, (User.username_key, User.reviewed_at), rejected)
+        return {key for key, reviewed_at in rows if reviewed_at is None or reviewed_at > mark}
+
+    def _find_mark(self) -> datetime | None:
+        """Return when the last run was completed, by whichever process; None before the first."""
+        mark = Lease.get_or_none(Lease.name == _COMPLETED)
+        return None if mark is None else mark.expires_at
 
     def _is_refused(self, key: str, name: str, record: ListRecord | None) -> bool:
         """Return whether no change of this name is to be tried now."""
@@ -495,7 +541,7 @@ class AllowlistRunner:
         """
         if not adopted:
             return {}
-        is_first = not Allowed.select().limit(1).exists()
+        is_first = self._find_mark() is None
         later = APPROVED if config.approves_added else config.new_players
         status, moment = config.existing_players if is_first else later, self._now()
         rows = [
@@ -530,7 +576,10 @@ class AllowlistRunner:
         return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config(), operators, period
 
 
+_COMPLETED: Final = "allowlist completed"
+"""Row among the leases that tells when: an entry that came since was typed in the game."""
 _SINGLE_ENTRIES_UP_TO: Final = 20
+_LONGEST_NAME: Final = 64  # as at the registration: Floodgate's prefix may be long
 _ROWS: Final = 500
 _KEYS: Final = 5000  # SQLite takes no more than 32,766 values in a statement
 _OVERWRITTEN: Final = (
@@ -552,6 +601,11 @@ _DOUBT: Final = {
 }
 """What is wrong with the player's UUID, by the family that the server's config implies."""
 _MAY_PLAY: Final = User.applied_status == APPROVED
+
+
+def _is_name(key: str) -> bool:
+    """Return whether a user may get this name: the list may name anything."""
+    return len(key) <= _LONGEST_NAME and is_findable(key)
 
 
 def _has_open() -> bool:
