@@ -134,7 +134,8 @@ class AllowlistFile:
         temporary = path.with_name(_TEMPORARY.format(path.name))
         replaced = path.open("rb") if stamp is not None else None
         try:
-            _write(temporary, json.dumps(document, indent=2, ensure_ascii=False).encode(), path)
+            text = json.dumps(document, indent=2, ensure_ascii=False)
+            _write(temporary, text.encode(errors="backslashreplace"), path)  # a lone surrogate, as JSON escapes it
             if find_stamp(path) != stamp:
                 return False
             temporary.replace(path)

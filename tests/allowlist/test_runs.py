@@ -107,6 +107,79 @@ def test_an_operator_in_the_game_approves_and_takes_off(place: ServiceHarness, s
         place.decide("approve", "dave")
 
 
+@pytest.mark.every_database
+def test_an_entry_older_than_a_rejection_approves_nobody(place: ServiceHarness, server: AllowlistServer) -> None:
+    """Neither on the first run, nor after one while the list was not kept; one typed in the game since then does."""
+    for name in ("bob", "rick"):
+        place.register(name)
+        server.type_add(name)
+    place.decide("reject", "rick")
+    assert run(place).counts == {"approved": 1, "removed": 1}
+    assert (place.user("bob").status, place.user("rick").status) == ("approved", "rejected")
+    place.restart(allowlist__enabled=False)
+    place.register("carla")
+    server.type_add("carla")
+    place.clock.advance(minutes=1)
+    place.decide("reject", "carla")
+    place.restart(allowlist__enabled="auto")
+    assert run(place).counts == {"removed": 1}
+    assert listed(server) == {"bob"}
+    for name in ("rick", "carla"):
+        server.type_add(name)
+    assert run(place).counts == {"approved": 2}
+    assert listed(server) == {"bob", "rick", "carla"}
+
+
+def test_who_has_to_be_reviewed_is_not_approved_by_an_old_entry(place: ServiceHarness, server: AllowlistServer) -> None:
+    place.restart(sync__existing_players="pending")
+    place.register("bob")
+    server.type_add("bob")
+    assert run(place).counts == {"removed": 1}
+    assert (place.user("bob").status, listed(server)) == ("pending", set())
+    server.type_add("bob")
+    assert run(place).counts == {"approved": 1}
+
+
+def test_an_old_list_that_is_restored_approves_nobody_unasked(place: ServiceHarness, server: AllowlistServer) -> None:
+    names = [f"player_{number}" for number in range(30)]
+    for name in names:
+        place.register(name)
+        place.decide("reject", name)
+    run(place)
+    server.file.write_text(json.dumps([{"uuid": offline_uuid(name), "name": name} for name in names]))
+    assert run(place).held_back == {"approved": 30}
+    assert run(place) == ListReport(), "what is held back makes no work"
+    assert User.select().where(User.status == "approved").count() == 0
+    assert (states(), place.app.sync.has_held_back_changes) == ({}, True)
+    assert run(place, allow_mass_changes=True).counts == {"approved": 30}
+
+
+@pytest.mark.every_database
+def test_names_that_nobody_can_have_are_left_alone(place: ServiceHarness, server: AllowlistServer) -> None:
+    """They would be written to the database, or asked for, as they are."""
+    run(place)
+    names = ["", " ", "a\0b", "\ud800", "x" * 300, "\u202eevil", "zoe"]
+    entries = [{"uuid": offline_uuid(f"{number}"), "name": name} for number, name in enumerate(names)]
+    server.file.write_text(json.dumps(entries))
+    place.approved("Alice")
+    assert run(place).counts == {"adopted": 1, "added": 1}
+    assert {user.username for user in User.select()} == {"Alice", "zoe"}
+    assert json.loads(server.file.read_text())[: len(entries)] == entries
+
+
+def test_an_edit_that_the_sync_has_not_applied_stops_no_other(place: ServiceHarness, server: AllowlistServer) -> None:
+    """As one that the guard holds back."""
+    run(place)
+    place.register("bob")
+    User.update(status="banned").where(User.username == "bob").execute()
+    for name in ("bob", "zoe"):
+        server.type_add(name)
+    runner = place.app.allowlist
+    assert runner is not None
+    assert runner.run().counts == {"adopted": 1}
+    assert (place.user("bob").applied_status, listed(server)) == ("pending", {"bob", "zoe"})
+
+
 def test_names_that_differ_in_case_are_two_players(place: ServiceHarness, server: AllowlistServer) -> None:
     """Vanilla takes the UUID of the name in small letters, whoever is meant."""
     run(place)
