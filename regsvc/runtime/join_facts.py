@@ -9,7 +9,7 @@ from typing import Final
 from plugin_bridge.authme.players import PlayersUnavailable
 from plugin_bridge.server.allowlist import AllowlistFile, Entry
 from plugin_bridge.server.files import PropertiesFile, ServerFileError
-from plugin_bridge.server.player_uuids import PlayerUuids
+from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily
 from regsvc.config.live import LiveConfig
 from regsvc.core.errors import InvalidField, InvalidUsername
 from regsvc.core.text import clean_name, name_key
@@ -58,7 +58,7 @@ class WhyNot:
         listed = self._find_listed(key, name if user is None else user.username, user)
         facts = JoinFacts(
             # where accounts count, the game writes the name as Mojang does
-            name if user is None or self.uuids.family != "online" else user.username,
+            name if user is None or self._family != "online" else user.username,
             account,
             self.reconciler.policy,
             listed,
@@ -75,6 +75,11 @@ class WhyNot:
             stands_still=None if report is None else self.sync.stands_still,
         )
         return find_steps(facts)
+
+    @property
+    def _family(self) -> UuidFamily | None:
+        given = self.live.current.allowlist.uuids
+        return self.uuids.family if given == "auto" else given
 
     def _load(self, key: str) -> Account:
         try:
@@ -99,10 +104,10 @@ class WhyNot:
         is_used = None if properties is None else properties.white_list
         state, directory = self.gates.listed_state(status, *stored), self.live.current.game.directory
         self.uuids.refresh()
-        is_on_bedrock, given = user is not None and user.platform == "bedrock", self.live.current.allowlist.uuids
-        family = self.uuids.family if given == "auto" else given
-        found_joined = self.uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock)
-        joined, entries = found_joined[1] if found_joined else None, None
+        is_on_bedrock = user is not None and user.platform == "bedrock"
+        found_joined = self.uuids.find_joined(name, self._family, is_on_bedrock=is_on_bedrock)
+        joined = found_joined[1] if found_joined else None
+        entries: tuple[Entry, ...] | None = None
         if directory is None and state == "listed":  # the run has seen them there, by RCON
             entries = (Entry(uuid or "", name),)
         if directory is not None and (is_used or state != "off"):

@@ -117,6 +117,8 @@ def keep_out(run: Run, place: Daemon, table: AuthMeTable, game_server: GameServe
         )
     entries = [{"uuid": offline_uuid("Sven"), "name": "Sven"}, {"uuid": offline_uuid("uma"), "name": "Uma"}]
     (game_server.directory / "whitelist.json").write_text(json.dumps(entries), encoding="utf-8")
+    of_an_account = [{"name": "Sven", "uuid": "4566e69f-c907-48ee-8d71-d7ba5aa00d20", "expiresOn": "later"}]
+    (game_server.directory / "usercache.json").write_text(json.dumps(of_an_account), encoding="utf-8")
     game_server.write_properties(white_list="true", server_port=free_port())
 
 
@@ -141,6 +143,10 @@ def test_the_first_sentence_names_the_cause_and_the_remedy(
     assert (shown["answer"]["code"], shown["answer"]["helper"]) == ("server_off", "host")
     assert [step["verdict"] for step in shown["steps"]] == ["ok"] * (len(shown["steps"]) - 1) + ["problem"]
 
+    game_server.write_properties(white_list="true", online_mode="true", server_port=free_port())
+    assert "join as" not in run("why", "nora", "--all").output, "the game takes the name as the account has it"
+
+    game_server.write_properties(white_list="true", server_port=free_port())
     game_server.change_authme({"DataSource.caching": True})
     assert run("why", "Sven").output.startswith("AuthMe caches players and may still see Sven as before: wait until")
     game_server.write_properties(white_list="false", server_port=free_port())
