@@ -15,7 +15,7 @@ from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.facts import ALLOWLIST, Facts, FixLocation, Source
 from regsvc.doctor.finding import Severity, Symptom, check, list_some
 from regsvc.notifications.rcon import find_rcon_address
-from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, UUID_IN_DOUBT, find_gate_problem
+from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT, find_gate_problem
 
 _RCON: Final = FixLocation(Source.PROPERTIES, "enable-rcon=true, rcon.port=25575, rcon.password=…")
 _LINKS: Final = Path("plugins/DiscordSRV/linking.yml")
@@ -123,6 +123,14 @@ def users_wait_for_the_list(facts: Facts) -> Iterator[Symptom]:
         NO_UUID: Sentence(
             "Their UUIDs are unknown: make sure that the companion can ask for them (game.profiles), or let an "
             "operator type /whitelist add NAME in the game."
+        ),
+        NO_PROFILE: Sentence(
+            "There are no Minecraft accounts with these names: check the spelling, and let the players register the "
+            "right names."
+        ),
+        REFUSED: Sentence(
+            "The game server does not take these changes, as if a plugin objected or the names were unknown: type "
+            "/whitelist add NAME (or remove) there, and read what it replies."
         ),
         HELD_BACK: Sentence("They are too many at once: companion sync --plan names them, and says what to do."),
     }
