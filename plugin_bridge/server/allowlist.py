@@ -10,6 +10,7 @@ the file is replaced by a rename, and a reader must expect to see half of it. Th
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -288,5 +289,10 @@ def _error(path: Path, problem: Exception) -> ServerFileError:
         return problem
     if isinstance(problem, PermissionError):
         return ServerFileError(f"{path} cannot be changed: run the companion as the game server's user")
+    if isinstance(problem, OSError) and problem.errno == errno.EROFS:  # so is everything that the unit does not name
+        return ServerFileError(
+            f"{path} cannot be changed: its folder is read-only for us (ReadWritePaths= of the unit, which companion "
+            "install writes)"
+        )
     reason = problem.strerror if isinstance(problem, OSError) else problem
     return ServerFileError(f"{path} cannot be read or written: {reason}")

@@ -195,6 +195,7 @@ class AllowlistRunner:
         self._retries = True  # whether this run tries what was refused
         self._retried_in = -1  # the hour, by the clock
         self._told: list[str] = []
+        self._console_problem = ""  # why the server could not be told to read the list
         self.last_report: ListReport | None = None
         """Report of the last run that found something to do; None before the first."""
 
@@ -267,8 +268,8 @@ class AllowlistRunner:
             )
         if not report.is_loaded:
             problems.append(
-                "the running game server cannot be told to read its allowlist: changes count once it starts again, or "
-                "with enable-rcon=true and an rcon.password in server.properties"
+                f"the running game server cannot be told to read its allowlist: {self._console_problem}. Changes count "
+                "once it starts again"
             )
         for problem in problems:
             if problem not in self._told:
@@ -512,9 +513,10 @@ class AllowlistRunner:
             address = self._find_console()
             try:
                 if address is None:
-                    return not self._is_server_up()
+                    raise RconError("set enable-rcon=true and an rcon.password in server.properties, and restart it")
                 asyncio.run(_reload(address))
-            except RconError:
+            except RconError as problem:
+                self._console_problem = str(problem)
                 return not self._is_server_up()
             if not self._file.settle():
                 break

@@ -393,8 +393,9 @@ def test_a_console_that_hangs_or_refuses_loses_nothing(
     game_server: GameServer,
     spoil: Callable[[AllowlistServer], None],
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Once it answers again, what is in the file counts."""
+    """Once it answers again, what is in the file counts; until then the log says what is wrong with the console."""
     monkeypatch.setattr("regsvc.allowlist.run.open_rcon", partial(open_rcon, max_seconds=0.2))
     with socket.create_server(("127.0.0.1", 0)) as game:
         port = game.getsockname()[1]
@@ -403,6 +404,8 @@ def test_a_console_that_hangs_or_refuses_loses_nothing(
         spoil(server)
         assert not run(place).is_loaded
         assert [(row.state, row.reason) for row in Allowed.select()] == [("add", "restart")]
+        assert "cannot be told to read its allowlist: " in caplog.text
+        assert "enable-rcon=true" not in caplog.text  # it is on
         server.is_slow, server.password, server.before = False, PASSWORD, lambda _command: None
         assert run(place).is_loaded
     assert server.may_join("Alice")
