@@ -10,6 +10,7 @@ the file is replaced by a rename, and a reader must expect to see half of it. Th
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -134,7 +135,8 @@ class AllowlistFile:
         temporary = path.with_name(_TEMPORARY.format(path.name))
         replaced = path.open("rb") if stamp is not None else None
         try:
-            _write(temporary, json.dumps(document, indent=2, ensure_ascii=False).encode(), path)
+            text = json.dumps(document, indent=2, ensure_ascii=False)
+            _write(temporary, text.encode(errors="backslashreplace"), path)  # a lone surrogate, as JSON escapes it
             if find_stamp(path) != stamp:
                 return False
             temporary.replace(path)
@@ -287,5 +289,10 @@ def _error(path: Path, problem: Exception) -> ServerFileError:
         return problem
     if isinstance(problem, PermissionError):
         return ServerFileError(f"{path} cannot be changed: run the companion as the game server's user")
+    if isinstance(problem, OSError) and problem.errno == errno.EROFS:  # so is everything that the unit does not name
+        return ServerFileError(
+            f"{path} cannot be changed: its folder is read-only for us (ReadWritePaths= of the unit, which companion "
+            "install writes)"
+        )
     reason = problem.strerror if isinstance(problem, OSError) else problem
     return ServerFileError(f"{path} cannot be read or written: {reason}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from plugin_bridge.server.allowlist import Entry
-from plugin_bridge.server.player_uuids import is_bedrock
+from plugin_bridge.server.player_uuids import family_of, is_bedrock
 from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, PENDING, REMOVE, TAKEN_OFF, AllowlistState
 from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT
 
@@ -50,6 +50,8 @@ class Member:
     is_operator: bool = False
     """Whether ops.json has the name, with a UUID."""
     user_id: int | None = None
+    may_be_old: bool = False
+    """Whether entries may be older than the user's status, so that they approve nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +113,13 @@ def _decide(member: Member, policy: ListPolicy) -> ListStep | None:
     if member.status is None and record is None:
         return ListStep(LISTED, entries[0].uuid, effect="adopt") if policy.adopts else None
     is_ours = record is not None and record.state != TAKEN_OFF
-    if member.status not in (None, BANNED) and not is_ours and policy.approves_added:
+    is_typed = not is_ours and not member.may_be_old
+    if member.status not in (None, BANNED) and is_typed and policy.approves_added:
         right = [entry.uuid for entry in entries if entry.uuid == member.uuid]
         if member.uuid is None:
             right = [entry.uuid for entry in entries if is_bedrock(entry.uuid) or not member.is_on_bedrock]
         uuid = right[0] if right else member.uuid
-        return ListStep(LISTED if right else ADD, uuid, effect="approve")
+        return ListStep(LISTED if right else ADD, uuid, effect="approve", is_guarded=True)
     if is_operator:
         return _listed(member, policy)
     is_decided = record is not None and record.has_decided(REMOVE)
@@ -126,12 +129,13 @@ def _decide(member: Member, policy: ListPolicy) -> ListStep | None:
 def _listed(member: Member, policy: ListPolicy) -> ListStep | None:
     """A user who may play, and is on the list."""
     record, right = member.record, member.entries
-    if member.has_joined:
+    if member.has_joined and not _keeps_uuid(member):
         right = tuple(entry for entry in member.entries if entry.uuid == member.uuid)
         if not right:
             assert member.uuid is not None, "who has joined has a UUID"
             return ListStep(ADD, member.uuid, add=Entry(member.uuid, member.username), remove=member.entries)
-    uuid = right[0].uuid or None
+    known = [entry.uuid for entry in right if record is not None and entry.uuid == record.uuid]
+    uuid = (known or [right[0].uuid])[0] or None
     step = ListStep(LISTED, uuid)
     if record is not None and record.state == ADD and not policy.is_loaded:
         step = ListStep(ADD, uuid, RESTART)
@@ -146,7 +150,7 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
             return None
         if record.state == LISTED and not policy.may_have_lost:
             return ListStep(TAKEN_OFF, record.uuid, is_guarded=True)
-    uuid = record.uuid if member.uuid is None and record is not None else member.uuid
+    uuid = record.uuid if record is not None and (member.uuid is None or _keeps_uuid(member)) else member.uuid
     is_decided = record is not None and record.has_decided(ADD)
     if uuid is not None and policy.unknown != UUID_IN_DOUBT:
         return ListStep(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
@@ -158,7 +162,23 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
     return ListStep(ADD, known, policy.unknown, is_guarded=not is_decided)
 
 
+def _keeps_uuid(member: Member) -> bool:
+    """Return whether the UUID in the record stays the player's, although another one has joined under the name.
+
+    An account may give its name up, and a stranger take it: they must not get in for it.
+    """
+    if member.record is None or not member.record.uuid or not member.uuid:
+        return False
+    family = family_of(member.record.uuid)
+    return family != "offline" and family == family_of(member.uuid)
+
+
 def hold_back(member: Member, step: ListStep) -> ListStep | None:
-    """Return the step that notes that this one waits for a person; None: it is noted."""
+    """Return the step that notes that this one waits for a person; None: it is noted, or needs no note.
+
+    Whom the game's operators approved has no record until then: who has one that is ours is taken off.
+    """
+    if step.effect == "approve":
+        return None
     note = ListRecord(LISTED if step.state == TAKEN_OFF else step.state or REMOVE, step.uuid, HELD_BACK)
     return None if member.record == note else ListStep(note.state, note.uuid, note.reason)

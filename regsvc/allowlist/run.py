@@ -11,10 +11,12 @@ import socket
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 from peewee import JOIN, Database, fn
 
+from plugin_bridge.authme.players import is_findable
 from plugin_bridge.server.allowlist import Allowlist, Entry, Listing
 from plugin_bridge.server.files import PropertiesFile, ServerFileError, ServerProperties
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, is_bedrock, offline_uuid
@@ -23,12 +25,25 @@ from regsvc.allowlist.rules import ListPolicy, ListRecord, ListStep, Member, dec
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
-from regsvc.core.clock import Clock
+from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.text import name_key
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import GAME, SYNC, Audit
 from regsvc.database.bulk import insert_rows, select_rows
-from regsvc.database.models import ADD, APPROVED, BANNED, LISTED, REMOVE, TAKEN_OFF, Allowed, User
+from regsvc.database.models import (
+    ADD,
+    APPROVED,
+    BANNED,
+    LISTED,
+    PENDING,
+    REJECTED,
+    REMOVE,
+    TAKEN_OFF,
+    Allowed,
+    AllowlistState,
+    Lease,
+    User,
+)
 from regsvc.notifications.rcon import Cause, FindAddress, RconQueue
 from regsvc.users.credential_rules import name_on_bedrock
 from regsvc.users.gates import HELD_BACK, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT
@@ -124,6 +139,21 @@ class ListReport:
 _CAMEL: Final = {"taken_off": "takenOff"}
 
 
+class _Known(NamedTuple):
+    """Our user of a name, if there is one, and what the list's record says, if there is one."""
+
+    username: str | None = None
+    status: str | None = None
+    wanted: str | None = None
+    """Another one than `status` after an SQL edit that was not applied yet."""
+    platform: str = ""
+    user_id: int | None = None
+    listed_name: str | None = None
+    state: AllowlistState | None = None
+    uuid: str | None = None
+    reason: str | None = None
+
+
 class AllowlistRunner:
     """Runner over all names on the list and all users who may play. Blocking: it has the sync's thread and lease."""
 
@@ -165,6 +195,7 @@ class AllowlistRunner:
         self._retries = True  # whether this run tries what was refused
         self._retried_in = -1  # the hour, by the clock
         self._told: list[str] = []
+        self._console_problem = ""  # why the server could not be told to read the list
         self.last_report: ListReport | None = None
         """Report of the last run that found something to do; None before the first."""
 
@@ -192,8 +223,11 @@ class AllowlistRunner:
             hour = int(self._now().timestamp()) // _RETRY_SECONDS
             self._tried, self._retries = Counter(), hour != self._retried_in
             self._file.settle()
+            started_at = to_milliseconds(self._now())
             report.is_loaded = self._run(report, config, allow_mass_changes=allow_mass_changes)
             self._seen = self._find_inputs()
+            mark: Any = Lease.replace(name=_COMPLETED, holder="", expires_at=started_at)  # type: ignore[no-untyped-call]
+            mark.execute()
             self._may_have_lost, self._retried_in = False, hour
         except ServerFileError as problem:
             report.unavailable = str(problem)
@@ -234,8 +268,8 @@ class AllowlistRunner:
             )
         if not report.is_loaded:
             problems.append(
-                "the running game server cannot be told to read its allowlist: changes count once it starts again, or "
-                "with enable-rcon=true and an rcon.password in server.properties"
+                f"the running game server cannot be told to read its allowlist: {self._console_problem}. Changes count "
+                "once it starts again"
             )
         for problem in problems:
             if problem not in self._told:
@@ -299,28 +333,29 @@ class AllowlistRunner:
         name. An entry that is there, and the UUID in the record, which may be Mojang's answer, are the rules' business.
         """
         quiet: dict[str, str] = dict(self._rows(_of_records(Allowed.uuid).where(_IS_QUIET)))
-        known: dict[str, Sequence[Any]]
-        known = {key: rest for key, *rest in self._rows(_of_records(*_KNOWN).where(_IS_NOT_QUIET))}
-        held = [rest for rest in known.values() if rest[_REASON] == HELD_BACK and rest[_STATE] != LISTED]
+        known = _to_known(self._rows(_of_records(*_FIELDS).where(_IS_NOT_QUIET)))
+        held = [it for it in known.values() if it.reason == HELD_BACK and it.state != LISTED]
         records = len(quiet) + len(known) - len(held)
-        by_uuid = {uuid: key for key, uuid in quiet.items()}
-        by_uuid |= {rest[_UUID]: key for key, rest in known.items() if rest[_UUID] is not None}
-        entries = _by_key(listing.entries, by_uuid, config.prefix)
+        entries = _by_key(listing.entries, _find_keys(quiet, known), config.prefix)
         settled = {key for key, uuid in quiet.items() if [entry.uuid for entry in entries.get(key, ())] == [uuid]}
         settled -= self._uuids.find_others(quiet)
         operators = self._find_operators()
-        known |= {key: rest for key, *rest in self._rows(_UNKNOWN)}
-        keys = list((quiet.keys() | entries.keys() | operators.keys()) - settled - known.keys())
-        known |= dict.fromkeys(keys, _NOTHING)
-        fields = (User.username_key, *_KNOWN)
-        known |= {key: rest for key, *rest in self._find_rows(User, fields, keys, join=_WITH_RECORD)}
+        known |= _to_known(self._rows(_UNLISTED))
+        others = {key for key in entries.keys() | operators.keys() if _is_name(key)} - quiet.keys() - known.keys()
+        keys = list(others | (quiet.keys() - settled))
+        known |= dict.fromkeys(keys, _Known())
+        known |= _to_known(self._find_rows(User, (User.username_key, *_FIELDS), keys, join=_WITH_RECORD))
+        old = self._find_old({key: known[key].status for key in others}, config)
         family = config.family or self._uuids.family
         if config.family is None:
-            users = {key for key, rest in known.items() if rest[0] is not None}
+            users = {key for key, it in known.items() if it.status is not None}
             report.doubt = self._uuids.find_doubt(users | settled, family)
         members = [
-            self._make_member(key, tuple(entries.get(key, ())), known[key], operators.get(key), family)
+            self._make_member(
+                key, tuple(entries.get(key, ())), known[key], operators.get(key), family, may_be_old=key in old
+            )
             for key in sorted(known)
+            if known[key].status in (known[key].wanted, APPROVED)  # else an SQL edit is to be applied first
         ]
         return members, records
 
@@ -328,15 +363,16 @@ class AllowlistRunner:
         self,
         key: str,
         own: tuple[Entry, ...],
-        known: Sequence[Any],
+        known: _Known,
         operator: tuple[str, str] | None,
         family: UuidFamily | None,
+        *,
+        may_be_old: bool,
     ) -> Member:
-        """Return what is known of a name; `known`: our user and the record, as `_KNOWN`."""
-        user_name, status, platform, user_id, listed_name, *remembered = known
+        name, status, _wanted, platform, user_id, listed_name, *remembered = known
         record = None if listed_name is None else ListRecord._make(remembered)
         op_name, op_uuid = operator or (None, None)
-        name = user_name or listed_name or (own[0].name if own else op_name or key)
+        name = name or listed_name or (own[0].name if own else op_name or key)
         is_on_bedrock, is_file = platform == "bedrock", self._file.is_file
         joined = self._uuids.find_joined(name, family, is_on_bedrock=is_on_bedrock) if is_file else None
         derived = offline_uuid(name) if family == "offline" and not is_on_bedrock else None
@@ -362,7 +398,27 @@ class AllowlistRunner:
             is_on_bedrock=is_on_bedrock,
             is_operator=op_uuid is not None,
             user_id=user_id,
+            may_be_old=may_be_old,
         )
+
+    def _find_old(self, statuses: Mapping[str, str | None], config: ListConfig) -> set[str]:
+        """Return the names whose entries, of which there are no records, may be older than the users' statuses.
+
+        On the first run all of them are: `sync.existing_players` says whether who waits for review is let in by that.
+        Later those of users who were rejected since the last run, as while the list was not kept.
+        """
+        rejected = [key for key, status in statuses.items() if status == REJECTED]
+        mark = self._find_mark()
+        if mark is None:
+            is_pending = config.existing_players != APPROVED
+            return {key for key, status in statuses.items() if status == REJECTED or (is_pending and status == PENDING)}
+        rows = self._find_rows(User, (User.username_key, User.reviewed_at), rejected)
+        return {key for key, reviewed_at in rows if reviewed_at is None or reviewed_at > mark}
+
+    def _find_mark(self) -> datetime | None:
+        """Return when the last run was completed, by whichever process; None before the first."""
+        mark = Lease.get_or_none(Lease.name == _COMPLETED)
+        return None if mark is None else mark.expires_at
 
     def _is_refused(self, key: str, name: str, record: ListRecord | None) -> bool:
         """Return whether no change of this name is to be tried now."""
@@ -457,9 +513,10 @@ class AllowlistRunner:
             address = self._find_console()
             try:
                 if address is None:
-                    return not self._is_server_up()
+                    raise RconError("set enable-rcon=true and an rcon.password in server.properties, and restart it")
                 asyncio.run(_reload(address))
-            except RconError:
+            except RconError as problem:
+                self._console_problem = str(problem)
                 return not self._is_server_up()
             if not self._file.settle():
                 break
@@ -489,7 +546,7 @@ class AllowlistRunner:
         """
         if not adopted:
             return {}
-        is_first = not Allowed.select().limit(1).exists()
+        is_first = self._find_mark() is None
         later = APPROVED if config.approves_added else config.new_players
         status, moment = config.existing_players if is_first else later, self._now()
         rows = [
@@ -524,7 +581,10 @@ class AllowlistRunner:
         return self._file.find_stamp(), self._uuids.family, self._uuids.joined, self._config(), operators, period
 
 
+_COMPLETED: Final = "allowlist completed"
+"""Row among the leases that tells when: an entry that came since was typed in the game."""
 _SINGLE_ENTRIES_UP_TO: Final = 20
+_LONGEST_NAME: Final = 64  # as at the registration: Floodgate's prefix may be long
 _ROWS: Final = 500
 _KEYS: Final = 5000  # SQLite takes no more than 32,766 values in a statement
 _OVERWRITTEN: Final = (
@@ -550,9 +610,10 @@ _IS_LISTED: Final = (Allowed.state == LISTED) & Allowed.reason.is_null() & Allow
 _IS_QUIET: Final = _IS_LISTED & _MAY_PLAY & (User.platform != "bedrock")
 """Almost all names are so, and settled if the file has this UUID and they joined with no other: no more is loaded."""
 _IS_NOT_QUIET: Final = fn.COALESCE(_IS_QUIET, 0) == 0
-_KNOWN: Final = (
+_FIELDS: Final = (
     User.username,
     User.applied_status,
+    User.status,
     User.platform,
     User.id,
     Allowed.username,
@@ -560,11 +621,10 @@ _KNOWN: Final = (
     Allowed.uuid,
     Allowed.reason,
 )
-_STATE, _UUID, _REASON = 5, 6, 7  # positions in `_KNOWN`
-_NOTHING: Final = (None,) * len(_KNOWN)
+"""Of `_Known`."""
 _SAME_NAME: Final = User.username_key == Allowed.username_key
-_UNKNOWN: Final = (
-    User.select(User.username_key, *_KNOWN)
+_UNLISTED: Final = (
+    User.select(User.username_key, *_FIELDS)
     .join(Allowed, JOIN.LEFT_OUTER, on=_SAME_NAME)
     .where(_MAY_PLAY, Allowed.username_key.is_null())
 )
@@ -577,15 +637,38 @@ def _of_records(*fields: Any) -> Any:
     return Allowed.select(Allowed.username_key, *fields).join(User, JOIN.LEFT_OUTER, on=_SAME_NAME)
 
 
-def _by_key(entries: Iterable[Entry], by_uuid: Mapping[str, str], prefix: str | None) -> dict[str, list[Entry]]:
-    """Return the entries by the key of their record, otherwise of their name; `prefix`: Floodgate's."""
-    found: dict[str, list[Entry]] = defaultdict(list)
+def _to_known(rows: Iterable[Sequence[Any]]) -> dict[str, _Known]:
+    return {row[0]: _Known._make(row[1:]) for row in rows}
+
+
+def _find_keys(quiet: Mapping[str, str], known: Mapping[str, _Known]) -> dict[str, list[str]]:
+    """Return the names of each UUID in the records.
+
+    An account that has changed its name has two users: those who may play, if one of them may.
+    """
+    playing, others = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for key, uuid in quiet.items():
+        playing[uuid].append(key)
+    for key, it in known.items():
+        if it.uuid is not None:
+            (playing if it.status == APPROVED else others)[it.uuid].append(key)
+    return others | playing
+
+
+def _by_key(entries: Iterable[Entry], keys: Mapping[str, Sequence[str]], prefix: str | None) -> dict[str, list[Entry]]:
+    """Return the entries by the names with their UUID (`keys`), or by their own; `prefix`: Floodgate's."""
+    found = defaultdict[str, list[Entry]](list)
     for entry in entries:
         is_floodgates = prefix is not None and is_bedrock(entry.uuid)
         name = name_on_bedrock(entry.name, prefix or "") if is_floodgates else entry.name
-        found[by_uuid.get(entry.uuid) or name_key(name)].append(entry)
-    found.pop("", None)
+        for key in keys.get(entry.uuid) or [name_key(name)]:
+            found[key].append(entry)
     return found
+
+
+def _is_name(key: str) -> bool:
+    """Return whether a user may get this name: the list may name anything."""
+    return len(key) <= _LONGEST_NAME and is_findable(key)
 
 
 def _has_open() -> bool:

@@ -226,7 +226,10 @@ class ListedFields(Output, frozen=True, kw_only=True):
     """The user's entry on the game's allowlist, or the one to be added or removed, and what it waits for."""
 
     uuid: Annotated[str, Meta(examples=["5627dd98-e6be-3c21-b8a8-e92344183641"])] | None
-    reason: Annotated[str, Meta(examples=["no_uuid", "uuid_in_doubt", "restart", "held_back"])] | None
+    reason: (
+        Annotated[str, Meta(examples=["no_uuid", "no_profile", "uuid_in_doubt", "restart", "refused", "held_back"])]
+        | None
+    )
     since: EpochMilliseconds
 
 

@@ -197,6 +197,9 @@ def _check_config(config: Config, app: App) -> int:
     else:
         print(f"AuthMe: {context.authme.source or 'from our config'}, {context.authme.password_hash}")
     print(f"approved users get in by: {app.gates}")
+    if "allowlist" in app.gates.names:
+        effect = {"approve": "approves them", "remove": "is undone"}[config.allowlist.on_added]
+        print(f"/whitelist add NAME in the game, for users who wait or were rejected: {effect} (allowlist.on_added)")
     if config.servers:
         print(f"further game servers: {', '.join(server.name for server in config.servers)}")
     print(f"operators: {len(context.ops.names())}")

@@ -88,7 +88,7 @@ def console_command(text: str) -> str:
         raise ValueError("a command must not be empty")
     if not command.isprintable():
         raise ValueError("a command is one line of printable text")
-    if unknown := set(re.findall(r"\{\s*(\w+)\s*\}", command)) - set(COMMAND_VALUES):
+    if unknown := set(re.findall(r"\{(\s*\w+\s*)\}", command)) - set(COMMAND_VALUES):
         known = ", ".join(f"{{{name}}}" for name in COMMAND_VALUES)
         raise ValueError(f"there is no {{{min(unknown)}}}; known are {known}")
     if len(fill(command, dict.fromkeys(COMMAND_VALUES, "x" * MAX_VALUE_LENGTH)).encode()) > MAX_COMMAND_BYTES:

@@ -295,6 +295,12 @@ _MAX_KICK_AGE: Final = timedelta(minutes=1)
 """After that, a kick would hit a player who joined again for another reason."""
 _MAX_KICK_ATTEMPTS: Final = 3
 """A few seconds; a server that is unreachable for longer mostly has no players online."""
+_MAY_HAVE_RUN: Final = "the command was sent, and may have run: "
+_UNANSWERED_RETRY: Final = timedelta(minutes=5)
+"""Time after which a command of the host that got no answer is sent once more, and then no more.
+
+A server that stands still carries all of them out later.
+"""
 _NEXT_PLACE: Final = timedelta(seconds=5)
 """How long an attempt at a server that hangs takes at most."""
 
@@ -459,12 +465,17 @@ class RconTransport(Transport):
 
 async def _execute(address: RconAddress, message: OutboxEntry, command: str) -> str:
     """Send the command, and return the reply; "" for one that was not needed. Raises `RconError`."""
-    async with open_rcon(address) as connection:
-        # for a player who is offline many plugins kick one whose name begins alike: kick only who may be online
-        is_kick = message.template in ("kick", KICK_FIRST)
-        if is_kick and is_surely_offline(message.recipient, await connection.execute(LIST)):
-            return ""
-        return await connection.execute(command)
+    is_sent = False
+    try:
+        async with open_rcon(address) as connection:
+            # for a player who is offline many plugins kick one whose name begins alike: kick only who may be online
+            is_kick = message.template in ("kick", KICK_FIRST)
+            if is_kick and is_surely_offline(message.recipient, await connection.execute(LIST)):
+                return ""
+            is_sent = True
+            return await connection.execute(command)
+    except RconError as error:
+        raise RconError(f"{_MAY_HAVE_RUN}{error}" if is_sent and message.template == HOST else str(error)) from None
 
 
 def _failure(
@@ -472,6 +483,10 @@ def _failure(
 ) -> PermanentFailure | TemporaryFailure:
     if message.template == KICK_FIRST and message.attempts >= _MAX_KICK_ATTEMPTS:
         return PermanentFailure(f"the row is inserted without a kick: {reason}")
+    if reason.startswith(_MAY_HAVE_RUN):
+        if message.last_error == reason:
+            return PermanentFailure(reason)
+        retry_after = _UNANSWERED_RETRY
     return TemporaryFailure(reason, retry_after)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from plugin_bridge.authme.players import PlayersUnavailable
-from plugin_bridge.server.allowlist import AllowlistFile
+from plugin_bridge.server.allowlist import AllowlistFile, Entry
 from plugin_bridge.server.files import PropertiesFile, ServerFileError
-from plugin_bridge.server.player_uuids import PlayerUuids
+from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily
 from regsvc.config.live import LiveConfig
 from regsvc.core.errors import InvalidField, InvalidUsername
 from regsvc.core.text import clean_name, name_key
@@ -55,11 +55,13 @@ class WhyNot:
             and user.origin == "registered"
             and not ChatLink.select().where(ChatLink.user == user.id).exists()
         )
+        listed = self._find_listed(key, name if user is None else user.username, user)
         facts = JoinFacts(
-            name,
+            # where accounts count, the game writes the name as Mojang does
+            name if user is None or self._family != "online" else user.username,
             account,
             self.reconciler.policy,
-            self._find_listed(key, name if user is None else user.username, user),
+            listed,
             server,
             name_rule=self._find_broken_rule(name) if user is None else None,
             similar=None if user is not None else _find_similar(key),
@@ -73,6 +75,11 @@ class WhyNot:
             stands_still=None if report is None else self.sync.stands_still,
         )
         return find_steps(facts)
+
+    @property
+    def _family(self) -> UuidFamily | None:
+        given = self.live.current.allowlist.uuids
+        return self.uuids.family if given == "auto" else given
 
     def _load(self, key: str) -> Account:
         try:
@@ -97,12 +104,17 @@ class WhyNot:
         is_used = None if properties is None else properties.white_list
         state, directory = self.gates.listed_state(status, *stored), self.live.current.game.directory
         self.uuids.refresh()
-        joined, entries = self.uuids.joined.get(name), None
+        is_on_bedrock = user is not None and user.platform == "bedrock"
+        found_joined = self.uuids.find_joined(name, self._family, is_on_bedrock=is_on_bedrock)
+        joined = found_joined[1] if found_joined else None
+        entries: tuple[Entry, ...] | None = None
+        if directory is None and state == "listed":  # the run has seen them there, by RCON
+            entries = (Entry(uuid or "", name),)
         if directory is not None and (is_used or state != "off"):
             with suppress(ServerFileError):  # which is told as unknown
                 found = AllowlistFile(directory / "whitelist.json").read().entries
                 entries = tuple(it for it in found if name_key(it.name) == key or it.uuid in (uuid, joined))
-        return ListFacts(state, stored[1], uuid, is_used, entries, joined)
+        return ListFacts(state, stored[1], uuid, is_used, entries, joined, is_on_bedrock)
 
 
 def _find_similar(key: str) -> str | None:

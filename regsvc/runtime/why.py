@@ -16,7 +16,7 @@ from regsvc.runtime.game_status import LastStatus
 from regsvc.sync.actions import Provision, UpdateState
 from regsvc.sync.records import Account, Policy, SyncValues
 from regsvc.sync.rules import decide, password_for_row, returns
-from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, ListedState
+from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, REFUSED, RESTART, ListedState
 
 Verdict = Literal["ok", "problem", "unknown"]
 Helper = Literal["player", "operator", "host", "nobody"]
@@ -38,6 +38,7 @@ class ListFacts:
     entries: tuple[Entry, ...] | None = None
     joined_uuid: str | None = None
     """The UUID of a player of this name who was in the game."""
+    is_on_bedrock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,10 @@ class JoinStep:
 
 _HELPERS: Final[Mapping[str, Helper]] = {
     **dict.fromkeys(("unregistered", "similar", "invalid", "rejected", "chat", "other_case", "spelling"), "player"),
+    "list_no_profile": "player",
     **dict.fromkeys(("password_algorithm", "forum_table", "row_group", "authme_away", "no_gate"), "host"),
-    **dict.fromkeys(("list_not_kept", "list_doubt", "list_restart", "list_unread", "sync_stopped"), "host"),
-    **dict.fromkeys(("server_off", "server_unknown"), "host"),
+    **dict.fromkeys(("list_not_kept", "list_doubt", "list_restart", "list_unread", "list_refused"), "host"),
+    **dict.fromkeys(("sync_stopped", "server_off", "server_unknown"), "host"),
     **dict.fromkeys(("rejected_until", "banned_until", "ban_over", "cached", "server_full"), "nobody"),
     **dict.fromkeys(("row_waiting", "list_waiting", "list_lost", "list_uuid"), "nobody"),
     **dict.fromkeys(("edit_waiting", "not_adopted"), "nobody"),
@@ -90,10 +92,14 @@ _HELPERS: Final[Mapping[str, Helper]] = {
 _OWN: Final[Mapping[str, str]] = {
     **{code: code for code in ("pending", "rejected", "rejected_until", "banned", "banned_until", "chat")},
     **{code: code for code in ("no_password", "other_case", "cached", "list_restart", "server_off", "server_full")},
+    "list_no_profile": "list_no_profile",
     **dict.fromkeys(("row_waiting", "list_waiting", "list_lost", "list_uuid", "edit_waiting", "ban_over"), "soon"),
     **dict.fromkeys(("password_algorithm", "row_no_password"), "no_password"),
 }
 """Sentences that players have of their own (`[why_player]`); of others, they learn that an operator has to help."""
+
+
+_WAITING: Final = {reason: f"list_{reason}" for reason in (NO_UUID, NO_PROFILE, RESTART, REFUSED, HELD_BACK)}
 
 
 def find_steps(facts: JoinFacts) -> tuple[JoinStep, ...]:
@@ -109,7 +115,8 @@ def find_answer(steps: tuple[JoinStep, ...]) -> JoinStep | None:
 def word(step: JoinStep, translations: Translations, language: str) -> str:
     """Return the step as operators read it."""
     reason = step.facts.get("reason")
-    words = _in_words(step) | ({"reason": translations.reason(reason, language)} if reason else {})
+    shown = translations.reason(reason, language) if reason else translations.text("why.no_reason", language)
+    words = _in_words(step) | {"reason": shown}
     return translations.text(f"why.{step.code}", language, **words)
 
 
@@ -168,10 +175,10 @@ def _review(facts: JoinFacts) -> Iterator[JoinStep]:
     elif user.status == BANNED:
         end = user.ban_expires_at
         code = "banned" if end is None else "ban_over" if end <= facts.account.now else "banned_until"
-        yield _step(facts, "review", "problem", code, until=end, reason=facts.reason or "–")
+        yield _step(facts, "review", "problem", code, until=end, reason=facts.reason)
     elif user.status != APPROVED:
         code = "rejected" if facts.reapply_at is None else "rejected_until"
-        yield _step(facts, "review", "problem", code, until=facts.reapply_at, reason=facts.reason or "–")
+        yield _step(facts, "review", "problem", code, until=facts.reapply_at, reason=facts.reason)
     elif user.applied_status != APPROVED:
         yield _step(facts, "review", "problem", "edit_held_back" if facts.is_held_back else "edit_waiting")
     else:
@@ -246,9 +253,8 @@ def _allowlist(facts: JoinFacts) -> JoinStep:
     if listed.state == "conflict":
         return problem("list_doubt")
     if listed.state != "listed":
-        reasons = {NO_UUID: "list_no_uuid", RESTART: "list_restart", HELD_BACK: "list_held_back"}
-        known = {**reasons, "no_profile": "list_no_profile"}
-        return problem(known.get(listed.reason or "", "list_waiting"))
+        code = _WAITING.get(listed.reason or "", "list_waiting")
+        return problem("list_no_uuid_bedrock" if listed.is_on_bedrock and code == "list_no_uuid" else code)
     if listed.entries is None:
         return _step(facts, "allowlist", "unknown", "list_unread")
     uuids = {entry.uuid for entry in listed.entries}

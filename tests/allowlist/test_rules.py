@@ -19,6 +19,8 @@ RESTORE = replace(RESPECT, restores=True)
 UUID, OTHER = offline_uuid("Alice"), offline_uuid("alice")
 ENTRY = Entry(UUID, "Alice")
 HELD_ADD = ListRecord(ADD, UUID, HELD_BACK)
+ACCOUNT, STRANGER = "069a79f4-44e9-4726-a5be-fca90e38aaf5", "853c80ef-3c37-49fd-aa49-938b674adae6"
+RENAMED = Entry(ACCOUNT, "Alice")
 FLOODGATES = Entry("00000000-0000-0000-0009-01f64f65c7c3", "Alice")
 
 
@@ -83,10 +85,21 @@ def alice(
             ListStep(ADD, None, UUID_IN_DOUBT),
         ),
         (alice(APPROVED, ADD), replace(RESPECT, unknown=UUID_IN_DOUBT), ListStep(ADD, UUID, UUID_IN_DOUBT)),
+        # an account that gave its name up stays the player's, and whoever has the name now stays out
+        (
+            replace(alice(APPROVED, None, RENAMED, uuid=STRANGER, has_joined=True), record=ListRecord(LISTED, ACCOUNT)),
+            RESPECT,
+            None,
+        ),
+        (
+            replace(alice(uuid=STRANGER, has_joined=True), record=ListRecord(ADD, ACCOUNT)),
+            RESPECT,
+            ListStep(ADD, ACCOUNT, add=RENAMED),
+        ),
         # not approved: an operator who adds somebody in the game approves them
         (alice(PENDING), RESPECT, None),
-        (alice(PENDING, None, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="approve")),
-        (alice(REJECTED, TAKEN_OFF, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="approve")),
+        (alice(PENDING, None, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="approve", is_guarded=True)),
+        (alice(REJECTED, TAKEN_OFF, ENTRY), RESPECT, ListStep(LISTED, UUID, effect="approve", is_guarded=True)),
         (
             alice(PENDING, None, ENTRY),
             replace(RESPECT, approves_added=False),
@@ -95,14 +108,19 @@ def alice(
         (
             alice(PENDING, None, ENTRY, uuid=None, is_on_bedrock=True),
             RESPECT,
-            ListStep(ADD, None, effect="approve"),
+            ListStep(ADD, None, effect="approve", is_guarded=True),
         ),
         (
             alice(PENDING, None, ENTRY, FLOODGATES, uuid=None, is_on_bedrock=True),
             RESPECT,
-            ListStep(LISTED, FLOODGATES.uuid, effect="approve"),
+            ListStep(LISTED, FLOODGATES.uuid, effect="approve", is_guarded=True),
         ),
-        # but not what we put there before, or have not got rid of yet
+        # but not what may have been there before they were rejected, nor what we put there
+        (
+            alice(REJECTED, None, ENTRY, may_be_old=True),
+            RESPECT,
+            ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True),
+        ),
         (alice(PENDING, LISTED, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
         (alice(REJECTED, REMOVE, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
         (alice(BANNED, None, ENTRY), RESPECT, ListStep(REMOVE, UUID, remove=(ENTRY,), is_guarded=True)),
@@ -125,7 +143,11 @@ def alice(
         (alice(None, LISTED, ENTRY, is_operator=True), RESPECT, None),
         (alice(None, LISTED, is_operator=True), STRICT, ListStep(TAKEN_OFF, UUID, is_guarded=True)),
         (alice(None, None, ENTRY, is_operator=True), STRICT, ListStep(LISTED, UUID, effect="adopt")),
-        (alice(PENDING, None, ENTRY, is_operator=True), STRICT, ListStep(LISTED, UUID, effect="approve")),
+        (
+            alice(PENDING, None, ENTRY, is_operator=True),
+            STRICT,
+            ListStep(LISTED, UUID, effect="approve", is_guarded=True),
+        ),
         (alice(BANNED, is_operator=True), STRICT, None),
         (alice(BANNED, REMOVE, ENTRY, is_operator=True), STRICT, ListStep(REMOVE, UUID, remove=(ENTRY,))),
         (
@@ -144,7 +166,7 @@ statuses = st.sampled_from([None, PENDING, APPROVED, REJECTED, BANNED])
 records = st.none() | st.builds(
     ListRecord,
     st.sampled_from([ADD, LISTED, REMOVE, TAKEN_OFF]),
-    st.none() | st.just("record"),
+    st.none() | st.just(OTHER),
     st.sampled_from([None, HELD_BACK]),
 )
 policies = st.builds(

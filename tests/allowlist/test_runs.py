@@ -107,6 +107,79 @@ def test_an_operator_in_the_game_approves_and_takes_off(place: ServiceHarness, s
         place.decide("approve", "dave")
 
 
+@pytest.mark.every_database
+def test_an_entry_older_than_a_rejection_approves_nobody(place: ServiceHarness, server: AllowlistServer) -> None:
+    """Neither on the first run, nor after one while the list was not kept; one typed in the game since then does."""
+    for name in ("bob", "rick"):
+        place.register(name)
+        server.type_add(name)
+    place.decide("reject", "rick")
+    assert run(place).counts == {"approved": 1, "removed": 1}
+    assert (place.user("bob").status, place.user("rick").status) == ("approved", "rejected")
+    place.restart(allowlist__enabled=False)
+    place.register("carla")
+    server.type_add("carla")
+    place.clock.advance(minutes=1)
+    place.decide("reject", "carla")
+    place.restart(allowlist__enabled="auto")
+    assert run(place).counts == {"removed": 1}
+    assert listed(server) == {"bob"}
+    for name in ("rick", "carla"):
+        server.type_add(name)
+    assert run(place).counts == {"approved": 2}
+    assert listed(server) == {"bob", "rick", "carla"}
+
+
+def test_who_has_to_be_reviewed_is_not_approved_by_an_old_entry(place: ServiceHarness, server: AllowlistServer) -> None:
+    place.restart(sync__existing_players="pending")
+    place.register("bob")
+    server.type_add("bob")
+    assert run(place).counts == {"removed": 1}
+    assert (place.user("bob").status, listed(server)) == ("pending", set())
+    server.type_add("bob")
+    assert run(place).counts == {"approved": 1}
+
+
+def test_an_old_list_that_is_restored_approves_nobody_unasked(place: ServiceHarness, server: AllowlistServer) -> None:
+    names = [f"player_{number}" for number in range(30)]
+    for name in names:
+        place.register(name)
+        place.decide("reject", name)
+    run(place)
+    server.file.write_text(json.dumps([{"uuid": offline_uuid(name), "name": name} for name in names]))
+    assert run(place).held_back == {"approved": 30}
+    assert run(place) == ListReport(), "what is held back makes no work"
+    assert User.select().where(User.status == "approved").count() == 0
+    assert (states(), place.app.sync.has_held_back_changes) == ({}, True)
+    assert run(place, allow_mass_changes=True).counts == {"approved": 30}
+
+
+@pytest.mark.every_database
+def test_names_that_nobody_can_have_are_left_alone(place: ServiceHarness, server: AllowlistServer) -> None:
+    """They would be written to the database, or asked for, as they are."""
+    run(place)
+    names = ["", " ", "a\0b", "\ud800", "x" * 300, "\u202eevil", "zoe"]
+    entries = [{"uuid": offline_uuid(f"{number}"), "name": name} for number, name in enumerate(names)]
+    server.file.write_text(json.dumps(entries))
+    place.approved("Alice")
+    assert run(place).counts == {"adopted": 1, "added": 1}
+    assert {user.username for user in User.select()} == {"Alice", "zoe"}
+    assert json.loads(server.file.read_text())[: len(entries)] == entries
+
+
+def test_an_edit_that_the_sync_has_not_applied_stops_no_other(place: ServiceHarness, server: AllowlistServer) -> None:
+    """As one that the guard holds back."""
+    run(place)
+    place.register("bob")
+    User.update(status="banned").where(User.username == "bob").execute()
+    for name in ("bob", "zoe"):
+        server.type_add(name)
+    runner = place.app.allowlist
+    assert runner is not None
+    assert runner.run().counts == {"adopted": 1}
+    assert (place.user("bob").applied_status, listed(server)) == ("pending", {"bob", "zoe"})
+
+
 def test_names_that_differ_in_case_are_two_players(place: ServiceHarness, server: AllowlistServer) -> None:
     """Vanilla takes the UUID of the name in small letters, whoever is meant."""
     run(place)
@@ -320,8 +393,9 @@ def test_a_console_that_hangs_or_refuses_loses_nothing(
     game_server: GameServer,
     spoil: Callable[[AllowlistServer], None],
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Once it answers again, what is in the file counts."""
+    """Once it answers again, what is in the file counts; until then the log says what is wrong with the console."""
     monkeypatch.setattr("regsvc.allowlist.run.open_rcon", partial(open_rcon, max_seconds=0.2))
     with socket.create_server(("127.0.0.1", 0)) as game:
         port = game.getsockname()[1]
@@ -330,6 +404,8 @@ def test_a_console_that_hangs_or_refuses_loses_nothing(
         spoil(server)
         assert not run(place).is_loaded
         assert [(row.state, row.reason) for row in Allowed.select()] == [("add", "restart")]
+        assert "cannot be told to read its allowlist: " in caplog.text
+        assert "enable-rcon=true" not in caplog.text  # it is on
         server.is_slow, server.password, server.before = False, PASSWORD, lambda _command: None
         assert run(place).is_loaded
     assert server.may_join("Alice")
@@ -487,6 +563,7 @@ def test_the_console_alone_keeps_the_list_of_a_server_in_online_mode(
     far.approved("alice")
     assert run(far).counts == {"adopted": 1, "added": 1}
     assert listed(server) == {"Zoe", "Alice"}
+    assert {step.verdict for step in far.app.services.why_not.find_steps("Alice", None)} == {"ok"}
     assert {(row.username_key, row.state, row.uuid) for row in Allowed.select()} == {
         ("alice", "listed", None),
         ("zoe", "listed", None),

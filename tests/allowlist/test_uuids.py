@@ -115,16 +115,48 @@ def test_in_online_mode_mojang_tells_uuid_and_spelling(place: Place) -> None:
 
 
 @pytest.mark.every_database
-def test_who_joins_with_another_uuid_is_listed_under_that_one(place: Place) -> None:
-    """Somebody else took over the name of an account that was renamed."""
-    place.open(online=True).approved("Notch")
+def test_an_entry_from_the_time_in_offline_mode_gets_the_uuid_that_joined(place: Place) -> None:
+    place.server.file.write_text(json.dumps([{"name": "Notch", "uuid": offline_uuid("Notch")}]))
+    place.open(online=True, allowlist__uuids="online").approved("Notch")
     place.run()
-    place.look_up()
+    assert (place.run().counts, place.server.listed) == ({}, {offline_uuid("Notch"): "Notch"})
     place.has_joined(Notch=NOTCH)
-    assert (place.run().counts, place.server.listed) == ({}, {NOTCH: "Notch"})
+    place.run()
+    assert place.server.listed == {NOTCH: "Notch"}
+
+
+def test_an_account_that_changed_its_name_may_be_two_users(place: Place) -> None:
+    """Each keeps the account on the list, as long as one of them may play."""
+    services = place.open(online=True)
+    services.approved("Notch")
+    place.has_joined(Notch=NOTCH)
+    place.run()
+    services.approved("Markus")
+    place.has_joined(Markus=NOTCH)
+    assert place.run().refused == []
+    assert (place.waits(), place.server.listed) == ({}, {NOTCH: "Markus"})
+    services.decide("ban", "Notch")
+    place.run()
+    assert {row.username_key: row.state for row in Allowed.select()} == {"markus": "listed"}
+    assert place.server.listed == {NOTCH: "Markus"}
+    services.decide("delete", "Markus")
+    place.run()
+    assert place.server.listed == {}
+
+
+def test_a_stranger_who_takes_over_a_name_stays_out(place: Place) -> None:
+    """The game's cache names accounts that were only looked up, too."""
+    services = place.open(online=True)
+    services.approved("Notch")
+    place.has_joined(Notch=NOTCH)
+    place.run()
     place.has_joined(Notch=JEB)
     place.run()
-    assert place.server.listed == {JEB: "Notch"}
+    assert place.server.listed == {NOTCH: "Notch"}
+    place.server.file.write_text("[]")
+    services.approved("jeb_")
+    place.run()
+    assert place.server.listed == {NOTCH: "Notch"}
 
 
 def test_without_network_players_wait_and_nothing_is_lost(place: Place) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from plugin_bridge.authme.players import lock_text
+from regsvc.users.gates import NO_PROFILE, NO_UUID, REFUSED
 from tests.support.authme.authme_database import AuthMeDatabase, SqliteFile
 from tests.support.authme.authme_like import AuthMeLike, long_ago, offline_uuid
 from tests.support.authme.authme_tables import AuthMeTable
@@ -25,7 +26,9 @@ LISTED = {
     "Dora": ("add", "uuid_in_doubt"),
     "Rex": ("add", "restart"),
     "Hal": ("add", "held_back"),
-    "Prof": ("add", "no_profile"),
+    "Prof": ("add", NO_PROFILE),
+    "Vito": ("add", REFUSED),
+    "Geo": ("add", NO_UUID),
     "Wes": ("add", None),
     "Lea": ("listed", None),
     "Uma": ("listed", None),
@@ -50,12 +53,14 @@ ANSWERS = {
     "Liv": ("is locked in AuthMe's table", "companion users password Liv --link"),
     "Will": ("is not ready in AuthMe's table yet", "companion sync"),
     "Oli": ("AuthMe knows Oli as OLI", "join as OLI"),
-    "Tina": ("was taken off the allowlist in the game", "/whitelist add Tina"),
-    "Nick": ("The UUID of Nick is not known", "try to join once"),
+    "Tina": ("was taken off the allowlist in the game", "choose “Put back on the list”"),
+    "Nick": ("The UUID of Nick is not known", "/whitelist add Nick"),
     "Dora": ("The UUID of Dora is in doubt", "set allowlist.uuids"),
     "Rex": ("which the game server reads when it starts again", "restart it"),
     "Hal": ("too many changes of the allowlist at once", "companion sync --plan"),
     "Prof": ("No paid account has the name Prof", "check the spelling"),
+    "Vito": ("The game server did not take Vito on its allowlist", "/whitelist add Vito"),
+    "Geo": ("who plays the Bedrock edition", "/fwhitelist add Geo"),
     "Wes": ("is about to be put on the allowlist", "companion sync"),
     "Lea": ("is missing in its file", "companion sync"),
     "Uma": ("under another UUID", "companion sync"),
@@ -91,6 +96,7 @@ def keep_out(run: Run, place: Daemon, table: AuthMeTable, game_server: GameServe
     change(ours, "Ben", status="banned", reason="griefing")
     change(ours, "Bea", status="banned", reason="griefing", ban_expires_at=ago(days=-1))
     change(ours, "Bob", status="banned", reason="griefing", ban_expires_at=ago(minutes=5))
+    change(ours, "Geo", platform="bedrock")
     change(ours, "Edd", status="approved", applied_status="pending")
     change(ours, "Nora", status="approved")
     change(ours, "Max", status="approved", password_hash="x", password_algorithm="MD5VB")
@@ -111,6 +117,8 @@ def keep_out(run: Run, place: Daemon, table: AuthMeTable, game_server: GameServe
         )
     entries = [{"uuid": offline_uuid("Sven"), "name": "Sven"}, {"uuid": offline_uuid("uma"), "name": "Uma"}]
     (game_server.directory / "whitelist.json").write_text(json.dumps(entries), encoding="utf-8")
+    of_an_account = [{"name": "Sven", "uuid": "4566e69f-c907-48ee-8d71-d7ba5aa00d20", "expiresOn": "later"}]
+    (game_server.directory / "usercache.json").write_text(json.dumps(of_an_account), encoding="utf-8")
     game_server.write_properties(white_list="true", server_port=free_port())
 
 
@@ -135,6 +143,10 @@ def test_the_first_sentence_names_the_cause_and_the_remedy(
     assert (shown["answer"]["code"], shown["answer"]["helper"]) == ("server_off", "host")
     assert [step["verdict"] for step in shown["steps"]] == ["ok"] * (len(shown["steps"]) - 1) + ["problem"]
 
+    game_server.write_properties(white_list="true", online_mode="true", server_port=free_port())
+    assert "join as" not in run("why", "nora", "--all").output, "the game takes the name as the account has it"
+
+    game_server.write_properties(white_list="true", server_port=free_port())
     game_server.change_authme({"DataSource.caching": True})
     assert run("why", "Sven").output.startswith("AuthMe caches players and may still see Sven as before: wait until")
     game_server.write_properties(white_list="false", server_port=free_port())

@@ -87,6 +87,30 @@ def test_the_list_cannot_be_replaced(listed: DoctorCase, monkeypatch: pytest.Mon
     assert "ReadWritePaths=" in finding.do
 
 
+def test_the_list_was_switched_on_after_the_unit_was_written(listed: DoctorCase) -> None:
+    """systemd protects the folder from the daemon alone: in a shell it can be written."""
+    told = json.dumps({"success": True, "braked": False, "allowlist": "away"}).encode()
+    listed.change_host(fetch=lambda url: told)
+    finding = listed.only_finding("allowlist.unusable")
+    assert finding.title.startswith(f"The running companion cannot replace {listed.game.directory}")
+    assert "companion install again" in finding.do
+
+
+def test_only_changes_of_the_list_are_held_back(listed: DoctorCase) -> None:
+    """What the sync of AuthMe's table once held back is over, and not counted."""
+    entry = "INSERT INTO regsvc_audit (action, operator, detail, created_at) VALUES (?, 'sync', ?, '2026-01-01')"
+    listed.our_database.execute(entry, ("sync.braked", '{"locked": 77}'))
+    listed.our_database.execute(entry, ("sync.run", "{}"))
+    for name in ("Bob", "Carol"):
+        remember(listed, name, "add", "held_back", since="2999-01-01 00:00:00")
+    for braked in (None, True):
+        if braked:  # the daemon says so, too
+            told = json.dumps({"success": True, "braked": True, "allowlist": "up"}).encode()
+            listed.change_host(fetch=lambda url, told=told: told)
+        finding = listed.only_finding("sync.braked")
+        assert finding.title == "The sync holds back 2 changes of the allowlist: too many at once."
+
+
 def test_a_running_server_does_not_read_the_list(listed: DoctorCase) -> None:
     write_properties(listed, enable_rcon="false")
     finding = listed.only_finding("allowlist.reload")
@@ -99,13 +123,18 @@ def test_a_running_server_does_not_read_the_list(listed: DoctorCase) -> None:
 
 
 def test_a_player_joined_with_another_kind_of_uuid(listed: DoctorCase) -> None:
+    """As the run decides it: only users count, and of them what they joined with last."""
     write_properties(listed, online_mode="true")
-    joined = [{"name": "Notch", "uuid": offline_uuid("Notch")}, {"name": "Olivia", "uuid": ACCOUNT}]
-    (listed.game.directory / "usercache.json").write_text(json.dumps(joined))
-    remember(listed, "Notch", "add", "uuid_in_doubt")
+    joined = [("Aaron", offline_uuid("Aaron")), ("Olivia", ACCOUNT), ("Olivia", offline_uuid("Olivia"))]
+    file = listed.game.directory / "usercache.json"
+    file.write_text(json.dumps([{"name": name, "uuid": uuid} for name, uuid in joined]))
+    assert listed.findings() == []  # Aaron has no user
+    file.write_text(json.dumps([{"name": name, "uuid": uuid} for name, uuid in reversed(joined)]))
     finding = listed.only_finding("allowlist.uuids")
-    assert finding.title.startswith(f"Notch joined with {offline_uuid('Notch')} (offline)")
+    assert finding.title.startswith(f"Olivia joined with {offline_uuid('Olivia')} (offline)")
     assert "uuids" in finding.where
+    listed.change("allowlist", uuids="online")  # the host has said what is true
+    assert listed.findings() == []
 
 
 def test_users_wait_for_the_list(listed: DoctorCase) -> None:
@@ -116,9 +145,7 @@ def test_users_wait_for_the_list(listed: DoctorCase) -> None:
     assert finding.title == "5 users wait: bob0, bob1, bob2, …"
     assert "game.profiles" in finding.do
     remember(listed, "Other", "add", "another")  # reason than the doctor knows
-    remember(listed, "Many", "add", "held_back")
-    held, other, _unknown = sorted(listed.findings(), key=lambda found: found.title)
-    assert (held.title, "companion sync --plan" in held.do) == ("1 user waits: many.", True)
+    other, _unknown = sorted(listed.findings(), key=lambda found: found.title)
     assert (other.title, "companion why NAME" in other.do) == ("1 user waits: other.", True)
 
 

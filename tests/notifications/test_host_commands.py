@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.database.models import REMOVE, Allowed, OutboxEntry
+from regsvc.database.models import ADD, REMOVE, TAKEN_OFF, Allowed, OutboxEntry
 from regsvc.notifications.rcon import HOST
 from tests.support.authme.game_server import GameServer, write_game_server
 from tests.support.command_line import companion
@@ -26,7 +26,7 @@ from tests.support.stack import Stack
 
 pytestmark = pytest.mark.every_database
 
-ADD, REMOVE_GROUP = "lp user {uuid} parent add member", "lp user {uuid} parent remove member"
+GIVE, REMOVE_GROUP = "lp user {uuid} parent add member", "lp user {uuid} parent remove member"
 NOTCH = "069a79f4-44e9-4726-a5be-fca90e38aaf5"
 EVERY = {
     event: [f"/say {event} {{username}}", "say in {language}"]
@@ -114,7 +114,7 @@ def test_a_command_waits_for_the_uuid_and_holds_up_that_player_alone(
     (game_server.directory / "config").mkdir()
     proxy = "proxies: {velocity: {enabled: true, online-mode: true}}"
     (game_server.directory / "config" / "paper-global.yml").write_text(proxy)
-    place = make_services(game__commands={"approved": [ADD], "banned": ["say banned {username}"]})
+    place = make_services(game__commands={"approved": [GIVE], "banned": ["say banned {username}"]})
     for name in ("Alice", "Carol"):
         place.approved(name)
     place.approved("Bob")
@@ -139,7 +139,7 @@ def test_a_command_waits_for_the_uuid_and_holds_up_that_player_alone(
     )
 
 
-def test_mojangs_answer_counts_within_seconds_also_after_an_outage_and_without_a_list(
+def test_mojangs_answer_counts_within_a_minute_also_after_an_outage_and_without_a_list(
     console: RconServer, game_server: GameServer, make_services: MakeServices
 ) -> None:
     """A Bedrock player has no such account: Floodgate's UUID is known once they have joined."""
@@ -147,7 +147,7 @@ def test_mojangs_answer_counts_within_seconds_also_after_an_outage_and_without_a
     with ProfileServer() as mojang:
         mojang.accounts = {"Notch": NOTCH, "Steve": NOTCH}
         place = make_services(
-            game__commands={"approved": [ADD]}, game__profiles_url=f"{mojang.address}/users", bedrock__enabled=True
+            game__commands={"approved": [GIVE]}, game__profiles_url=f"{mojang.address}/users", bedrock__enabled=True
         )
         place.approved("Notch")
         place.register("Steve", platform="bedrock", email="steve@example.org")
@@ -157,14 +157,16 @@ def test_mojangs_answer_counts_within_seconds_also_after_an_outage_and_without_a
             place.clock.advance(minutes=5)
         deliver(place)
         asyncio.run(place.app.profiles.look_up())
-        assert place.app.worker.run_here(place.app.is_message_due)
+        place.app.worker.run_here(place.app.is_message_due)
+        place.clock.advance(seconds=40)
         assert deliver(place) == ["sent"]
         assert console.received("lp") == [f"lp user {NOTCH} parent add member"]
         assert mojang.asked == ["Notch"]
     on_bedrock = "00000000-0000-0000-0009-01f64f65c7c3"
     (game_server.directory / "usercache.json").write_text(json.dumps([{"name": ".Steve", "uuid": on_bedrock}]))
     place.app.context.uuids.refresh()
-    assert place.app.worker.run_here(place.app.is_message_due)
+    place.app.worker.run_here(place.app.is_message_due)
+    place.clock.advance(seconds=40)
     assert deliver(place) == ["sent"]
     assert console.received("lp")[1] == f"lp user {on_bedrock} parent add member"
 
@@ -175,7 +177,7 @@ def test_no_uuid_is_sent_that_another_file_contradicts(
     """Bob once joined while the server was in online mode: nobody knows yet which UUID he will have."""
     known = [{"name": "Bob", "uuid": NOTCH}]
     (game_server.directory / "usercache.json").write_text(json.dumps(known))
-    place = make_services(game__commands={"approved": [ADD]})
+    place = make_services(game__commands={"approved": [GIVE]})
     place.approved("Bob")
     assert deliver(place) == ["later"]
     game_server.write_properties(online_mode="true", **console.properties)
@@ -186,7 +188,7 @@ def test_no_uuid_is_sent_that_another_file_contradicts(
 
 
 def test_what_was_known_of_a_deleted_user_is_sent(console: RconServer, make_services: MakeServices) -> None:
-    place = make_services(game__commands={"approved": [ADD], "deleted": [REMOVE_GROUP]})
+    place = make_services(game__commands={"approved": [GIVE], "deleted": [REMOVE_GROUP]})
     place.approved("Alice")
     Allowed.create(username_key="alice", username="Alice", uuid=NOTCH, state="listed", since=place.clock())
     place.decide("delete", "Alice")
@@ -207,7 +209,7 @@ def test_servers_that_are_away_get_them_later_each_once(
         other.stop()
         place = make_services(
             **{
-                "game.commands": {"approved": ["say 1", ADD], "banned": [REMOVE_GROUP]},
+                "game.commands": {"approved": ["say 1", GIVE], "banned": [REMOVE_GROUP]},
                 "game.server.1.name": "survival",
                 "game.server.1.directory": str(survival.directory),
             }
@@ -224,6 +226,43 @@ def test_servers_that_are_away_get_them_later_each_once(
         assert other.received("say", "lp") == console.received("say", "lp")
         assert [line.split()[-3:-1] for line in other.received("lp")] == [["parent", "add"], ["parent", "remove"]]
         assert {end for _name, end, _error in sent()} == {"sent"}
+
+
+def test_a_command_that_the_server_never_answers_is_not_sent_for_a_day(
+    console: RconServer, make_services: MakeServices
+) -> None:
+    unanswered: list[str] = []
+
+    def hang_up(command: str) -> None:
+        if command.startswith("lp"):
+            unanswered.append(command)
+            console.hang_up()
+
+    console.before = hang_up
+    place = make_services(game__commands={"approved": [GIVE, "say {username}"]})
+    place.approved("Alice")
+    for _minutes in range(20):
+        deliver(place)
+        place.clock.advance(minutes=1)
+    assert (len(unanswered), console.received("say")) == (2, ["say Alice"])
+    assert sent()[0] == (
+        "Alice",
+        "failed",
+        "the command was sent, and may have run: the connection was closed before the answer",
+    )
+
+
+def test_who_is_put_back_on_the_list_gets_no_commands_twice(
+    console: RconServer, game_server: GameServer, make_services: MakeServices
+) -> None:
+    game_server.write_properties(online_mode="false", white_list="true", **console.properties)
+    place = make_services(authme__enabled=False, game__commands=EVERY)
+    place.approved("Alice")
+    place.sync()
+    Allowed.update(state=TAKEN_OFF).execute()
+    place.decide("approve", "Alice")
+    assert [row.state for row in Allowed.select()] == [ADD]
+    assert deliver(place) == ["sent"] * 2
 
 
 def test_a_console_that_is_switched_off_for_an_hour_loses_none(
@@ -255,7 +294,7 @@ def test_what_the_game_replies_is_kept_for_operators(
     console: RconServer, make_services: MakeServices, caplog: pytest.LogCaptureFixture
 ) -> None:
     console.answers = {"lp": f"§aSet\r\n\x1b[31m member \x07‮{'x' * 600}"}
-    place = make_services(game__commands={"approved": [ADD], "banned": ["say {username}"]})
+    place = make_services(game__commands={"approved": [GIVE], "banned": ["say {username}"]})
     place.approved("Alice")
     deliver(place)
     place.decide("ban", "Alice")
@@ -275,7 +314,7 @@ def test_what_the_game_replies_is_kept_for_operators(
 def played(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Stack, RconServer]]:
     """A stack whose host has commands, and its console."""
     server: MariaDBServer | None = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
-    commands = {"approved": [ADD], "banned": [REMOVE_GROUP]}
+    commands = {"approved": [GIVE], "banned": [REMOVE_GROUP]}
     with rcon_server() as console:
         properties: dict[str, Any] = {"online_mode": "false", **console.properties}
         stack = Stack(request.param, tmp_path, server, config={"game": {"commands": commands}}, properties=properties)

@@ -13,6 +13,7 @@ from regsvc.core.i18n.translations import load_translations
 from regsvc.runtime.game_status import LastStatus
 from regsvc.runtime.why import JoinFacts, ListFacts, find_answer, find_steps, word
 from regsvc.sync.records import Account, Policy, SyncValues, UserRecord
+from regsvc.users.gates import NO_PROFILE, NO_UUID, REFUSED
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=30)
@@ -47,6 +48,10 @@ def test_nothing_keeps_alice_out() -> None:
         ({"policy": NO_AUTHME, "listed": ListFacts("off")}, "no_gate", "host"),
         ({"listed": ListFacts("off", is_used=True, entries=())}, "list_not_kept", "host"),
         ({"listed": ListFacts("waiting", "restart")}, "list_restart", "host"),
+        ({"listed": ListFacts("waiting", REFUSED)}, "list_refused", "host"),
+        ({"listed": ListFacts("waiting", NO_PROFILE)}, "list_no_profile", "player"),
+        ({"listed": ListFacts("waiting", NO_UUID, is_on_bedrock=True)}, "list_no_uuid_bedrock", "operator"),
+        ({"account": replace(ACCOUNT, user=replace(ALICE, status="rejected"))}, "rejected", "player"),
         ({"listed": ListFacts("waiting"), "stands_still": True}, "sync_stopped", "host"),
         ({"listed": ListFacts("listed", uuid=OTHERS.uuid, entries=(OTHERS,), joined_uuid="x")}, "list_uuid", "nobody"),
         ({"account": replace(ACCOUNT, player=replace(ROW, group=3, lock_group=3))}, "row_group", "host"),
@@ -71,6 +76,7 @@ def test_what_keeps_alice_out_and_who_can_help(changes: dict[str, Any], code: st
     assert (answer.code, answer.helper) == (code, helper)
     text = word(answer, load_translations(), "en")
     assert "{" not in text
+    assert "None" not in text
     assert text.endswith(".")
 
 

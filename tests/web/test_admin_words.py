@@ -15,6 +15,7 @@ from regsvc.notifications.mail.templates import list_template_files
 from regsvc.runtime.why import Verdict
 from regsvc.sync.actions import Conflict
 from regsvc.sync.report import HeldBack
+from regsvc.users.gates import HELD_BACK, REFUSED, ListedState
 from regsvc.users.user_query import PLUGIN_STATES
 
 CONFLICT = get_type_hints(Conflict)
@@ -35,6 +36,8 @@ COUNTS = {"adopted", "provisioned", "updated", "locked", "restored", "removed"} 
         "status": set(STATUSES),
         "player": IN_THE_GAME,
         "why": set(get_args(Verdict)),
+        "listed": set(get_args(ListedState)) - {"off"},
+        "leaves": {"next_run", HELD_BACK, REFUSED},
         "mail": MAILS - {"mail_test"},  # which is sent past the outbox
         "fate": set(get_args(MailState)),
         "wish": {PROVISION, PASSWORD, OPEN},

@@ -181,7 +181,7 @@ class DatabaseMigration:
     def _find_other_daemon(self, source: Database) -> int | None:
         """Return how many seconds ago another daemon held the sync lease; None if not within `_silence`."""
         found = source.execute_sql(
-            "SELECT holder, TIMESTAMPDIFF(SECOND, expires_at, UTC_TIMESTAMP(3)) FROM regsvc_lease"
+            "SELECT holder, TIMESTAMPDIFF(SECOND, expires_at, UTC_TIMESTAMP(3)) FROM regsvc_lease WHERE holder <> ''"
         ).fetchall()
         silence, ours = self._silence.total_seconds(), instance_id(self._state_dir, self._config.server.instance)
         holders = [(str(row[0]).rpartition(":")[0], int(row[1])) for row in found]

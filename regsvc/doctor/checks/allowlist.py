@@ -13,9 +13,10 @@ from plugin_bridge.server.player_uuids import family_of
 from regsvc.core.addresses import connect_host
 from regsvc.core.i18n.sentences import Sentence, plural
 from regsvc.doctor.facts.facts import ALLOWLIST, Facts, FixLocation, Source
+from regsvc.doctor.facts.host import RunningDaemon
 from regsvc.doctor.finding import Severity, Symptom, check, list_some
 from regsvc.notifications.rcon import find_rcon_address
-from regsvc.users.gates import HELD_BACK, NO_UUID, RESTART, UUID_IN_DOUBT, find_gate_problem
+from regsvc.users.gates import HELD_BACK, NO_PROFILE, NO_UUID, REFUSED, RESTART, UUID_IN_DOUBT, find_gate_problem
 
 _RCON: Final = FixLocation(Source.PROPERTIES, "enable-rcon=true, rcon.port=25575, rcon.password=…")
 _LINKS: Final = Path("plugins/DiscordSRV/linking.yml")
@@ -47,7 +48,8 @@ def there_is_no_gate(facts: Facts) -> Iterator[Symptom]:
     means="The game's allowlist cannot be read, or we may not write it.",
     why="Approved users are not put on the list, and banned ones stay on it. What is decided meanwhile follows later.",
     do="Run the companion as the game server's user. A new list takes the place of the old one, so the folder has to "
-    "be writable: where systemd protects it, name it in ReadWritePaths= of the unit (systemctl edit companion).",
+    "be writable: run companion install again, which adds it to the unit, or name it in ReadWritePaths= (systemctl "
+    "edit companion) and restart.",
     where=FixLocation(Source.ALLOWLIST),
 )
 def list_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
@@ -62,6 +64,15 @@ def list_is_unusable(facts: Facts) -> Iterator[str | Symptom]:
             yield Sentence("We may not write to {path}.", path=file.parent)
         elif file.exists() and os.geteuid() not in (0, file.stat().st_uid):
             yield Sentence("{path} belongs to another user than ours.", path=file)
+        elif _is_away(facts.running_daemon) and facts.uuid_in_doubt is None:  # which is a finding of its own
+            yield Sentence(
+                "The running companion cannot replace {path}, although the doctor could: its unit forbids it.",
+                path=file,
+            )
+
+
+def _is_away(daemon: RunningDaemon | None) -> bool:
+    return daemon is not None and not daemon.is_other and daemon.health.get("allowlist") == "away"
 
 
 @check(
@@ -96,18 +107,16 @@ def list_is_not_reloaded(facts: Facts) -> Iterator[Sentence]:
     where=FixLocation(Source.OURS, '[allowlist] uuids = "online"'),
 )
 def uuids_are_in_doubt(facts: Facts) -> Iterator[Sentence]:
-    waiting = facts.own_tables.waiting_on_list.get(UUID_IN_DOUBT)
-    if facts.keeps_list and waiting is not None:
-        family = facts.uuids.family
-        joined = sorted((name, uuid, family_of(uuid)) for name, uuid in facts.uuids.joined.items())
-        for name, uuid, found in [entry for entry in joined if entry[2] not in (None, family)][:1]:
-            yield Sentence(
-                "{name} joined with {uuid} ({found}), and the server's files say {family}.",
-                name=name,
-                uuid=uuid,
-                found=found,
-                family=family,
-            )
+    name = facts.uuid_in_doubt
+    if name is not None:
+        uuid = facts.uuids.joined[name]
+        yield Sentence(
+            "{name} joined with {uuid} ({found}), and the server's files say {family}.",
+            name=name,
+            uuid=uuid,
+            found=family_of(uuid),
+            family=facts.uuids.family,
+        )
 
 
 @check(
@@ -124,10 +133,17 @@ def users_wait_for_the_list(facts: Facts) -> Iterator[Symptom]:
             "Their UUIDs are unknown: make sure that the companion can ask for them (game.profiles), or let an "
             "operator type /whitelist add NAME in the game."
         ),
-        HELD_BACK: Sentence("They are too many at once: companion sync --plan names them, and says what to do."),
+        NO_PROFILE: Sentence(
+            "There are no Minecraft accounts with these names: check the spelling, and let the players register the "
+            "right names."
+        ),
+        REFUSED: Sentence(
+            "The game server does not take these changes, as if a plugin objected or the names were unknown: type "
+            "/whitelist add NAME (or remove) there, and read what it replies."
+        ),
     }
     for reason, sample in facts.own_tables.waiting_on_list.items() if facts.keeps_list else ():
-        if reason not in (UUID_IN_DOUBT, RESTART):  # which are findings of their own
+        if reason not in (UUID_IN_DOUBT, RESTART, HELD_BACK):  # which are findings of their own
             title = plural(
                 sample.count, "{count} user waits: {names}", "{count} users wait: {names}", names=sample.names
             )

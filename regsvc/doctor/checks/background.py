@@ -154,23 +154,26 @@ def registrations_are_used_up(facts: Facts) -> Iterator[Sentence]:
 @check(
     "sync.braked",
     Severity.RISKY,
-    means="The sync would remove, lock or change so many players at once that it waits for confirmation.",
-    why="Either the changes are intended, or AuthMe's table has been replaced or damaged. Only you can tell which.",
+    means="The sync would add, remove, lock or change so many players at once that it waits for confirmation.",
+    why="Either the changes are intended, or AuthMe's table, or the game's allowlist, has been replaced or damaged. "
+    "Only you can tell which.",
     do="Check companion sync --plan, which names them and says what to do if it is meant, and if it is not.",
     where=FixLocation(Source.OURS, "[sync] max_changes"),
 )
 def changes_are_held_back(facts: Facts) -> Iterator[Symptom]:
     running_daemon = facts.running_daemon
-    is_held_back = facts.own_tables.last_run_held_back_changes
+    listed = facts.own_tables.held_back_on_list if facts.keeps_list else 0
+    is_table_held_back = facts.own_tables.last_run_held_back_changes
+    is_held_back = is_table_held_back or listed > 0
     if running_daemon is not None and running_daemon.is_companion and not running_daemon.is_other:
         is_held_back = running_daemon.has_held_back_changes
     if is_held_back:
-        known = facts.own_tables.held_back
+        known = facts.own_tables.held_back if is_table_held_back or not listed else {}
         held_back = HeldBack(**{name: known.get(name, 0) for name in HeldBack().counts()})
         restores_players = facts.config.sync.on_player_removed == "restore"
         advice = advise_on_held_back(held_back, restores_players=restores_players)
         yield Symptom(
-            Sentence("The sync holds back {changes}: too many at once.", changes=describe_held_back(held_back)),
+            Sentence("The sync holds back {changes}: too many at once.", changes=describe_held_back(held_back, listed)),
             do=Sentence("{advice} companion sync --plan names them.", advice=advice),
         )
 

@@ -69,7 +69,7 @@ def operators_are_missing(facts: Facts) -> Iterator[Sentence]:
 )
 def operators_are_unregistered(facts: Facts) -> Iterator[Sentence]:
     players = facts.players.registered_operators
-    free = sorted(set(facts.operator_levels) - facts.ours.registered_operators - (players or set()))
+    free = sorted(set(facts.operator_levels) - facts.ours.users - (players or set()))
     if players is not None and free:
         names = list_some(free, _MAX_NAMES)
         yield Sentence("No player has registered as {names}, and the name is an operator's.", names=names)

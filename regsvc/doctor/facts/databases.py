@@ -103,8 +103,8 @@ class OurDatabase:
     tables: OwnTables | None
     missing_rights: tuple[str, ...] = ()
     missing_triggers: tuple[str, ...] = ()
-    registered_operators: frozenset[str] = frozenset()
-    """The operators who are users."""
+    users: frozenset[str] = frozenset()
+    """Those of the names to look for that are users'."""
     is_read_only: bool = False
     clock_difference: timedelta = timedelta(0)
     login: str = ""
@@ -124,16 +124,16 @@ class AuthMeDatabase:
 
 
 def inspect_ours(
-    location: DatabaseLocation, now: Clock, operators: Collection[str], *, in_process: bool
+    location: DatabaseLocation, now: Clock, names: Collection[str], *, in_process: bool
 ) -> OurDatabase | DatabaseUnreadable:
-    """Inspect our database. `operators`: lower-case names to look for. `in_process`: this process has it open."""
-    return _in_time(lambda: _inspect_ours(location, now, operators, in_process))
+    """Inspect our database. `names`: lower-case names to look for. `in_process`: this process has it open."""
+    return _in_time(lambda: _inspect_ours(location, now, names, in_process))
 
 
 def inspect_authme(
     location: DatabaseLocation, authme: AuthMeConfig, operators: Collection[str], *, in_process: bool
 ) -> AuthMeDatabase | DatabaseUnreadable:
-    """Inspect AuthMe's database, as `inspect_ours`."""
+    """Inspect AuthMe's database, as `inspect_ours`; `operators` are the names to look for."""
     return _in_time(lambda: _inspect_authme(location, authme, operators, in_process))
 
 
@@ -142,21 +142,21 @@ def unwritable_paths(file: Path) -> list[Path]:
     return [path for path in (file, file.parent) if not os.access(path, os.W_OK)]
 
 
-def _inspect_ours(location: DatabaseLocation, now: Clock, operators: Collection[str], in_process: bool) -> OurDatabase:
+def _inspect_ours(location: DatabaseLocation, now: Clock, names: Collection[str], in_process: bool) -> OurDatabase:
     if not isinstance(location.database, MySQLDatabase):
         file = Path(location.database.database)
         if not _is_there(file):
             return OurDatabase(None)
         with closing(ReadOnlySqlite(file, in_process=in_process)) as database:
             own_tables.require_no_migration(database)
-            return _with_operators(database, OurDatabase(own_tables.inspect_own_tables(database)), operators)
+            return _with_users(database, OurDatabase(own_tables.inspect_own_tables(database)), names)
     with closing(ReadOnlyMySql(location.database)) as server:
         own_tables.require_no_migration(server)
         difference = own_tables.clock_difference(server, now())
         user, _at, host = str(server.value("SELECT CURRENT_USER() AS login")).rpartition("@")
         nodes = _list_cluster_nodes(server, location.database)
         try:
-            side = _with_operators(server, _inspect_schema(server), operators)
+            side = _with_users(server, _inspect_schema(server), names)
         except DatabaseUnreadable as error:
             if error.code != _READ_ONLY_SERVER:
                 raise
@@ -185,10 +185,10 @@ def _inspect_schema(database: ReadOnlyMySql) -> OurDatabase:
     return OurDatabase(tables, tuple(missing), tuple(triggers))
 
 
-def _with_operators(database: ReadOnlyDatabase, side: OurDatabase, operators: Collection[str]) -> OurDatabase:
+def _with_users(database: ReadOnlyDatabase, side: OurDatabase, names: Collection[str]) -> OurDatabase:
     if side.tables is None:
         return side
-    return replace(side, registered_operators=find_names(database, "regsvc_user", "username_key", operators))
+    return replace(side, users=find_names(database, "regsvc_user", "username_key", names))
 
 
 def _inspect_authme(

@@ -358,7 +358,8 @@ class Facts:
         """Our database, or why it is unknown."""
         if not isinstance(self.location.database, MySQLDatabase):
             self._require_state_dir()
-        return inspect_ours(self.location, self.host.now, self._operator_names, in_process=self._is_in_daemon)
+        names = {*self._operator_names, *self._joined}
+        return inspect_ours(self.location, self.host.now, names, in_process=self._is_in_daemon)
 
     @cached_property
     def authme_side(self) -> AuthMeDatabase | DatabaseUnreadable | None:
@@ -370,6 +371,17 @@ class Facts:
         if isinstance(ours, DatabaseUnreadable) and is_same_server and not is_migrating:
             return ours
         return inspect_authme(self.location, authme, self._operator_names, in_process=self._is_in_daemon)
+
+    @property
+    def _joined(self) -> set[str]:
+        """Lower-case names of players who were in the game lately, whose UUIDs matter to the list."""
+        joined = self.uuids.joined if self.keeps_list and self.config.allowlist.uuids == "auto" else ()
+        return {name_key(name) for name in joined if name.isprintable()}
+
+    @property
+    def uuid_in_doubt(self) -> str | None:
+        """A user who joined with a UUID that contradicts the server's files, so that nobody is put on the list."""
+        return self.uuids.find_doubt(self._joined & self.ours.users, self.uuids.family)
 
     @property
     def _operator_names(self) -> Collection[str]:

@@ -18,6 +18,7 @@ from regsvc.doctor.facts.readonly_db import (
 )
 from regsvc.notifications.mail.queue import Budget, total_of
 from regsvc.notifications.outbox import describe_for_log
+from regsvc.users.gates import HELD_BACK
 
 _NO_SUCH_TABLE: Final = 1146
 _NEWEST_MAILS: Final = (
@@ -82,6 +83,8 @@ class OwnTables:
     oldest_message_at: datetime | None
     last_run_held_back_changes: bool
     held_back: Mapping[str, Any]
+    held_back_on_list: int
+    """Changes of the game's allowlist that wait for a person."""
     waiting_on_list: Mapping[str, PlayerSample]
     """Users who are to be put on the game's allowlist, or taken off it, by the reason why they wait."""
     taken_off_list: PlayerSample
@@ -115,6 +118,7 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         return None
     # before this version's first start the tables are those of an older one: all columns, and a table's old name
     records = "regsvc_sync_record" if int(newest) >= BASELINE else "regsvc_player"
+    listed = "regsvc_allowlist" if int(newest) >= _ALLOWLIST else ""
     installation = database.row("SELECT * FROM regsvc_installation WHERE id = 1") or {}
     last_sync = database.row(
         "SELECT action FROM regsvc_audit WHERE action IN ('sync.run', 'sync.braked') ORDER BY id DESC LIMIT 1"
@@ -145,12 +149,9 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         oldest_message_at=_moment(oldest),
         last_run_held_back_changes=last_sync is not None and last_sync["action"] == "sync.braked",
         held_back=_held_back(database),
-        waiting_on_list=_waiting_on_list(database) if int(newest) >= _ALLOWLIST else {},
-        taken_off_list=(
-            _players(database, "regsvc_allowlist", "state = 'taken_off'")
-            if int(newest) >= _ALLOWLIST
-            else PlayerSample(0)
-        ),
+        held_back_on_list=_players(database, listed, "reason = ?", HELD_BACK).count if listed else 0,
+        waiting_on_list=_waiting_on_list(database) if listed else {},
+        taken_off_list=_players(database, listed, "state = 'taken_off'") if listed else PlayerSample(0),
         mail_totals=_mail_totals(database),
         users={str(row["status"]): int(row["n"]) for row in users},
         waiting_mails=int(waiting),

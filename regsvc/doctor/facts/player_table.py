@@ -15,6 +15,7 @@ from regsvc.doctor.facts.readonly_db import DatabaseUnreadable, ReadOnlyDatabase
 _TIMEOUT: Final = 1.0  # seconds, for scanning all rows
 _PAGE: Final = 10_000  # rows; a page locks AuthMe's SQLite file for some milliseconds
 _MAX_NAMES: Final = 100
+_NAMES: Final = 1000  # in one statement
 _WORD: Final = re.compile(r"\w+")
 _BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}
 _OF_TABLE: Final = "WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?"
@@ -209,9 +210,12 @@ def with_row_counts(
 
 def find_names(database: ReadOnlyDatabase, table: str, column: str, names: Collection[str]) -> frozenset[str]:
     """Return which of these lower-case names the column contains. `table` in SQL. Raises `DatabaseUnreadable`."""
-    marks = ", ".join("?" * len(names)) or "NULL"
-    rows = database.rows(f"SELECT `{column}` AS name FROM {table} WHERE `{column}` IN ({marks})", *names)
-    return frozenset(str(row["name"]).lower() for row in rows)
+    wanted, found = list(names), set()
+    for start in range(0, len(wanted), _NAMES):
+        part = wanted[start : start + _NAMES]
+        query = f"SELECT `{column}` AS name FROM {table} WHERE `{column}` IN ({', '.join('?' * len(part))})"
+        found |= {str(row["name"]).lower() for row in database.rows(query, *part)}
+    return frozenset(found)
 
 
 def sql_name(schema: str | None, table: str) -> str:

@@ -114,8 +114,11 @@ def _list(names: Sequence[str], count: int) -> str:
     return ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
 
 
-def describe_held_back(held_back: HeldBack) -> Sentence:
-    """Return what was held back: "600 players whose rows are gone from AuthMe's table and 3 locks"."""
+def describe_held_back(held_back: HeldBack, listed: int = 0) -> Sentence:
+    """Return what was held back: "600 players whose rows are gone from AuthMe's table and 3 locks".
+
+    `listed`: changes of the game's allowlist.
+    """
     parts = [
         plural(
             held_back.missing,
@@ -134,6 +137,7 @@ def describe_held_back(held_back: HeldBack) -> Sentence:
         ),
         plural(held_back.locked, "{count:,} lock", "{count:,} locks"),
         plural(held_back.edited, "{count:,} status change made in SQL", "{count:,} status changes made in SQL"),
+        plural(listed, "{count:,} change of the allowlist", "{count:,} changes of the allowlist"),
     ]
     held = [part for part in parts if part.facts["count"]]
     return _list_all(held) if held else Sentence("changes")

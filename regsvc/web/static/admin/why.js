@@ -37,9 +37,16 @@ export function foldedWhy(context, username) {
 
 /** @param {GetReply<"admin/user/why">} reply */
 function render({ answer, steps }) {
-  const lines = steps.map(({ verdict, text }) => make("li", {}, badge(t(`why_${verdict}`), KINDS[verdict]), " ", text));
+  const lines = steps.map(({ verdict, text }) =>
+    make("li", {}, badge(t(`why_${verdict}`), KINDS[verdict]), " ", withCode(text)),
+  );
   return [
-    make("p", {}, answer === null ? t("why_nothing") : answer.text),
+    make("p", {}, answer === null ? t("why_nothing") : withCode(answer.text)),
     make("details", {}, make("summary", {}, t("why_all")), make("ul", { class: "lines" }, lines)),
   ];
+}
+
+/** @param {string} text commands are in backticks */
+function withCode(text) {
+  return text.split(/\x60/u).map((part, index) => (index % 2 ? make("code", {}, part) : part));
 }

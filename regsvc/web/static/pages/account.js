@@ -98,7 +98,6 @@ async function showAccount(username) {
   showSection(
     user.username,
     renderOverview(data),
-    data.status === "approved" && ownWhy(api, "user/why"),
     data.status === "approved" && joinHelp(api, config, { heading: "h3", username: user.username }),
     session.current?.isAdmin && make("p", {}, link("admin", t("to_admin"), { class: "button quiet" })),
     make(
@@ -129,9 +128,13 @@ function renderOverview({ status, reason, email, reviewedAt, reapplyAt }) {
     status === "approved" && address
       ? t("advice_approved_at", { address })
       : t(adviceKey(status, { isUnmailed, isHeld: Boolean(reapplyAt) }), { date: formatTime(reapplyAt) });
+  const place = make("span", { "aria-live": "polite" }, advice);
+  if (status === "approved") {
+    ownWhy(api, "user/why", place, advice);
+  }
   const kind = status === "rejected" || status === "banned" ? "bad" : "good";
   return [
-    make("p", { class: "notice", "data-kind": kind }, make("strong", {}, t(`status_${status}`)), `\n${advice}`),
+    make("p", { class: "notice", "data-kind": kind }, make("strong", {}, t(`status_${status}`)), "\n", place),
     definitionList([
       [t("reason"), reason],
       [t("reviewed_at"), formatTime(reviewedAt)],

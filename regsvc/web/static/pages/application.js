@@ -106,13 +106,14 @@ function renderOverview(application) {
   const mayLackPassword = isApproved && !hasPassword && config.registration.password !== "off";
   const lacksPassword = mayLackPassword && config.authme.enabled;
   const isMailed = config.registration.passwordReset === "mail";
+  const place = make("p", { class: "notice", "data-kind": "bad", "aria-live": "polite" });
   return [
     progress(application, config),
     lacksPassword && make("p", {}, t(isMailed ? "password_mailed" : "password_by_operator", { email })),
     mayLackPassword &&
       isMailed &&
       make("p", {}, link("forgot-password", t(lacksPassword ? "password_mail_again" : "password_for_web"))),
-    isApproved && ownWhy(api, "application/why"),
+    isApproved && !lacksPassword && ownWhy(api, "application/why", place),
     isApproved && joinHelp(api, config, { username: application.username }),
     status === "rejected" && make("p", {}, applyAgain(application)),
   ];

@@ -134,7 +134,10 @@ function columnsFor(context) {
     },
     {
       title: "in_the_game",
-      render: ({ plugin, allowlist }) => [playerBadge(plugin), " ", listedBadge(allowlist)],
+      render: ({ plugin, allowlist }) => {
+        const badges = [playerBadge(plugin), listedBadge(allowlist)].filter((found) => found !== "");
+        return badges.length > 0 && badges.flatMap((found) => [found, " "]);
+      },
     },
     { title: "registered", render: ({ regTime }) => timeElement(regTime) },
     { title: "last_login", render: ({ lastLogin }) => timeElement(lastLogin) },

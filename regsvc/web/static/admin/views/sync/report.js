@@ -73,7 +73,7 @@ function renderAllowlist({ heldBack, limit, unavailable, doubt, isLoaded, ...cou
       make("p", {}, make("code", {}, "companion sync --allow-mass-changes")),
     ],
     unavailable && make("p", { class: "bad" }, unavailable),
-    doubt && make("p", { class: "bad" }, t("listed_about_conflict"), " ", make("bdi", {}, doubt)),
+    doubt && make("p", { class: "bad" }, t("uuids_in_doubt"), " ", make("bdi", {}, doubt)),
     !isLoaded && make("p", {}, t("listed_why_restart")),
   ];
 }

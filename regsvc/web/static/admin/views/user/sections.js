@@ -24,22 +24,23 @@ export function renderFacts(user) {
 }
 
 /**
- * Render what has to let the user into the game, and the state on its allowlist with what to do about it.
+ * Render what has to let the user into the game, and the entry on its allowlist. Why users who may play are not on it
+ * is told by the panel above; here, why others still are.
  *
  * @param {UserDetails} user
  */
-export function renderGates({ gates, allowlist, listed }) {
+export function renderGates({ status, gates, allowlist, listed }) {
   const names = gates.map((gate) => labelFor("gate", gate)).join(t("between_names"));
   const isKept = gates.includes("allowlist");
-  const why = listed?.reason ? labelFor("listed_why", listed.reason) : labelFor("listed_about", allowlist);
+  const leaves = allowlist === "waiting" && status !== "approved";
   return [
     make("h3", {}, t("gates")),
     make("p", {}, gates.length > 0 ? t("gates_about", { names }) : t("gates_none")),
-    isKept && make("p", {}, why),
+    leaves && make("p", {}, labelFor("leaves", listed?.reason ?? "next_run")),
     isKept &&
       listed &&
       definitionList([
-        [t("since"), timeElement(listed.since)],
+        [labelFor("listed", allowlist), timeElement(listed.since)],
         [t("uuid"), listed.uuid],
       ]),
   ];
