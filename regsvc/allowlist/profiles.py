@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, offline_uuid
+from regsvc.allowlist.rules import keeps_uuid
 from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.clock import Clock, is_over
@@ -96,9 +97,9 @@ class Profiles:
         """
         family, key = self._family(), name_key(username)
         joined = self._uuids.find_joined(username, family, is_on_bedrock=platform == "bedrock")
-        if joined is not None:
-            return joined[1]
         record = Allowed.get_or_none(Allowed.username_key == key)
+        if joined is not None and not (record is not None and keeps_uuid(record.uuid, joined[1])):
+            return joined[1]
         if record is not None and (record.state == LISTED or record.reason == UUID_IN_DOUBT):
             return None if record.reason == UUID_IN_DOUBT else record.uuid
         if platform == "bedrock":

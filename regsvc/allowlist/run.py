@@ -326,8 +326,12 @@ class AllowlistRunner:
         users = {key: rest for key, *rest in self._rows(User.select(*columns).where(_MAY_PLAY))}
         entries: dict[str, list[Entry]] = defaultdict(list)
         for entry in listing.entries:
-            is_floodgates = config.prefix is not None and is_bedrock(entry.uuid)
-            name = name_on_bedrock(entry.name, config.prefix or "") if is_floodgates else entry.name
+            name = entry.name
+            if is_bedrock(entry.uuid):
+                if name == _NAMELESS:
+                    name = next((name for name, uuid in self._uuids.joined.items() if uuid == entry.uuid), "")
+                elif config.prefix is not None:
+                    name = name_on_bedrock(name, config.prefix)
             keys = by_uuid.get(entry.uuid) or [name_key(name)]
             if len(keys) > 1:  # an account that has changed its name has two users: one of them may play
                 keys = [key for key in keys if key in users] or keys
@@ -579,6 +583,8 @@ class AllowlistRunner:
 _COMPLETED: Final = "allowlist completed"
 """Row among the leases that tells when: an entry that came since was typed in the game."""
 _SINGLE_ENTRIES_UP_TO: Final = 20
+_NAMELESS: Final = "unknown"
+"""Name that Floodgate gives an entry which it was told the UUID of."""
 _LONGEST_NAME: Final = 64  # as at the registration: Floodgate's prefix may be long
 _ROWS: Final = 500
 _KEYS: Final = 5000  # SQLite takes no more than 32,766 values in a statement
