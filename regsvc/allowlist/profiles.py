@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from plugin_bridge.server.player_uuids import PlayerUuids, UuidFamily, offline_uuid
+from regsvc.allowlist.rules import keeps_uuid
 from regsvc.config.live import LiveConfig
 from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.clock import Clock, is_over
@@ -119,7 +120,7 @@ class Profiles:
         """Return the UUID of a user with this record (None: there is none), or None, and note that it is wanted."""
         family, key = self._family(), name_key(name)
         joined = self._uuids.find_joined(name, family, is_on_bedrock=not is_java)
-        if joined is not None:
+        if joined is not None and not keeps_uuid(listed, joined[1]):
             return joined[1]
         is_doubted = self._live.current.allowlist.uuids == "auto" and self._uuids.find_doubt({key}, family) is not None
         if reason == UUID_IN_DOUBT or is_doubted:

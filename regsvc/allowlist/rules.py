@@ -129,7 +129,7 @@ def _decide(member: Member, policy: ListPolicy) -> ListStep | None:
 def _listed(member: Member, policy: ListPolicy) -> ListStep | None:
     """A user who may play, and is on the list."""
     record, right = member.record, member.entries
-    if member.has_joined and not _keeps_uuid(member):
+    if member.has_joined and not keeps_uuid(record.uuid if record is not None else None, member.uuid):
         right = tuple(entry for entry in member.entries if entry.uuid == member.uuid)
         if not right:
             assert member.uuid is not None, "who has joined has a UUID"
@@ -150,7 +150,11 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
             return None
         if record.state == LISTED and not policy.may_have_lost:
             return ListStep(TAKEN_OFF, record.uuid, is_guarded=True)
-    uuid = record.uuid if record is not None and (member.uuid is None or _keeps_uuid(member)) else member.uuid
+    uuid = (
+        record.uuid
+        if record is not None and (member.uuid is None or keeps_uuid(record.uuid, member.uuid))
+        else member.uuid
+    )
     is_decided = record is not None and record.has_decided(ADD)
     if uuid is not None and policy.unknown != UUID_IN_DOUBT:
         return ListStep(ADD, uuid, add=Entry(uuid, member.username), is_guarded=not is_decided)
@@ -162,15 +166,14 @@ def _missing(member: Member, policy: ListPolicy) -> ListStep | None:
     return ListStep(ADD, known, policy.unknown, is_guarded=not is_decided)
 
 
-def _keeps_uuid(member: Member) -> bool:
-    """Return whether the UUID in the record stays the player's, although another one has joined under the name.
+def keeps_uuid(known: str | None, joined: str | None) -> bool:
+    """Return whether the UUID in a record stays the player's, although another one has joined under the name.
 
     An account may give its name up, and a stranger take it: they must not get in for it.
     """
-    if member.record is None or not member.record.uuid or not member.uuid:
+    if not known or not joined:
         return False
-    family = family_of(member.record.uuid)
-    return family != "offline" and family == family_of(member.uuid)
+    return family_of(known) != "offline" and family_of(known) == family_of(joined)
 
 
 def hold_back(member: Member, step: ListStep) -> ListStep | None:

@@ -336,7 +336,7 @@ class AllowlistRunner:
         known = _to_known(self._rows(_of_records(*_FIELDS).where(_IS_NOT_QUIET)))
         held = [it for it in known.values() if it.reason == HELD_BACK and it.state != LISTED]
         records = len(quiet) + len(known) - len(held)
-        entries = _by_key(listing.entries, _find_keys(quiet, known), config.prefix)
+        entries = self._group(listing.entries, _find_keys(quiet, known), config.prefix)
         settled = {key for key, uuid in quiet.items() if [entry.uuid for entry in entries.get(key, ())] == [uuid]}
         settled -= self._uuids.find_others(quiet)
         operators = self._find_operators()
@@ -358,6 +358,22 @@ class AllowlistRunner:
             if known[key].status in (known[key].wanted, APPROVED)  # else an SQL edit is to be applied first
         ]
         return members, records
+
+    def _group(
+        self, entries: Iterable[Entry], keys: Mapping[str, Sequence[str]], prefix: str | None
+    ) -> dict[str, list[Entry]]:
+        """Return the entries by the names with their UUID (`keys`), or by their own; `prefix`: Floodgate's."""
+        found = defaultdict[str, list[Entry]](list)
+        for entry in entries:
+            name = entry.name
+            if is_bedrock(entry.uuid):
+                if name == _NAMELESS:
+                    name = next((name for name, uuid in self._uuids.joined.items() if uuid == entry.uuid), "")
+                elif prefix is not None:
+                    name = name_on_bedrock(name, prefix)
+            for key in keys.get(entry.uuid) or [name_key(name)]:
+                found[key].append(entry)
+        return found
 
     def _make_member(
         self,
@@ -584,6 +600,8 @@ class AllowlistRunner:
 _COMPLETED: Final = "allowlist completed"
 """Row among the leases that tells when: an entry that came since was typed in the game."""
 _SINGLE_ENTRIES_UP_TO: Final = 20
+_NAMELESS: Final = "unknown"
+"""Name that Floodgate gives an entry which it was told the UUID of."""
 _LONGEST_NAME: Final = 64  # as at the registration: Floodgate's prefix may be long
 _ROWS: Final = 500
 _KEYS: Final = 5000  # SQLite takes no more than 32,766 values in a statement
@@ -653,17 +671,6 @@ def _find_keys(quiet: Mapping[str, str], known: Mapping[str, _Known]) -> dict[st
         if it.uuid is not None:
             (playing if it.status == APPROVED else others)[it.uuid].append(key)
     return others | playing
-
-
-def _by_key(entries: Iterable[Entry], keys: Mapping[str, Sequence[str]], prefix: str | None) -> dict[str, list[Entry]]:
-    """Return the entries by the names with their UUID (`keys`), or by their own; `prefix`: Floodgate's."""
-    found = defaultdict[str, list[Entry]](list)
-    for entry in entries:
-        is_floodgates = prefix is not None and is_bedrock(entry.uuid)
-        name = name_on_bedrock(entry.name, prefix or "") if is_floodgates else entry.name
-        for key in keys.get(entry.uuid) or [name_key(name)]:
-            found[key].append(entry)
-    return found
 
 
 def _is_name(key: str) -> bool:

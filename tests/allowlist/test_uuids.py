@@ -153,10 +153,26 @@ def test_a_stranger_who_takes_over_a_name_stays_out(place: Place) -> None:
     place.has_joined(Notch=JEB)
     place.run()
     assert place.server.listed == {NOTCH: "Notch"}
+    found = place.services.app.worker.run_here(place.profiles().find_uuids, {"Notch": "java"})
+    assert found == {"Notch": NOTCH}, "for console commands"
     place.server.file.write_text("[]")
     services.approved("jeb_")
     place.run()
     assert place.server.listed == {NOTCH: "Notch"}
+
+
+def test_a_bedrock_player_whom_floodgate_lists_without_a_name_is_known_once_they_joined(place: Place) -> None:
+    services = place.open(online=True, bedrock__enabled=True)
+    other = STEVE_ON_BEDROCK[:-1] + "4"
+    listed = [{"uuid": uuid, "name": "unknown"} for uuid in (STEVE_ON_BEDROCK, other)]
+    place.server.file.write_text(json.dumps(listed))
+    place.run()
+    assert services.find_user(".unknown") is None
+    place.has_joined(**{".Steve": STEVE_ON_BEDROCK})
+    assert place.run().counts == {"adopted": 1}
+    services.decide("ban", ".Steve")
+    place.run()
+    assert json.loads(place.server.file.read_text()) == listed[1:]
 
 
 def test_without_network_players_wait_and_nothing_is_lost(place: Place) -> None:
