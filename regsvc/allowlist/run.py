@@ -26,7 +26,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, to_milliseconds
-from regsvc.core.text import name_key
+from regsvc.core.text import clean_name, name_key
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import GAME, SYNC, Audit
 from regsvc.database.bulk import insert_rows, select_rows
@@ -326,7 +326,7 @@ class AllowlistRunner:
         users = {key: rest for key, *rest in self._rows(User.select(*columns).where(_MAY_PLAY))}
         entries: dict[str, list[Entry]] = defaultdict(list)
         for entry in listing.entries:
-            name = entry.name
+            name = clean_name(entry.name)
             if is_bedrock(entry.uuid):
                 if name == _NAMELESS:
                     name = next((name for name, uuid in self._uuids.joined.items() if uuid == entry.uuid), "")
@@ -336,7 +336,7 @@ class AllowlistRunner:
             if len(keys) > 1:  # an account that has changed its name has two users: one of them may play
                 keys = [key for key in keys if key in users] or keys
             for key in keys:
-                entries[key].append(entry)
+                entries[key].append(entry if name == entry.name else Entry(entry.uuid, name))
         known = users.keys() | records.keys()
         named = {key for key in entries.keys() | operators.keys() if key in known or _is_name(key)} | known
         users |= {key: rest for key, *rest in self._find_rows(User, columns, list(named - users.keys()))}
