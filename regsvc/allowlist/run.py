@@ -338,9 +338,9 @@ class AllowlistRunner:
             for key in keys:
                 entries[key].append(entry if name == entry.name else Entry(entry.uuid, name))
         known = users.keys() | records.keys()
-        named = {key for key in entries.keys() | operators.keys() if key in known or _is_name(key)} | known
+        named = known | set(filter(_is_name, (entries.keys() | operators.keys()) - known))
         users |= {key: rest for key, *rest in self._find_rows(User, columns, list(named - users.keys()))}
-        old = self._find_old([key for key in entries.keys() & named if key not in records], users, config)
+        old = self._find_old((entries.keys() - records.keys()) & users.keys(), users, config)
         family = config.family or self._uuids.family
         if config.family is None:
             report.doubt = self._uuids.find_doubt(users.keys(), family)
@@ -400,13 +400,13 @@ class AllowlistRunner:
             may_be_old=may_be_old,
         )
 
-    def _find_old(self, keys: Sequence[str], users: Mapping[str, Sequence[Any]], config: ListConfig) -> set[str]:
+    def _find_old(self, keys: set[str], users: Mapping[str, Sequence[Any]], config: ListConfig) -> set[str]:
         """Return the names whose entries, of which there are no records, may be older than the users' statuses.
 
         On the first run all of them are: `sync.existing_players` says whether who waits for review is let in by that.
         Later those of users who were rejected since the last run, as while the list was not kept.
         """
-        statuses = {key: users[key][1] for key in keys if key in users}
+        statuses = {key: users[key][1] for key in keys}
         rejected = [key for key, status in statuses.items() if status == REJECTED]
         mark = self._find_mark()
         if mark is None:
