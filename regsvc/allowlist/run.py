@@ -26,7 +26,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.addresses import connect_host
 from regsvc.core.clock import Clock, to_milliseconds
-from regsvc.core.text import name_key
+from regsvc.core.text import clean_name, name_key
 from regsvc.core.units import ChangeLimit
 from regsvc.database.audit import GAME, SYNC, Audit
 from regsvc.database.bulk import insert_rows, select_rows
@@ -365,14 +365,14 @@ class AllowlistRunner:
         """Return the entries by the names with their UUID (`keys`), or by their own; `prefix`: Floodgate's."""
         found = defaultdict[str, list[Entry]](list)
         for entry in entries:
-            name = entry.name
+            name = clean_name(entry.name)
             if is_bedrock(entry.uuid):
                 if name == _NAMELESS:
                     name = next((name for name, uuid in self._uuids.joined.items() if uuid == entry.uuid), "")
                 elif prefix is not None:
                     name = name_on_bedrock(name, prefix)
             for key in keys.get(entry.uuid) or [name_key(name)]:
-                found[key].append(entry)
+                found[key].append(entry if name == entry.name else Entry(entry.uuid, name))
         return found
 
     def _make_member(

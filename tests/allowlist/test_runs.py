@@ -158,7 +158,7 @@ def test_an_old_list_that_is_restored_approves_nobody_unasked(place: ServiceHarn
 def test_names_that_nobody_can_have_are_left_alone(place: ServiceHarness, server: AllowlistServer) -> None:
     """They would be written to the database, or asked for, as they are."""
     run(place)
-    names = ["", " ", "a\0b", "\ud800", "x" * 300, "\u202eevil", "zoe"]
+    names = ["", " ", "a\0b", "\ud800", "x" * 300, "\u202eevil", " zoe\n"]
     entries = [{"uuid": offline_uuid(f"{number}"), "name": name} for number, name in enumerate(names)]
     server.file.write_text(json.dumps(entries))
     place.approved("Alice")

@@ -10,7 +10,7 @@ import pytest
 from plugin_bridge.server.player_uuids import offline_uuid
 from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import ListReport
-from regsvc.database.models import Allowed
+from regsvc.database.models import Allowed, User
 from tests.support.authme.game_server import GameServer
 from tests.support.peers.allowlist_server import AllowlistServer, allowlist_server
 from tests.support.peers.profile_server import ProfileServer
@@ -170,6 +170,7 @@ def test_a_bedrock_player_whom_floodgate_lists_without_a_name_is_known_once_they
     assert services.find_user(".unknown") is None
     place.has_joined(**{".Steve": STEVE_ON_BEDROCK})
     assert place.run().counts == {"adopted": 1}
+    assert [user.username for user in User.select()] == [".Steve"]
     services.decide("ban", ".Steve")
     place.run()
     assert json.loads(place.server.file.read_text()) == listed[1:]
