@@ -78,7 +78,8 @@ def test_a_wrong_password_keeps_the_name_and_logging_out_forgets_it(stack: Stack
     expect(page.get_by_role("status")).to_have_text("Wrong name or password.")
     expect(page.get_by_label("Name or e-mail address")).to_have_value(bob.name)
     log_in(page, bob)
-    expect(page.get_by_text("You can join the server.")).to_be_visible()
+    expect(page.get_by_text("The game server is not running at the moment.")).to_be_visible()
+    expect(page.get_by_text("You can join the server.")).not_to_be_visible()
     tab = page.context.new_page()
     tab.goto(page.url)
     expect(tab.get_by_role("button", name="Log in")).to_be_visible()  # to stay logged in has to be chosen

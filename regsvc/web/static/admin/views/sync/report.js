@@ -74,7 +74,7 @@ function renderAllowlist({ heldBack, limit, unavailable, doubt, isLoaded, ...cou
     ],
     unavailable && make("p", { class: "bad" }, unavailable),
     doubt && make("p", { class: "bad" }, t("uuids_in_doubt"), " ", make("bdi", {}, doubt)),
-    !isLoaded && make("p", {}, t("listed_why_restart")),
+    !isLoaded && make("p", {}, t("needs_restart")),
   ];
 }
 
