@@ -608,11 +608,6 @@ class App:
         self.events.wake()
         self.application_streams.wake()
 
-    def is_message_due(self) -> bool:
-        """Return whether a message is due, such as a command whose UUID has become known. Blocking."""
-        self.console.hasten()
-        return self.outbox.is_any_due()
-
     async def deliver(self) -> None:
         """Deliver mails, webhook calls and console commands until `stop_delivering`; an outage of one delays none.
 

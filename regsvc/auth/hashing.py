@@ -120,8 +120,8 @@ class PasswordHashing:
     def _verify_players(self, password: str, hashed: HashedPassword, username: str) -> PasswordCheck:
         """Verify a hash from AuthMe's table, as AuthMe would."""
         authme = self._live.authme.hasher
-        if authme is None:
-            return WRONG
+        if authme is None:  # it was turned off
+            return self._verify_dummy(password, username)
         verdict = authme.verify(password, hashed, username)
         again = authme.rehash(password, verdict, username)
         rehashed = StoredPassword(again.hash, again.salt, authme.configured.name) if again else None

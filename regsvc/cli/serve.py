@@ -281,7 +281,11 @@ class Daemon:
         in_game = partial(Job, every=POLL_INTERVAL, look_thread="game look")
         jobs = [
             Job("sync", app.context.config.sync.every, sync, runs_at_start=True),
-            Job("outbox", CHECK_INTERVAL, partial(wake_if_due, app.worker, app.is_message_due, app.deliveries)),
+            Job(
+                "outbox",
+                CHECK_INTERVAL,
+                partial(wake_if_due, app.worker, app.outbox, app.deliveries, app.console.hasten),
+            ),
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),

@@ -88,11 +88,21 @@ class Transport(ABC):
         """
 
 
-async def wake_if_due(worker: Worker, is_any_due: Callable[[], bool], deliveries: Iterable["DeliveryWorker"]) -> None:
-    """Wake them all if any message is due, such as one that another process left, or if that is unknown."""
+async def wake_if_due(
+    worker: Worker, outbox: Outbox, deliveries: Iterable["DeliveryWorker"], hasten: Callable[[], None]
+) -> None:
+    """Wake them all if any message is due, such as one that another process left, or if that is unknown.
+
+    `hasten` makes those due that have waited for what is known by now.
+    """
+
+    def look() -> bool:
+        hasten()
+        return outbox.is_any_due()
+
     is_due = True
     try:
-        is_due = await worker.run(is_any_due)
+        is_due = await worker.run(look)
     finally:
         for delivery in deliveries if is_due else ():
             delivery.check()

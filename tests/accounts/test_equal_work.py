@@ -12,6 +12,7 @@ from typing import Any
 
 import peewee
 import pytest
+from passlib.context import CryptContext
 
 from plugin_bridge.hashers import Hasher
 from regsvc.accounts.captcha.captcha import CaptchaProof
@@ -55,7 +56,7 @@ def counted() -> Iterator[Work]:
     """Count what happens inside, on every thread; but for what a thread's new connection to SQLite asks first."""
     work = Work()
     execute_sql: Any = peewee.Database.execute_sql
-    verify = Hasher.verify
+    verify, verify_own = Hasher.verify, CryptContext.verify
 
     def execute(database: peewee.Database, sql: str, *args: Any, **kwargs: Any) -> Any:
         if not sql.startswith("PRAGMA"):
@@ -66,7 +67,12 @@ def counted() -> Iterator[Work]:
         work.hashes += 1
         return verify(*args)
 
+    def match_own(*args: Any) -> bool:
+        work.hashes += 1
+        return bool(verify_own(*args))
+
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CryptContext, "verify", match_own)
         patched.setattr(peewee.Database, "execute_sql", execute)
         patched.setattr(Hasher, "verify", match)
         yield work
@@ -120,6 +126,15 @@ def failed_login(services: ServiceHarness, name: str) -> Work:
 def test_a_failed_login_costs_one_hash_for_every_name(services: ServiceHarness, name: str) -> None:
     services.register("Without", password=None)
     assert failed_login(services, name).hashes == 1
+
+
+@pytest.mark.one_database("sqlite")  # for ours is in AuthMe's otherwise
+def test_a_failed_login_costs_one_hash_after_authme_was_turned_off(services: ServiceHarness) -> None:
+    """Ulla's password is AuthMe's alone, and cannot be compared."""
+    services.restart(authme__enabled=False)
+    services.register("Without", password=None)
+    for name in ("Ada", "Ulla", "Without", "Nobody"):
+        assert failed_login(services, name).hashes == 1, name
 
 
 # R2

@@ -223,7 +223,7 @@ def test_one_statement_serves_every_kind_of_message(services: ServiceHarness, mo
         """Return the numbers of statements and of deliveries that were woken."""
         checked.reset_mock()
         sent.reset_mock()
-        asyncio.run(wake_if_due(app.worker, app.is_message_due, app.deliveries))
+        asyncio.run(wake_if_due(app.worker, app.outbox, app.deliveries, app.console.hasten))
         return sent.call_count, checked.call_count
 
     check()  # opens the connection
