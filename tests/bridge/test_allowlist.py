@@ -1,6 +1,7 @@
 """The allowlist's file, changed while a game server writes it, too."""
 
 import asyncio
+import errno
 import json
 import os
 import threading
@@ -109,6 +110,20 @@ def test_a_broken_file_is_refused_and_left_alone(tmp_path: Path, content: str, m
     with pytest.raises(ServerFileError):
         file.change([ALICE], ())
     assert path.read_text(encoding="latin-1") == content
+
+
+@pytest.mark.parametrize(("code", "word"), [(errno.EROFS, "ReadWritePaths="), (errno.EACCES, "game server's user")])
+def test_a_folder_that_we_may_not_write_is_told_with_the_remedy(
+    tmp_path: Path, code: int, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As systemd protects it from the daemon, or as another user's is."""
+
+    def refuse(*_arguments: Any) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(allowlist, "_write", refuse)
+    with pytest.raises(ServerFileError, match=word):
+        AllowlistFile(tmp_path / "whitelist.json").change([ALICE], [])
 
 
 def test_what_the_server_writes_in_the_last_moment_is_kept(

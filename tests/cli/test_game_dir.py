@@ -203,4 +203,5 @@ def test_where_nothing_lets_players_in_it_is_said_everywhere(tmp_path: Path) -> 
     game.write_properties(white_list="true")
     done = companion("check-config", "--game-dir", str(game.directory), directory=daemon.directory)
     assert "approved users get in by: the game's allowlist" in done.output
+    assert "approves them (allowlist.on_added)" in done.output
     assert "let nobody in" not in done.output + done.errors

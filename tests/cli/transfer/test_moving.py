@@ -1,6 +1,8 @@
 """`companion migrate --to`: everything is moved, or nothing has changed."""
 
 import json
+import sqlite3
+from contextlib import closing
 from itertools import chain, count
 from typing import Any
 
@@ -60,8 +62,17 @@ def home_of(place: Daemon) -> str:
 def test_everything_goes_to_mariadb_and_back(place: Daemon, run: Run, database: Database) -> None:
     reconcile(place, run, "Alice", "Bob", "Trent")
     assert run("users", "delete", "Trent").status == 0
+    with (
+        closing(sqlite3.connect(place.state_dir / "companion.db")) as ours,
+        ours,
+    ):  # the game's allowlist, as we know it
+        ours.execute(
+            "INSERT INTO regsvc_allowlist (username_key, username, state, reason, since, user_id)"
+            " SELECT username_key, username, 'add', 'no_uuid', created_at, id FROM regsvc_user"
+        )
     first_file = f"sqlite:///{place.state_dir / 'companion.db'}"
     before, number = contents_of(first_file), next_user_id(first_file)
+    assert before["regsvc_allowlist"][0] == 3
 
     there = run("migrate", "--to", database.url)
     assert there.status == 0, there
