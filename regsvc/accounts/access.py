@@ -10,6 +10,7 @@ from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
+from regsvc.core.rights import Member, Rights, Team
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, User
@@ -46,6 +47,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _ENDS_PLAY: Final = frozenset({"ban", "delete"})
+_ACCOUNT: Final = frozenset({"password", "session"})
 _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})
 
 
@@ -66,13 +68,16 @@ def follow_with_row(step: Callable[P, ReconcileResult | None], *args: P.args, **
 
 @dataclass(frozen=True)
 class Principal:
-    """The principal behind a decision.
+    """The principal behind a decision: who is named in the audit log, what they may do, and whose name they bear.
 
-    The command line is unrestricted; operators cannot act on operators of the same or a higher level.
+    `username` is a user's, for an API token its maker's; empty: the host, on the command line.
     """
 
     actor: Actor
-    may_do_everything: bool = False
+    rights: Rights
+    username: str = ""
+    is_token: bool = False
+    """Whether it is a bot, which never takes over the account of a member of the team."""
 
 
 @dataclass
@@ -103,14 +108,13 @@ class AccountAccess:
         reconciler: Reconciler,
         console: RconQueue,
         live: LiveConfig,
-        level_of: Callable[[str], int],
+        team: Team,
     ) -> None:
-        """`level_of` returns the operator level of a name; 0: not an operator."""
         self._database = database
         self._reconciler = reconciler
         self._console = console
         self._live = live
-        self._level_of = level_of
+        self._team = team
 
     def change(
         self,
@@ -159,7 +163,7 @@ class AccountAccess:
             account = self._reconciler.loader.load([key], None)[0]
         if account.user is None:
             raise errors.UserNotFound
-        self.require_permission(account.user.username, action, by)
+        self.require_permission(account.user, action, by)
         return account.user
 
     def find_warnings(self, decision: str, account: Account) -> set[str]:
@@ -172,21 +176,19 @@ class AccountAccess:
             warnings.add(STILL_ONLINE_RCON_OFF)
         return warnings
 
-    def require_permission(self, username: str, action: str, by: Principal) -> None:
-        """Raise `ProtectedOperator` where operators would harm themselves, their equals or their superiors.
+    def require_permission(self, user: Member, action: str, by: Principal) -> None:
+        """Raise `ProtectedOperator` where members of the team would harm themselves, their equals or their superiors.
 
-        They may approve and unban all but their superiors, so that none gives a player more rights than they have.
-        `action` is a transition, "password" or "session".
+        Operators may approve and unban all but their superiors, so that none gives a player more rights than they have.
+        `action` is a transition, "password", "session", "role" or another name of what is done.
         """
-        if by.may_do_everything:
-            return
-        level = self._level_of(username)
-        if action in ("approve", "unban"):
-            if level > self._level_of(by.actor.name):
-                raise errors.ProtectedOperator
-            return
-        is_self = name_key(username) == name_key(by.actor.name)
-        if is_self or (level > 0 and level >= self._level_of(by.actor.name)):
+        rank = self._team.rank_of(user)
+        is_self = name_key(user.username) == name_key(by.username)
+        if action in ("approve", "unban") and by.rights.is_operator:
+            is_refused = rank > by.rights.rank
+        else:
+            is_refused = is_self or (rank > 0 and (rank >= by.rights.rank or (by.is_token and action in _ACCOUNT)))
+        if is_refused:
             raise errors.ProtectedOperator
 
     def _reconcile_first(self, key: str, warnings: set[str]) -> bool:

@@ -57,7 +57,7 @@ class Decisions:
     def _decide(
         self, locked: AccountForUpdate, transition: str, by: Principal, details: DecisionDetails
     ) -> DecisionResult:
-        self._access.require_permission(locked.user.username, transition, by)
+        self._access.require_permission(locked.user, transition, by)
         self.apply_sql_edit(locked)
         user, status_before = locked.user, locked.user.status
         warnings = tuple(self._access.find_warnings(transition, locked.account))

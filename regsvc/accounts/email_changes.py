@@ -9,10 +9,12 @@ from peewee import IntegrityError
 from regsvc.accounts.access import AccountAccess, AccountForUpdate
 from regsvc.accounts.password_checker import LoginIdentity, PasswordChecker, require_account_owner
 from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.sessions import find_rights
 from regsvc.auth.verification_codes import CodeOrProof, VerificationCodes
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.email_address import EmailAddress, EmailPolicy
+from regsvc.core.rights import Team
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import User
@@ -46,7 +48,7 @@ class EmailChanges:
     mail_queue: MailQueue
     reconciler: Reconciler
     audit: Audit
-    is_operator: Callable[[str], bool]
+    team: Team
 
     async def change_own(
         self, session: VerifiedSession, email: str, given: CodeOrProof, current_password: str | None, caller: Caller
@@ -61,7 +63,8 @@ class EmailChanges:
         """
         address = self.email_policy.parse(email)
         if current_password is None:
-            if session.audience == "admin" or await self.worker.run(self.is_operator, session.username):
+            rights = await self.worker.run(find_rights, self.team, session.username)
+            if session.audience == "admin" or rights.permissions:
                 raise errors.LoginTooOld("operator", minutes=0)
             identity = await self.checker.recognize_owner(session, caller)
         else:

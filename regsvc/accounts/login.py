@@ -1,7 +1,6 @@
 """Login: a password, the second factor where the user has one, and the session they bring."""
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -18,9 +17,10 @@ from regsvc.core import errors
 from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.errors import Refusal
+from regsvc.core.rights import NO_RIGHTS, Rights, Team
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, BANNED, User
+from regsvc.database.models import BANNED, User
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import UserRecord
 
@@ -34,7 +34,12 @@ class LoggedIn:
     username: str
     email: str | None
     status: str
-    is_admin: bool
+    rights: Rights
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the user can log in at /admin."""
+        return bool(self.rights.permissions)
 
 
 class Logins:
@@ -51,7 +56,7 @@ class Logins:
         sessions: Sessions,
         known_clients: KnownClients,
         audit: Audit,
-        is_operator: Callable[[str], bool],
+        team: Team,
         live: LiveConfig,
         now: Clock,
     ) -> None:
@@ -64,7 +69,7 @@ class Logins:
         self._sessions = sessions
         self._known_clients = known_clients
         self._audit = audit
-        self._is_operator = is_operator
+        self._team = team
         self._live = live
         self._now = now
 
@@ -78,7 +83,7 @@ class Logins:
         totp: str | None = None,
         captcha: CaptchaProof = NO_PROOF,
     ) -> LoggedIn:
-        """Log in and return the new session. `audience` None: "admin" for an approved operator, else "user".
+        """Log in and return the new session. `audience` None: "admin" for a member of the team, else "user".
 
         Raises the captcha's refusals, `RateLimited` and `BadCredentials`; only after a right password `TotpRequired`,
         and only after that `Banned`, `NotOperator` and `TotpSetupRequired`.
@@ -187,9 +192,9 @@ class Logins:
             client=caller.limit_key,
             per=COUNTED_TOGETHER,
         )
-        if self._is_approved_operator(user):
+        if self._team.rights_of(user).permissions:
             return errors.TotpSetupRequired()
-        return errors.NotOperator("not_approved" if self._is_operator(user.username) else None)
+        return errors.NotOperator("not_approved" if self._team.rank_of(user) else None)
 
     def _open_as_looked_up(
         self, user: UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
@@ -216,8 +221,8 @@ class Logins:
         self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None, caller: Caller
     ) -> LoggedIn:
         """Issue an access token and record the login."""
-        may_administer, past_logins = self._may_administer(user, identity), identity.past_logins
-        audience = audience or ("admin" if may_administer else "user")
+        rights, past_logins = self._rights_at_login(user, identity), identity.past_logins
+        audience = audience or ("admin" if rights.permissions else "user")
         issued = self._sessions.issue(
             user,
             audience,
@@ -229,7 +234,7 @@ class Logins:
             self._known_clients.record(user.id, caller.limit_key)
         action = "admin.logged_in" if audience == "admin" else "user.logged_in"
         self._tally(action, user.username, caller)
-        return LoggedIn(issued.token, issued.expires_at, user.username, user.email, user.status, may_administer)
+        return LoggedIn(issued.token, issued.expires_at, user.username, user.email, user.status, rights)
 
     def _tally(self, action: str, name: str, caller: Caller) -> None:
         """Add to the audit log, which a player who logs in and out all day must not fill."""
@@ -237,11 +242,12 @@ class Logins:
         self._audit.tally(action, by, name, client=caller.limit_key, per=COUNTED_TOGETHER)
 
     def _may_log_in(self, user: User | UserRecord, identity: LoginIdentity, audience: Audience | None) -> bool:
-        return bool(user.status != BANNED) and (audience != "admin" or self._may_administer(user, identity))
+        return bool(user.status != BANNED) and (
+            audience != "admin" or bool(self._rights_at_login(user, identity).permissions)
+        )
 
-    def _may_administer(self, user: User | UserRecord, identity: LoginIdentity) -> bool:
-        is_required = self._live.current.auth.operators_need_totp
-        return self._is_approved_operator(user) and (identity.has_shown_code or not is_required)
-
-    def _is_approved_operator(self, user: User | UserRecord) -> bool:
-        return bool(user.status == APPROVED) and self._is_operator(user.username)
+    def _rights_at_login(self, user: User | UserRecord, identity: LoginIdentity) -> Rights:
+        """Return the user's rights; none without the second factor that they need."""
+        rights = self._team.rights_of(user)
+        needs_totp = self._live.current.auth.needs_totp(is_operator=rights.is_operator)
+        return rights if identity.has_shown_code or not needs_totp else NO_RIGHTS

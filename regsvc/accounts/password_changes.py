@@ -19,6 +19,7 @@ from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy
+from regsvc.core.rights import EVERYTHING
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
@@ -89,7 +90,7 @@ class PasswordChanges:
 
     def set_here(self, username: str, password: str, by: Actor) -> DecisionResult:
         """Set a password from the command line, on the calling thread."""
-        everything = Principal(by, may_do_everything=True)
+        everything = Principal(by, EVERYTHING)
         owner = self.worker.run_here(self.access.get_user, username, "password", everything)
         self.rules.check_password(password, owner.username)
         stored = self.hashing.hash(password, owner.username)
@@ -194,7 +195,7 @@ class PasswordMails:
         Raises `UserNotFound`, `ProtectedOperator`, and `RateLimited` for an operator who makes too many.
         """
         owner = self.access.get_user(username, "password", by)
-        operator = None if by.may_do_everything else by.actor.name
+        operator = by.username or None
         with self.database.atomic():
             user = _get_user(owner.id)
             if operator is not None:
@@ -241,7 +242,9 @@ class PasswordMails:
             # to the mailbox on record: one that differs in case may be another person's
             to = EmailAddress(str(user.email), address.key) if user else address
             # an address in AuthMe's table proves nothing, and an operator's account is worth stealing
-            is_known = user is not None and (user.is_email_verified or not self.rules.is_operator(user.username))
+            is_known = user is not None and (
+                user.is_email_verified or not (user.role or self.rules.is_operator(user.username))
+            )
             may_mail = self.mail_limits.may_mail(address.mailbox, caller, is_known=is_known)
             user_id = user.id if user and may_mail else None
             self.mail_queue.send_to(to, caller.language, "reset_password", user_id=user_id)

@@ -1,7 +1,6 @@
 """Operations of users on their second factor: set it up, replace its recovery codes, switch it off."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
@@ -19,11 +18,12 @@ from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.clock import Clock
+from regsvc.core.rights import Team
 from regsvc.core.text import draw_qr_code, name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, User
+from regsvc.database.models import User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.records import Account
@@ -78,7 +78,7 @@ class SecondFactorSetup:
     limits: DurableLimits
     mail_queue: MailQueue
     audit: Audit
-    is_operator: Callable[[str], bool]
+    team: Team
     live: LiveConfig
     now: Clock
 
@@ -89,11 +89,11 @@ class SecondFactorSetup:
         if user is None or user.id != session.user_id:
             raise errors.Unauthorized
         is_in_game = find_players_totp(account) is not None
-        is_admin = user.status == APPROVED and self.is_operator(user.username)
+        rights = self.team.rights_of(user)
         return SecondFactorState(
             is_enabled=is_in_game or user.totp_enabled_at is not None,
             is_in_game=is_in_game,
-            is_required=is_admin and self.live.current.auth.operators_need_totp,
+            is_required=bool(rights.permissions) and self.live.current.auth.needs_totp(is_operator=rights.is_operator),
             recovery_codes_left=count_recovery_codes(user.id),
         )
 

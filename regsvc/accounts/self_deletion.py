@@ -110,8 +110,8 @@ class SessionEnding:
         user = User.get_or_none(User.username_key == name_key(username))
         if user is None:
             raise errors.UserNotFound
-        if user.username_key != name_key(by.actor.name):
-            self.access.require_permission(user.username, "session", by)
+        if user.username_key != name_key(by.username):
+            self.access.require_permission(user, "session", by)
         self._end(user.id, user.username, session_id, by.actor)
         return str(user.username)
 

@@ -24,10 +24,11 @@ from regsvc.api.messages import (
     to_datetime,
     to_reply,
 )
-from regsvc.api.route import ADMIN, Routes
+from regsvc.api.route import Routes
 from regsvc.api.users import Fate, MailName
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
+from regsvc.core.rights import Permission
 from regsvc.database.audit import ACTIONS, AuditRecord
 from regsvc.notifications.mail import history
 from regsvc.notifications.mail.history import WAITING
@@ -100,7 +101,7 @@ class AuditsReply(Reply, frozen=True, kw_only=True):
     pagination: Pagination
 
 
-@ROUTES.add("GET", "/api/admin/audits", ADMIN)
+@ROUTES.add("GET", "/api/admin/audits", Permission.AUDIT_READ)
 async def list_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply:
     """Read the audit log, newest first."""
     if query.action is not None and query.action not in ACTIONS:
@@ -218,7 +219,7 @@ class BulkResendReply(Reply, frozen=True, kw_only=True):
     results: list[BulkResendResult]
 
 
-@ROUTES.add("GET", "/api/admin/mails", ADMIN)
+@ROUTES.add("GET", "/api/admin/mails", Permission.SYSTEM_READ)
 async def list_mails(call: ApiHandler, query: MailsQuery) -> MailsReply:
     """List the mails of the last weeks and their state, newest first."""
     page = await call.run_list(history.list_mails, query.page, query.size, to=query.to, state=query.state)
@@ -229,7 +230,12 @@ async def list_mails(call: ApiHandler, query: MailsQuery) -> MailsReply:
 
 
 @ROUTES.add(
-    "POST", "/api/admin/mails/resend", ADMIN, errors.MailNotFound, errors.MailNotResendable, errors.MailUnavailable
+    "POST",
+    "/api/admin/mails/resend",
+    Permission.USERS_MANAGE,
+    errors.MailNotFound,
+    errors.MailNotResendable,
+    errors.MailUnavailable,
 )
 async def resend_mails(call: ApiHandler, request: ResendRequest) -> ResendReply | BulkResendReply:
     """Resend mails that were sent, failed or dropped, if their content is still relevant.
@@ -335,7 +341,7 @@ class SyncReply(Reply, frozen=True, kw_only=True):
     report: SyncReportFields
 
 
-@ROUTES.add("POST", "/api/admin/sync", ADMIN, errors.SyncRunning)
+@ROUTES.add("POST", "/api/admin/sync", Permission.SYNC_RUN, errors.SyncRunning)
 async def run_sync(call: ApiHandler, request: SyncRequest) -> SyncReply:
     """Run the sync of users with AuthMe's players and the game's allowlist now, or report what a run would do."""
     sync, gates = call.services.sync, call.services.gates.names
@@ -399,7 +405,7 @@ def _translate(checkup: Checkup, language: str) -> Checkup:
     return in_language(checkup, language)
 
 
-@ROUTES.add("GET", "/api/admin/doctor", ADMIN)
+@ROUTES.add("GET", "/api/admin/doctor", Permission.SYSTEM_READ)
 async def show_checkup(call: ApiHandler, query: DoctorQuery) -> CheckupReply:
     """List what is broken or risky about this installation and what to change, like `companion doctor`.
 

@@ -35,7 +35,7 @@ from regsvc.api.messages import (
     to_reply,
 )
 from regsvc.api.questionnaire import Kind
-from regsvc.api.route import ADMIN, Routes
+from regsvc.api.route import Routes
 from regsvc.api.users import (
     Address,
     ClientFields,
@@ -51,6 +51,7 @@ from regsvc.api.users import (
 from regsvc.config.host_sections import COMMAND_EVENTS
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
+from regsvc.core.rights import ROLES, Permission
 from regsvc.core.text import MAX_REASON
 from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.gates import ListedState
@@ -164,6 +165,10 @@ class UserFields(Output, frozen=True, kw_only=True):
     is_operator: Annotated[
         bool, Meta(description="Whether the name is an operator's: approved, the user is an admin.", examples=[False])
     ]
+    role: Annotated[
+        str | None,
+        Meta(extra_json_schema={"enum": [*ROLES, None]}, description="The role in the team.", examples=["reviewer"]),
+    ]
 
 
 class UsersReply(Reply, frozen=True, kw_only=True):
@@ -260,7 +265,7 @@ class UserDetailsReply(Reply, frozen=True, kw_only=True):
     user: UserDetailsFields
 
 
-@ROUTES.add("GET", "/api/admin/users", ADMIN)
+@ROUTES.add("GET", "/api/admin/users", Permission.USERS_READ)
 async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
     """List users, by page or, for large tables, by cursor. `status=pending` is the review queue."""
     run = call.run if query.search and query.match == "whole" else call.run_list
@@ -292,7 +297,7 @@ async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
     )
 
 
-@ROUTES.add("GET", "/api/admin/user", ADMIN, errors.UserNotFound)
+@ROUTES.add("GET", "/api/admin/user", Permission.USERS_READ, errors.UserNotFound)
 async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
     """Show all details of a user: history of the name and the e-mail address, mails, commands, sessions, the player."""
     details = await call.run(call.services.user_details.get, query.username)
@@ -325,7 +330,7 @@ class WhyReply(Reply, frozen=True, kw_only=True):
     steps: list[WhyStepFields]
 
 
-@ROUTES.add("GET", "/api/admin/user/why", ADMIN)
+@ROUTES.add("GET", "/api/admin/user/why", Permission.USERS_READ)
 async def explain(call: ApiHandler, query: NameQuery) -> WhyReply:
     """Tell why a player cannot join. Also answers for names that nobody has registered."""
     translations, language = call.services.translations, call.language
@@ -453,7 +458,7 @@ MessageKey = Callable[[DecisionResult], str]
 @ROUTES.add(
     "POST",
     "/api/admin/user/approve",
-    ADMIN,
+    Permission.USERS_REVIEW,
     *DECISION_REFUSALS,
     errors.PlayerReplaced,
     errors.PasswordChoiceNeeded,
@@ -469,13 +474,13 @@ async def approve(call: ApiHandler, request: ApproveRequest) -> DecisionReply | 
     return await change_status(call, request, "approve", "approved", password_choice=request.password_choice)
 
 
-@ROUTES.add("POST", "/api/admin/user/reject", ADMIN, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/reject", Permission.USERS_REVIEW, *DECISION_REFUSALS)
 async def reject(call: ApiHandler, request: RejectRequest) -> DecisionReply | BulkDecisionReply:
     """Reject a pending registration."""
     return await change_status(call, request, "reject", "rejected", may_reapply=request.may_reapply)
 
 
-@ROUTES.add("POST", "/api/admin/user/ban", ADMIN, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/ban", Permission.USERS_BAN, *DECISION_REFUSALS)
 async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDecisionReply:
     """Ban a user, temporarily or permanently, or change a ban."""
     end = request.expires_at
@@ -487,13 +492,20 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
     return await change_status(call, request, "ban", message, expires_at=expires_at, keeps_expiry=end is UNSET)
 
 
-@ROUTES.add("POST", "/api/admin/user/unban", ADMIN, *DECISION_REFUSALS, errors.PlayerReplaced, errors.AuthMeUnavailable)
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/unban",
+    Permission.USERS_BAN,
+    *DECISION_REFUSALS,
+    errors.PlayerReplaced,
+    errors.AuthMeUnavailable,
+)
 async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
     """Lift a ban."""
     return await change_status(call, request, "unban", "unbanned")
 
 
-@ROUTES.add("POST", "/api/admin/user/delete", ADMIN, *DECISION_REFUSALS)
+@ROUTES.add("POST", "/api/admin/user/delete", Permission.USERS_MANAGE, *DECISION_REFUSALS)
 async def delete(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
     """Delete a user and their player."""
     return await change_status(call, request, "delete", "deleted")
@@ -502,7 +514,7 @@ async def delete(call: ApiHandler, request: ReviewRequest) -> DecisionReply | Bu
 @ROUTES.add(
     "POST",
     "/api/admin/user/password",
-    ADMIN,
+    Permission.USERS_MANAGE,
     *DECISION_REFUSALS,
     errors.InvalidPassword,
     errors.PasswordRequired,
@@ -590,7 +602,7 @@ class PasswordLinkReply(Reply, frozen=True, kw_only=True):
 @ROUTES.add(
     "POST",
     "/api/admin/user/password-link",
-    ADMIN,
+    Permission.USERS_MANAGE,
     errors.UserNotFound,
     errors.ProtectedOperator,
     errors.RateLimited,
@@ -609,7 +621,12 @@ class EndUserSessionRequest(Request, frozen=True, kw_only=True):
 
 
 @ROUTES.add(
-    "POST", "/api/admin/user/sessions/end", ADMIN, errors.UserNotFound, errors.SessionNotFound, errors.ProtectedOperator
+    "POST",
+    "/api/admin/user/sessions/end",
+    Permission.USERS_MANAGE,
+    errors.UserNotFound,
+    errors.SessionNotFound,
+    errors.ProtectedOperator,
 )
 async def end_user_session(call: ApiHandler, request: EndUserSessionRequest) -> MessageReply:
     """End one session of a user."""

@@ -20,7 +20,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
@@ -36,6 +36,7 @@ from regsvc.api.json_body import convert, convert_query, parse_object
 from regsvc.api.messages import Reply, Request
 from regsvc.api.route import Access, Route
 from regsvc.api.services import Services
+from regsvc.auth.api_tokens import is_api_token
 from regsvc.core.addresses import limit_key
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import (
@@ -229,7 +230,10 @@ class ApiHandler(BaseHandler):
     @property
     def principal(self) -> Principal:
         """The admin, as the one behind a decision; like `require_admin`."""
-        return Principal(Actor(self.require_admin().username, self.caller.address))
+        admin = self.require_admin()
+        is_token = admin.audience == "token"
+        name = admin.maker if is_token else admin.username
+        return Principal(Actor(admin.username, self.caller.address), admin.rights, name, is_token)
 
     @cached_property
     def language(self) -> str:
@@ -422,8 +426,13 @@ class ApiHandler(BaseHandler):
                     bearers.append(token.strip())
             if len(bearers) > 1 or (not bearers and route.access in (Access.USER, Access.ADMIN)):
                 raise Unauthorized
-            if bearers and route.access is Access.ADMIN:
-                verify = sessions.authenticate_admin
+            if bearers and is_api_token(bearers[0]):
+                if route.access is not Access.ADMIN:
+                    raise Unauthorized
+                authenticate = self.services.api_tokens.authenticate
+                self.session = await self.run(authenticate, bearers[0], self.caller, route.permission)
+            elif bearers and route.access is Access.ADMIN:
+                verify = partial(sessions.authenticate_admin, permission=route.permission)
                 self.session = await self.run(verify, bearers[0], self.caller, is_activity=route.is_activity)
             elif bearers:
                 self.session = await self.run(sessions.authenticate, bearers[0], is_activity=route.is_activity)

@@ -12,8 +12,9 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
 from regsvc.api.base import ApiHandler
-from regsvc.api.route import ADMIN, Routes
+from regsvc.api.route import Routes
 from regsvc.core import errors
+from regsvc.core.rights import Permission
 from regsvc.runtime.live_streams import LiveStream
 
 ROUTES: Final = Routes()
@@ -66,7 +67,7 @@ async def send_events(call: ApiHandler, stream: LiveStream, chunks: AsyncIterato
 _ID: Final = re.compile("[0-9]{1,18}")
 
 
-@ROUTES.add("GET", "/events", ADMIN, errors.TooManyStreams, media_type=EVENT_STREAM, is_activity=False)
+@ROUTES.add("GET", "/events", Permission.USERS_READ, errors.TooManyStreams, media_type=EVENT_STREAM, is_activity=False)
 async def stream_events(call: ApiHandler) -> None:
     """Stream all changes of users and all runs of the sync from now on.
 

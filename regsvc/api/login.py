@@ -26,9 +26,14 @@ from regsvc.api.route import ADMIN, PUBLIC, USER, Routes
 from regsvc.api.users import Totp
 from regsvc.core import errors
 from regsvc.core.caller import Audience, VerifiedSession
+from regsvc.core.rights import Permission
 
 ROUTES: Final = Routes()
 
+Permissions = Annotated[
+    list[Annotated[str, Meta(extra_json_schema={"enum": [it.value for it in Permission]}, examples=["users.read"])]],
+    Meta(description="What the user may do on `/api/admin`; empty for players."),
+]
 AccessToken = Annotated[str, Meta(description="Sent as `Authorization: Bearer …`.", examples=["eyJhbGciOi…"])]
 
 
@@ -49,7 +54,8 @@ class LoginReply(Reply, frozen=True, kw_only=True):
     username: Username
     email: Email | None
     status: Status
-    is_admin: Annotated[bool, Meta(description="Whether the user can log in as an admin.", examples=[False])]
+    is_admin: Annotated[bool, Meta(description="Whether the user can log in at /admin.", examples=[False])]
+    permissions: Permissions
     chat: Annotated[ChatClaimFields, Meta(description="Present if a link token was sent.")] | UnsetType = UNSET
 
 
@@ -59,6 +65,7 @@ class ValidTokenReply(Reply, frozen=True, kw_only=True):
     valid: Annotated[bool, Meta(extra_json_schema={"const": True}, examples=[True])] = True
     username: Username
     expires_at: EpochMilliseconds
+    permissions: Permissions
 
 
 LOGIN_REFUSALS: Final = (
@@ -81,12 +88,12 @@ async def log_in_to(call: ApiHandler, request: LoginRequest, audience: Audience 
         request.username, request.password, audience, call.caller, totp=request.totp, captcha=request.captcha
     )
     chat = await claim_at_login(call, logged_in.username, request.link_token)
-    return to_reply(LoginReply, logged_in, chat=chat)
+    return to_reply(LoginReply, logged_in, chat=chat, permissions=sorted(logged_in.rights.permissions))
 
 
 @ROUTES.add("POST", "/api/admin/login", PUBLIC, *LOGIN_REFUSALS, errors.NotOperator, errors.TotpSetupRequired)
 async def log_in_as_admin(call: ApiHandler, request: LoginRequest) -> LoginReply:
-    """Log in as an admin, an approved user who is an operator of the game server."""
+    """Log in as a member of the team: an approved user who is an operator of the game server, or has a role."""
     return await log_in_to(call, request, "admin")
 
 
@@ -104,7 +111,11 @@ async def verify_admin(call: ApiHandler) -> ValidTokenReply:
 
 
 def valid_token(admin: VerifiedSession) -> ValidTokenReply:
-    return ValidTokenReply(username=admin.username, expires_at=milliseconds_of(admin.expires_at))
+    return ValidTokenReply(
+        username=admin.username,
+        expires_at=milliseconds_of(admin.expires_at),
+        permissions=sorted(admin.rights.permissions),
+    )
 
 
 # --- Passwords ---

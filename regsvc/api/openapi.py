@@ -257,10 +257,13 @@ class OpenApiBuilder:
             "summary": " ".join(summary.split()),
             "responses": self._responses(route),
         }
-        if more:
-            operation["description"] = more
         if route.is_deprecated:
             operation["deprecated"] = True
+        if route.permission is not None:
+            operation["x-permission"] = route.permission.value
+            more = f"{more}\n\nRequires the permission `{route.permission}`.".strip()
+        if more:
+            operation["description"] = more
         if route.access in (Access.USER, Access.ADMIN):
             operation["security"] = [{ACCESS_TOKEN: []}]
         elif route.credentials:

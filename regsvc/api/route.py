@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, ge
 
 from regsvc.api.messages import Reply, Request
 from regsvc.core.errors import Category, Refusal
+from regsvc.core.rights import Permission
 
 ACCESS_TOKEN: Final = "accessToken"  # noqa: S105 - a name
 LINK_TOKEN: Final = "linkToken"  # noqa: S105 - a name
@@ -46,7 +47,7 @@ class Access(Enum):
     PUBLIC_WITH_ANY_TOKEN = "public, and an invalid token counts as none"  # noqa: S105 - not a token
     PROBE = "public, and tokens are not looked at"
     USER = "user"
-    ADMIN = "admin"
+    ADMIN = "a member of the team"
 
 
 PUBLIC, USER, ADMIN = Access.PUBLIC, Access.USER, Access.ADMIN
@@ -74,6 +75,8 @@ class Route:
     redirects: str = ""
     credentials: tuple[str, ...] = ()
     has_large_body: bool = False
+    permission: Permission | None = None
+    """What the caller must be permitted, where the access is ADMIN; None: anything at all."""
     is_activity: bool = True
     """Whether a request keeps an admin's session from becoming idle."""
     keeps_429: bool = False
@@ -93,9 +96,16 @@ class Routes(list[Route]):
     """The routes of a module, in the order of its functions."""
 
     def add(
-        self, method: Literal["GET", "POST"], path: str, access: Access, *refusals: type[Refusal], **details: Any
+        self,
+        method: Literal["GET", "POST"],
+        path: str,
+        access: Access | Permission,
+        *refusals: type[Refusal],
+        **details: Any,
     ) -> Callable[[AnyAnswer], AnyAnswer]:
         """Enter a function that takes the call and a request type (or only the call) and returns a reply type.
+
+        `access` may be a permission, which members of the team have or lack.
 
         A function that returns None has written its response itself, for example a redirect or a stream. `details` are
         further fields of its `Route`. Raises TypeError for a function without request and reply types.
@@ -103,7 +113,22 @@ class Routes(list[Route]):
 
         def enter(answer: AnyAnswer) -> AnyAnswer:
             request_type, reply_types = _read_types(answer)
-            self.append(Route(method, path, access, answer, request_type, reply_types, refusals, **details))
+            if isinstance(access, Permission):
+                required: dict[str, Any] = {"access": Access.ADMIN, "permission": access}
+            else:
+                required = {"access": access}
+            self.append(
+                Route(
+                    method,
+                    path,
+                    answer=answer,
+                    request_type=request_type,
+                    reply_types=reply_types,
+                    refusals=refusals,
+                    **required,
+                    **details,
+                )
+            )
             return answer
 
         return enter

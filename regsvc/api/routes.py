@@ -14,6 +14,7 @@ from regsvc.api import (
     openapi,
     questionnaire,
     registration,
+    team,
     users,
 )
 from regsvc.api.legacy.aliases import with_aliases
@@ -30,6 +31,7 @@ ROUTES = with_aliases(
         *chat.ROUTES,
         *game_server.ROUTES,
         *admin_users.ROUTES,
+        *team.ROUTES,
         *admin.ROUTES,
         *events.ROUTES,
     )

@@ -16,6 +16,8 @@ from regsvc.accounts.password_changes import PasswordChanges, PasswordMails
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
+from regsvc.accounts.team import TeamRoles
+from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.auth.sessions import Sessions
 from regsvc.config.live import LiveConfig
@@ -65,6 +67,8 @@ class Services:
     list_worker: BlockingRunner
     translations: Translations
     sessions: Sessions
+    api_tokens: ApiTokens
+    team_roles: TeamRoles
     gates: Gates
     verification: EmailVerification
     registration: Registration

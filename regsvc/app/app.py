@@ -20,10 +20,12 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
+from regsvc.accounts.team import TeamRoles
 from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
 from regsvc.api.services import Services
 from regsvc.app.context import AppContext
+from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.hashing import HashPool, PasswordHashing
 from regsvc.auth.login_limits import LoginDelays, LoginLimits
@@ -34,9 +36,11 @@ from regsvc.auth.sessions import KnownClients, Sessions
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.bounded_pool import BoundedPool
+from regsvc.core.caller import VerifiedSession
 from regsvc.core.clock import ClockWatch
 from regsvc.core.email_address import EmailPolicy, parse_email
 from regsvc.core.i18n.translations import load_translations
+from regsvc.core.rights import Team
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit, format_roughly
@@ -159,13 +163,14 @@ class App:
         self.deliveries: list[DeliveryWorker] = []
         self.clock = ClockWatch(self._now)
         self.pending_restart = PendingRestart()
-        self._needed_second_factor: bool | None = None  # when `end_lost_rights` last ran
+        self._needed_second_factor: tuple[bool, bool] | None = None  # when `end_lost_rights` last ran
         self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
 
     def _wire_auth(self) -> None:
         """Sessions, durable limits, the audit log, live events for admins."""
         auth = self._config.auth
         self.audit = self.services.audit = Audit(self._now)
+        self.team = Team(self.context.level_of)
         self.sessions = self.services.sessions = Sessions(
             signing=self.context.keys.signing,
             now=self._now,
@@ -173,15 +178,16 @@ class App:
             admin_lifetime=auth.admin_token,
             user_idle=auth.user_idle,
             admin_idle=auth.admin_idle,
-            is_operator=self.context.is_operator,
-            needs_second_factor=lambda: self.live.current.auth.operators_need_totp,
+            team=self.team,
+            needs_second_factor=lambda rights: self.live.current.auth.needs_totp(is_operator=rights.is_operator),
             audit=self.audit,
         )
         self.known_clients = KnownClients(self._now)
         self.second_factors = SecondFactors(self._secrets, self._now)
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
-        self.events = self.services.events = EventStreams(self.worker, self.sessions.is_still_admin)
+        self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
+        self.events = self.services.events = EventStreams(self.worker, self._may_go_on_listening)
 
     def _wire_passwords(self) -> None:
         """Hashing, rules for names and passwords."""
@@ -208,7 +214,7 @@ class App:
             digits=verification.code_digits,
             guesses=verification.tries_per_client,
         )
-        self.links = PasswordLinks(self._secrets, now, self.context.is_operator)
+        self.links = PasswordLinks(self._secrets, now, self.team)
         self.application_tokens = ApplicationTokens(self._secrets)
         self.outbox = Outbox(
             now,
@@ -359,7 +365,7 @@ class App:
     def _wire_accounts(self) -> None:
         """Decisions, logins, status of users."""
         database, worker, now = self._database, self.worker, self._now
-        self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.context.level_of)
+        self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.team)
         self.services.decisions = Decisions(self.access, self.reconciler, self.transitions, self.mail_queue, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
@@ -375,7 +381,7 @@ class App:
             sessions=self.sessions,
             known_clients=self.known_clients,
             audit=self.audit,
-            is_operator=self.context.is_operator,
+            team=self.team,
             live=self.live,
             now=now,
         )
@@ -510,7 +516,7 @@ class App:
             mail_queue=self.mail_queue,
             reconciler=self.reconciler,
             audit=self.audit,
-            is_operator=self.context.is_operator,
+            team=self.team,
         )
         self.services.user_export = UserExport(
             self.audit, self.chat_links.find_of, self.questionnaire_results.find_of, self._now
@@ -537,7 +543,7 @@ class App:
             limits=self.limits,
             mail_queue=self.mail_queue,
             audit=self.audit,
-            is_operator=self.context.is_operator,
+            team=self.team,
             live=self.live,
             now=self._now,
         )
@@ -556,7 +562,20 @@ class App:
 
     def _wire_admin(self) -> None:
         """Views of operators: users, mails, health, findings of the doctor."""
-        services, worker, now = self.services, self.worker, self._now
+        services, worker, now, ops = self.services, self.worker, self._now, self.context.ops
+        services.team_roles = self.team_roles = TeamRoles(
+            database=self._database,
+            team=self.team,
+            access=self.access,
+            sessions=self.sessions,
+            links=self.links,
+            tokens=self.api_tokens,
+            audit=self.audit,
+            operators=ops.names,
+            level_of=self.context.level_of,
+            announce=lambda user: None,
+        )
+        self.sync.before_run = lambda: self.team_roles.note_typed()
         services.gates = self.gates
         services.users = UserList(self.context.is_operator, self.gates)
         services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)
@@ -635,26 +654,38 @@ class App:
         """Let no service write to files that were removed under this process, until those are back."""
         self.open(is_open=not self.installation.is_lost)
 
+    def _may_go_on_listening(self, session: VerifiedSession) -> bool:
+        is_token = session.audience == "token"
+        return (self.api_tokens.is_still_valid if is_token else self.sessions.is_still_admin)(session)
+
+    @property
+    def _needed_totp(self) -> tuple[bool, bool]:
+        """Whether operators, and others of the team, need a second factor."""
+        auth = self.live.current.auth
+        return auth.needs_totp(is_operator=True), auth.needs_totp(is_operator=False)
+
     def have_rights_changed(self) -> bool:
         """Return whether `end_lost_rights` has something to look for. Blocking."""
-        dismissed, is_needed = self.context.ops.find_dismissed(), self.live.current.auth.operators_need_totp
+        dismissed, is_needed = self.context.ops.find_dismissed(), self._needed_totp
         return dismissed is not None and (bool(dismissed) or is_needed != self._needed_second_factor)
 
     def end_lost_rights(self) -> None:
         """End what operators had open when they lost their rights: it must not revive with those. Blocking.
 
-        At the start, and when an operator has left ops.json or `auth.operators_need_totp` has changed. Until then it is
+        At the start, and when an operator has left ops.json or who needs a second factor has changed. Until then it is
         refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
         """
         if not self.have_rights_changed():
             return
         dismissed = self.context.ops.find_dismissed() or frozenset()
-        is_needed = self.live.current.auth.operators_need_totp
+        is_needed = self._needed_totp
         sessions, links = self.sessions.revoke_unentitled(dismissed), self.links.revoke_unentitled(dismissed)
+        tokens = self.api_tokens.revoke_unentitled(dismissed)
         self.context.ops.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
-        if sessions or links:
-            log.info("ended what operators without the right had open: sessions %d, links %d", sessions, links)
+        if sessions or links or tokens:
+            counts = (sessions, links, tokens)
+            log.info("ended what operators without the right had open: sessions %d, links %d, tokens %d", *counts)
 
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""

@@ -3,16 +3,18 @@
 The link carries a token in its fragment (after `#`); the token is not stored (`regsvc.auth.derived_secrets`).
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Final, Literal
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
+from regsvc.auth.sessions import find_rights
 from regsvc.core.clock import Clock
 from regsvc.core.errors import ResetTokenInvalid
+from regsvc.core.rights import Permission, Team
 from regsvc.core.text import name_key
 from regsvc.database.bulk import redate
-from regsvc.database.models import APPROVED, Link, Review, User
+from regsvc.database.models import Link, Review, User
 
 LinkPurpose = Literal["reset", "first_password"]
 
@@ -32,10 +34,10 @@ FORGOT_PASSWORD_PATH: Final = "/forgot-password"  # noqa: S105 - a path
 class PasswordLinks:
     """Password links, from issue to redemption; every method runs inside the caller's transaction."""
 
-    def __init__(self, secrets: DerivedSecrets, now: Clock, is_operator: Callable[[str], bool]) -> None:
+    def __init__(self, secrets: DerivedSecrets, now: Clock, team: Team) -> None:
         self._secrets = secrets
         self._now = now
-        self._is_operator = is_operator
+        self._team = team
 
     def issue(self, user_id: int, purpose: LinkPurpose, email_key: str) -> Link:
         """Create a link for the reader of this address; it expires after its purpose's lifetime.
@@ -118,11 +120,14 @@ class PasswordLinks:
         """Whether its operator may still hand the link over: operators lose theirs with their right, or by a ban."""
         if link.issued_by is None:
             return True
-        is_approved = (User.username_key == link.issued_by) & (User.status == APPROVED)
         is_later = (Review.username_key == link.issued_by) & (Review.reviewed_at >= link.created_at)
         was_ended = is_later & Review.transition.in_(("ban", "delete"))
-        has_right = self._is_operator(link.issued_by) and User.select().where(is_approved).exists()
-        return bool(has_right) and not Review.select().where(was_ended).exists()
+        has_right = find_rights(self._team, link.issued_by).may(Permission.USERS_MANAGE)
+        return has_right and not Review.select().where(was_ended).exists()
+
+    def revoke_of(self, issuer: str) -> int:
+        """Revoke the links that this member of the team handed over, who has another role now; return their number."""
+        return self._revoke(Link.issued_by == name_key(issuer))
 
     def revoke_unentitled(self, dismissed: Collection[str]) -> int:
         """Revoke the links of operators who are none any more, or are in `dismissed`: none revives with the right."""

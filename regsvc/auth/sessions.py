@@ -15,6 +15,8 @@ from regsvc.auth.keys import SigningKeys
 from regsvc.core.caller import Audience, Caller, VerifiedSession
 from regsvc.core.clock import Clock
 from regsvc.core.errors import Forbidden, Unauthorized
+from regsvc.core.rights import NO_RIGHTS, Permission, Rights, Team
+from regsvc.core.text import name_key
 from regsvc.database import models
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate, upsert_query
@@ -54,6 +56,14 @@ class IssuedToken(NamedTuple):
         return f"IssuedToken(expires_at={self.expires_at!r})"
 
 
+def find_rights(team: Team, username: str) -> Rights:
+    """Return the rights of the user with this name now; none for an unknown name."""
+    user = models.User
+    columns = (user.username, user.status, user.role)
+    found = user.select(*columns).where(user.username_key == name_key(username)).first()
+    return NO_RIGHTS if found is None else team.rights_of(found)
+
+
 def public_id(jti: str) -> str:
     """Return the id of a session in replies: not its `jti`, which an attacker with our signing key still lacks."""
     return hashlib.sha256(f"session {jti}".encode()).hexdigest()[:_PUBLIC_ID_LENGTH]
@@ -71,8 +81,8 @@ class SessionOwner(Protocol):
 class Sessions:
     """Issues, verifies and revokes access tokens and their sessions.
 
-    `is_operator` returns whether a username belongs to an operator at this moment, `needs_second_factor` whether
-    operators need to have shown a second factor.
+    `team` knows the rights of users at this moment, `needs_second_factor` returns whether those who have these rights
+    need to have shown a second factor.
     """
 
     def __init__(
@@ -84,8 +94,8 @@ class Sessions:
         admin_lifetime: timedelta,
         user_idle: timedelta,
         admin_idle: timedelta,
-        is_operator: Callable[[str], bool],
-        needs_second_factor: Callable[[], bool],
+        team: Team,
+        needs_second_factor: Callable[[Rights], bool],
         audit: Audit,
     ) -> None:
         self._signing = signing
@@ -93,7 +103,7 @@ class Sessions:
         self._lifetimes: dict[Audience, timedelta] = {"user": user_lifetime, "admin": admin_lifetime}
         self._longest_idle: dict[str, timedelta] = {"user": user_idle, "admin": admin_idle}
         self._last_seen_interval = min(_LAST_SEEN_INTERVAL, user_idle / 4, admin_idle / 4)
-        self._is_operator = is_operator
+        self._team = team
         self._needs_second_factor = needs_second_factor
         self._audit = audit
 
@@ -164,21 +174,23 @@ class Sessions:
             user_id=row.user.id,
             username=row.user.username,
             audience=cast(Audience, row.audience),
-            is_admin=self._is_admin(row),
             expires_at=row.expires_at,
             language=row.user.language,
             started_at=row.created_at,
             token_generation=row.token_generation,
+            rights=self._rights_of(row),
         )
 
-    def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
+    def authenticate_admin(
+        self, bearer: str | None, caller: Caller, permission: Permission | None = None, *, is_activity: bool = True
+    ) -> VerifiedSession:
         """Return the session of a token on an admin route. Call it outside a transaction that may be rolled back.
 
         A refusal is recorded in the audit log, and a rollback would undo that. Raises `Unauthorized`, and `Forbidden`
-        for a user's token or if its user is not an approved operator.
+        for a user's token or if its user lacks the permission; None: any will do.
         """
         session = self.authenticate(bearer, is_activity=is_activity)
-        if session.is_admin:
+        if session.is_admin and (permission is None or session.rights.may(permission)):
             return session
         assert not models.AuditEntry._meta.database.in_transaction(), "the audit entry would be rolled back"
         self._audit.tally(
@@ -187,12 +199,14 @@ class Sessions:
             client=caller.limit_key,
             per=_DENIAL_TALLY_PERIOD,
         )
-        raise Forbidden
+        raise Forbidden(permission=permission)
 
     def is_still_admin(self, session: VerifiedSession) -> bool:
         """Return whether a streaming response to this session may go on. Read-only: listening is no activity."""
         row = _find_session(session.jti)
-        return row is not None and self._is_active(row, self._now()) and self._is_admin(row)
+        if row is None or not self._is_active(row, self._now()):
+            return False
+        return self._rights_of(row).may(Permission.USERS_READ)
 
     def revoke(self, jti: str) -> None:
         """Revoke one session, if it exists."""
@@ -221,6 +235,10 @@ class Sessions:
             sessions &= ~is_kept
         models.Session.delete().where(sessions).execute()
 
+    def revoke_admin(self, user_id: int) -> None:
+        """Revoke the sessions at /admin of a user who has another role now, so that none revives with the old one."""
+        models.Session.delete().where(models.Session.user == user_id, models.Session.audience == "admin").execute()
+
     def record_second_factor(self, jti: str) -> None:
         """Record that the user of this session has just shown a second factor."""
         models.Session.update(has_second_factor=True).where(models.Session.jti == jti).execute()
@@ -231,9 +249,11 @@ class Sessions:
         `dismissed` are the lower-case names of operators who lost it for a moment, even if they have it again.
         """
         user = models.User
-        query = models.Session.select(models.Session, user.username, user.username_key, user.status).join(user)
+        query = models.Session.select(models.Session, user.username, user.username_key, user.status, user.role).join(
+            user
+        )
         rows = query.where(models.Session.audience == "admin")
-        lost = [row.jti for row in rows if row.user.username_key in dismissed or not self._is_admin(row)]
+        lost = [row.jti for row in rows if row.user.username_key in dismissed or not self._rights_of(row).permissions]
         return int(models.Session.delete().where(models.Session.jti.in_(lost)).execute()) if lost else 0
 
     def purge_expired(self) -> int:
@@ -277,11 +297,14 @@ class Sessions:
         )
 
     def _lacks_second_factor(self, row: models.Session) -> bool:
-        return row.audience == "admin" and self._needs_second_factor() and not row.has_second_factor
+        if row.audience != "admin" or row.has_second_factor:
+            return False
+        return self._needs_second_factor(self._team.rights_of(row.user))
 
-    def _is_admin(self, row: models.Session) -> bool:
-        is_operator = row.user.status == models.APPROVED and self._is_operator(row.user.username)
-        return row.audience == "admin" and is_operator and not self._lacks_second_factor(row)
+    def _rights_of(self, row: models.Session) -> Rights:
+        if row.audience != "admin" or self._lacks_second_factor(row):
+            return NO_RIGHTS
+        return self._team.rights_of(row.user)
 
     def _revoke_oldest(self, user_id: int) -> None:
         newest_first = (
@@ -296,7 +319,7 @@ class Sessions:
 
 def _session_with_user() -> Any:
     user = models.User
-    columns = (user.id, user.username, user.status, user.token_generation, user.language)
+    columns = (user.id, user.username, user.status, user.role, user.token_generation, user.language)
     query = models.Session.select(models.Session, *columns).join(user)
     return query.where(models.Session.jti == slot(models.Session.jti))
 

@@ -5,12 +5,14 @@ is imported when the command is given.
 """
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
 from regsvc import __version__
+from regsvc.core.rights import NOT_FOR_TOKENS, ROLES, Permission
 from regsvc.core.text import MAX_REASON, clean_name
 from regsvc.core.units import parse_duration
 
@@ -47,7 +49,8 @@ COMMANDS: Final = {
     CONFIG: "show a key of the config file, or change it and nothing else: set KEY VALUE",
     "doctor": "report what is wrong or risky here, and how to fix it",
     WHY: "tell why a player cannot join the game, and what to do",
-    "users": "list users, approve, ban and edit them",
+    "users": "list users, approve, ban and edit them, give them roles",
+    "token": "make, list and revoke API tokens for bots",
     UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
     "stop the daemon first (older name: release)",
     "digest": "mail the list of waiting registrations to the admins (mail.admins), if there are new ones and it is due",
@@ -148,6 +151,8 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
     """Declare the options that the command has beside the common ones."""
     if command == "users":
         _add_user_actions(parser, common)
+    elif command == "token":
+        _add_token_actions(parser, common)
     elif command == "sync":
         _add_sync_options(parser)
     elif command == "migrate" or command in DATA_COMMANDS:
@@ -250,8 +255,42 @@ def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.Argument
     source.add_argument(
         "--link", action="store_true", help="print a link with which the user sets it, once and within an hour"
     )
+    role = add("role", "make an approved user a reviewer or moderator, or take that role away")
+    _add_name(role)
+    role.add_argument("role", choices=(*ROLES, "none"))
     reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
     _add_name(reset)
+
+
+def _add_token_actions(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    """Add the subcommands of `token`, each with the options of `common`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    create = actions.add_parser("create", help="make a token and print it, once", parents=[common])
+    create.add_argument("name", metavar="NAME", type=_token_name)
+    create.add_argument(
+        "--may",
+        action="append",
+        required=True,
+        metavar="PERMISSION",
+        choices=sorted(set(Permission) - NOT_FOR_TOKENS),
+        help=f"what it may do; again for more: {', '.join(sorted(set(Permission) - NOT_FOR_TOKENS))}",
+    )
+    create.add_argument(
+        "--expires",
+        type=_duration,
+        default=PERMANENT,
+        metavar="DURATION",
+        help='such as "90 days"; default: permanent, until it is revoked',
+    )
+    actions.add_parser("list", help="list all tokens", parents=[common])
+    revoke = actions.add_parser("revoke", help="end a token at once", parents=[common])
+    revoke.add_argument("name", metavar="NAME", type=_token_name)
+
+
+def _token_name(text: str) -> str:
+    if not re.fullmatch(r"[\w.-]{1,40}", text):
+        raise argparse.ArgumentTypeError("it is 1 to 40 letters, digits, dots, hyphens and underscores")
+    return text
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from regsvc.cli.command_line import DATA_COMMANDS, GAME_COMMANDS, TRANSLATIONS, 
 from regsvc.cli.data import check_upgrade, is_offline_command, run_data_command, run_offline_command
 from regsvc.cli.given_config import actor_name, creates_state, read_config_as_owner, require_installation
 from regsvc.cli.translations import report_translations
-from regsvc.cli.users import explain, run_user_command
+from regsvc.cli.users import explain, run_token_command, run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable, Refusal
@@ -181,7 +181,8 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
         return run_data_command(args, app)
     if args.command == WHY:
         return explain(args, app)
-    return run_user_command(args, app, actor_name())
+    run = run_token_command if args.command == "token" else run_user_command
+    return run(args, app, actor_name())
 
 
 def _check_config(config: Config, app: App) -> int:

@@ -14,6 +14,7 @@ from regsvc.accounts.access import MEANINGS, Principal
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.app.app import App
 from regsvc.core.errors import AuthMeUnavailable, PasswordChoiceNeeded
+from regsvc.core.rights import EVERYTHING, parse_permissions
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.bulk import MAX_COUNT
@@ -33,12 +34,42 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
     if args.action == "show":
         return _show(args, app)
     if args.action == "password" and args.link:
-        return _make_link(args, app, Principal(Actor(actor), may_do_everything=True))
+        return _make_link(args, app, Principal(Actor(actor), EVERYTHING))
     if args.action in ("create", "password"):
         return _set_password(args, app, Actor(actor))
     if args.action == "reset-totp":
-        return _reset_totp(args, app, Principal(Actor(actor), may_do_everything=True))
-    return _decide(args, app, Principal(Actor(actor), may_do_everything=True))
+        return _reset_totp(args, app, Principal(Actor(actor), EVERYTHING))
+    if args.action == "role":
+        return _give_role(args, app, Principal(Actor(actor), EVERYTHING))
+    return _decide(args, app, Principal(Actor(actor), EVERYTHING))
+
+
+def run_token_command(args: argparse.Namespace, app: App, actor: str) -> int:
+    """Run a subcommand of `token`; return the exit status. Raises `Refusal`."""
+    tokens, run = app.api_tokens, app.worker.run_here
+    if args.action == "create":
+        lifetime = None if isinstance(args.expires, str) else args.expires
+        token, record = run(tokens.create, args.name, parse_permissions(args.may), Actor(actor), None, lifetime)
+        until = "until it is revoked" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M} UTC"
+        print(token)
+        print(f"send it as `Authorization: Bearer …`; it is shown only now, and works {until}", file=sys.stderr)
+    elif args.action == "revoke":
+        print(f"{run(tokens.revoke, args.name, Actor(actor))}: revoked")
+    else:
+        now = app.context.now()
+        for it in run(tokens.list_all):
+            is_over = it.expires_at is not None and it.expires_at <= now
+            state = "revoked" if it.revoked_at else "expired" if is_over else "active"
+            used = f"last used {it.last_used_at:%Y-%m-%d %H:00}" if it.last_used_at else "never used"
+            print(f"{it.name:<24} {state:<8} {' '.join(it.permissions)}; by {it.made_by}; {used}")
+    return 0
+
+
+def _give_role(args: argparse.Namespace, app: App, by: Principal) -> int:
+    role = None if args.role == "none" else args.role
+    username = app.worker.run_here(app.team_roles.give, args.username, role, by)
+    print(f"{username}: {role or 'no role'}")
+    return 0
 
 
 def explain(args: argparse.Namespace, app: App) -> int:

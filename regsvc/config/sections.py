@@ -41,6 +41,7 @@ CaptchaType = Literal["math", "text", "work"]
 CaptchaUse = Literal["verify_send", "login", "forgot"]
 ChatPlatform = Literal["", "discord", "custom"]
 TokenAuth = Literal["header", "body"]
+NeedsTotp = Literal["none", "operators", "all"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,12 @@ class AuthSection:
         "Whether operators need a second factor to log in as admin. They set it up on the account page, where they "
         "can always log in.",
     )
+    team_needs_totp: NeedsTotp = key.choice(
+        "none",
+        NeedsTotp,
+        "Who needs a second factor to log in at /admin: nobody, operators (as with operators_need_totp), or all of the "
+        "team, reviewers and moderators included.",
+    )
     login_limits: tuple[RateLimit, ...] = key.rate_limits(
         ["5 per minute"],
         "Limits of failed logins per client address, and per account and client address; an IPv6 network (/48) has "
@@ -88,6 +95,11 @@ class AuthSection:
         at_least=0,
         at_most=100_000,
     )
+
+    def needs_totp(self, *, is_operator: bool) -> bool:
+        """Return whether a member of the team needs a second factor."""
+        of_operators = self.operators_need_totp or self.team_needs_totp == "operators"
+        return self.team_needs_totp == "all" or (is_operator and of_operators)
 
 
 @dataclass(frozen=True)

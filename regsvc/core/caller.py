@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Literal
 
 from regsvc.core.addresses import network_key
+from regsvc.core.rights import NO_RIGHTS, Rights
 
-Audience = Literal["user", "admin"]
+Audience = Literal["user", "admin", "token"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,24 @@ class Caller:
 class VerifiedSession:
     """An access token that was verified for this request.
 
-    `audience` is what the token was issued for, `is_admin` whether its owner may use admin routes with it
-    right now, `started_at` and `expires_at` are UTC, `language` the user's stored language (None: none stored),
-    `token_generation` the user's when the session was verified.
+    `audience` is what the token was issued for, `rights` what its owner may do with it on admin routes right now,
+    `started_at` and `expires_at` are UTC, `language` the user's stored language (None: none stored),
+    `token_generation` the user's when the session was verified. Of an API token, `username` is its name with that of
+    its maker, as the audit log shows it, and `maker` the maker's; else `maker` is empty.
     """
 
     jti: str
     user_id: int
     username: str
     audience: Audience
-    is_admin: bool
     expires_at: datetime
     language: str | None
     started_at: datetime
     token_generation: int
+    rights: Rights = NO_RIGHTS
+    maker: str = ""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether its owner may use any admin route with it right now."""
+        return bool(self.rights.permissions)

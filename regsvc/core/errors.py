@@ -364,9 +364,14 @@ class WrongStatus(Refusal, code="wrong_status", category=Category.CONFLICT):
 ProtectedOperator = _define(
     "protected_operator",
     Category.CONFLICT,
-    "Admins cannot act on themselves or on operators of the same or a higher level.",
+    "Members of the team cannot act on themselves, or on others of the same or a higher rank.",
     field="username",
 )
+RoleNeedsApproval = _define(
+    "role_needs_approval", Category.CONFLICT, "Only approved users can have a role.", field="username"
+)
+TokenNameTaken = _define("token_name_taken", Category.CONFLICT, "An active token has this name.", field="name")
+NoSuchToken = _define("no_such_token", Category.NOT_FOUND, "No active token has this name.", field="name")
 PlayerReplaced = _define(
     "player_replaced",
     Category.CONFLICT,

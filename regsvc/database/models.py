@@ -167,6 +167,8 @@ class User(BaseModel):
     totp_step = BigIntegerField(null=True)
     totp_nonce = CharField(32, null=True)
     totp_enabled_at = UtcDateTimeField(null=True)
+    role = CharField(16, null=True, index=True)
+    applied_role = CharField(16, null=True, index=True)
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
 
@@ -268,6 +270,23 @@ class Session(BaseModel):
     last_seen_at = UtcDateTimeField()
     expires_at = UtcDateTimeField()
     has_second_factor = BooleanField(default=False)
+
+
+class Token(BaseModel):
+    """An API token. The token itself is stored as a hash only."""
+
+    id = BigAutoField()
+    name = CharField(40)
+    active_name = CharField(40, null=True, unique=True)
+    public_part = CharField(10, unique=True)
+    hash = CharField(64)
+    permissions = CharField(255)
+    made_by = CharField(255, null=True)
+    maker = CharField(255)
+    created_at = UtcDateTimeField()
+    expires_at = UtcDateTimeField(null=True)
+    last_used_at = UtcDateTimeField(null=True)
+    revoked_at = UtcDateTimeField(null=True)
 
 
 class KnownClient(BaseModel):
@@ -431,6 +450,7 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     StoredBucket,
     SyncState,
     Session,
+    Token,
     KnownClient,
     RecoveryCode,
     Verification,

@@ -63,6 +63,7 @@ RELOADABLE: Final = frozenset(
         "authme.password",
         "auth.login_limits",
         "auth.operators_need_totp",
+        "auth.team_needs_totp",
         "registration.open",
         "metrics.enabled",
         "metrics.token",

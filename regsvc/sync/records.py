@@ -42,6 +42,7 @@ class UserRecord:
     password_hash: str | None = field(default=None, repr=False)
     password_salt: str | None = field(default=None, repr=False)
     password_algorithm: str | None = None
+    role: str | None = None
 
     @property
     def owned_email(self) -> str | None:

@@ -57,6 +57,8 @@ class SyncService:
         self.on_finished: Callable[[SyncReport], None] = lambda report: None
         self.on_list_finished: Callable[[ListReport], None] = lambda report: None
         """Called after a run of the allowlist that followed a decision."""
+        self.before_run: Callable[[], object] = lambda: None
+        """Called before a run, on its thread."""
         self.last_report: SyncReport | None = None
         self._skipped = 0
         self._ran_at = time.monotonic()
@@ -179,6 +181,7 @@ class SyncService:
         self._resumed_at = time.monotonic()
         is_done = False
         try:
+            self.before_run()
             report = self._runner.run(is_full=is_full, allow_mass_changes=allow_mass_changes, may_go_on=self._may_go_on)
             is_done = report.is_complete and report.unavailable is None
             if self._allowlist is not None and report.is_complete:

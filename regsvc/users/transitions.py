@@ -131,6 +131,11 @@ class _Decision:
         expires_at = self.details.expires_at if self.name == "ban" else None
         return None if expires_at is None else to_milliseconds(expires_at)
 
+    @property
+    def ends_sessions(self) -> bool:
+        """Whether the user's sessions end: by a ban, and with the approval, on which rights may rest."""
+        return self.name == "ban" or (self.before == APPROVED and self.target != APPROVED)
+
     def columns(self, by: Actor, moment: datetime) -> dict[str, Any]:
         """Return the user's columns after the transition, without those that it leaves alone."""
         columns = {
@@ -142,6 +147,8 @@ class _Decision:
             "ban_expires_at": self.ban_expires_at,
             "may_reapply": self.details.may_reapply,
         }
+        if self.target != APPROVED:  # a role is lost with the approval, so that none revives with the next
+            columns["role"] = columns["applied_role"] = None
         if self.name != "ban":
             columns["banned_from"] = None
         elif self.before != BANNED:
@@ -299,13 +306,13 @@ class Transitions:
             columns = decision.columns(by, moment)
             # what differs only, so that users with reasons and ends of their own, set with SQL, are one group
             differing = tuple((n, v) for n, v in columns.items() if n == "reviewed_at" or getattr(user, n) != v)
-            groups[user.status, user.applied_status, decision.name == "ban", differing].append(user)
-        for (_status, _applied, is_ban, differing), group in groups.items():
-            ended = {"token_generation": User.token_generation + 1} if is_ban else {}
+            groups[user.status, user.applied_status, decision.ends_sessions, differing].append(user)
+        for (_status, _applied, ends_sessions, differing), group in groups.items():
+            ended = {"token_generation": User.token_generation + 1} if ends_sessions else {}
             _update(group, dict(differing) | ended)
-        for (_status, _applied, is_ban, differing), group in groups.items():
+        for (_status, _applied, ends_sessions, differing), group in groups.items():
             for user in group:
-                user.token_generation += is_ban
+                user.token_generation += ends_sessions
                 for name, value in differing:
                     setattr(user, name, value)
         self._record(decisions, by, moment)

@@ -94,7 +94,9 @@ class UserListItem:
     allowlist: ListedState
     last_login_at: datetime | None
     is_operator: bool
-    """Whether an approval makes this user an admin."""
+    """Whether an approval makes this user an operator of ours."""
+    role: str | None = None
+    """The user's role in the team; None for players and operators."""
     chat: ChatAccount | None = None
     discord_id: str | None = None
     questionnaire_score: int | None = None
@@ -191,6 +193,7 @@ class UserList:
             allowlist=self._gates.listed_state(row.status, row.list_state, row.list_reason),
             last_login_at=row.last_login_at,
             is_operator=self._is_operator(row.username),
+            role=row.role,
             chat=account,
             discord_id=account.id if account is not None and account.platform == "discord" else None,
             questionnaire_score=row.score,
@@ -397,6 +400,7 @@ def _full_rows(ids: Any) -> Any:
                 User.reviewed_at,
                 User.ban_expires_at,
                 User.last_login_at,
+                User.role,
                 SyncRecord.plugin_state,
                 SyncRecord.plugin_since,
                 Allowed.state.alias("list_state"),

@@ -8,6 +8,7 @@ import pytest
 from regsvc.accounts.access import Principal
 from regsvc.api.route import USER
 from regsvc.api.routes import ROUTES
+from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
 from regsvc.database.models import BaseModel, OutboxEntry
 from tests.support.live_api import LiveApi, Reply
@@ -109,7 +110,7 @@ def test_a_link_lets_her_in_whom_a_thief_with_the_password_kept_out(mallory: Pla
     assert mallory.log_in().status == 429
     services = mallory.services.app.services
     link = mallory.services.app.worker.run_here(
-        services.password_mails.create_link, "Mallory", Principal(Actor("cli"), may_do_everything=True)
+        services.password_mails.create_link, "Mallory", Principal(Actor("cli"), EVERYTHING)
     )
     reset = {"token": link.link.partition("#token=")[2], "newPassword": "a-new-secret-1"}
     assert mallory.send("POST", "/api/password/reset", reset).status == 200

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from regsvc.accounts.access import Principal
+from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
 from tests.support.authenticator import Authenticator
 from tests.support.authme.authme_like import long_ago
@@ -67,7 +68,7 @@ class Siege:
     def link(self) -> str:
         """Return the token of a link that the host hands over."""
         handover, worker = self.services.app.services.password_mails, self.services.app.worker
-        link = worker.run_here(handover.create_link, OPERATOR, Principal(Actor("cli"), may_do_everything=True))
+        link = worker.run_here(handover.create_link, OPERATOR, Principal(Actor("cli"), EVERYTHING))
         return link.link.partition("#token=")[2]
 
 

@@ -10,6 +10,7 @@ import pytest
 from regsvc.accounts.access import Principal
 from regsvc.accounts.password_changes import HandedOverLink
 from regsvc.core import errors
+from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
 from regsvc.database.models import OutboxEntry, User
 from tests.support.captchas import answer_to
@@ -22,7 +23,7 @@ NEW = "a-new-secret-1"
 PLENTY = ["100000 per minute"]
 
 Register = Callable[..., Callable[[], Reply]]
-HOST = Principal(Actor("cli:host"), may_do_everything=True)
+HOST = Principal(Actor("cli:host"), EVERYTHING)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from regsvc.core.caller import VerifiedSession
+from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import Worker
 from regsvc.database.models import AuditEntry
@@ -24,7 +25,7 @@ LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def session_of(name: str = "Olivia", user_id: int = 1) -> VerifiedSession:
-    return VerifiedSession(f"session-of-{name}", user_id, name, "admin", True, LATER, None, LATER, 0)
+    return VerifiedSession(f"session-of-{name}", user_id, name, "admin", LATER, None, LATER, 0, EVERYTHING)
 
 
 @dataclass

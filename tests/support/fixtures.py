@@ -24,6 +24,7 @@ from peewee import Database
 from regsvc.auth.keys import SigningKeys
 from regsvc.auth.sessions import Sessions
 from regsvc.core.caller import Caller
+from regsvc.core.rights import Team
 from regsvc.database.audit import Audit
 from regsvc.database.engine import Worker, open_database
 from regsvc.database.models import APPROVED, PENDING, User, bind_models
@@ -132,8 +133,8 @@ def make_sessions(our_database: Database, clock: ManualClock, operators: set[str
             admin_lifetime=timedelta(hours=12),
             user_idle=timedelta(days=7),
             admin_idle=admin_idle,
-            is_operator=lambda username: username in operators,
-            needs_second_factor=lambda: False,
+            team=Team(lambda username: 4 if username in operators else 0),
+            needs_second_factor=lambda rights: False,
             audit=Audit(clock),
         )
 

@@ -27,6 +27,7 @@ from regsvc.core import clock
 from regsvc.core.caller import Caller, VerifiedSession
 from regsvc.core.errors import Forbidden, Unauthorized
 from regsvc.core.i18n.translations import load_translations
+from regsvc.core.rights import EVERYTHING, Permission
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.chat.linking import ChatLinking
@@ -41,8 +42,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FAR_AWAY = datetime(2100, 1, 1, tzinfo=UTC)
-ALICE = VerifiedSession("j1", 1, "Alice", "user", False, FAR_AWAY, "zh", FAR_AWAY, 0)
-OLIVIA = VerifiedSession("j2", 2, "Olivia", "admin", True, FAR_AWAY, None, FAR_AWAY, 0)
+ALICE = VerifiedSession("j1", 1, "Alice", "user", FAR_AWAY, "zh", FAR_AWAY, 0)
+OLIVIA = VerifiedSession("j2", 2, "Olivia", "admin", FAR_AWAY, None, FAR_AWAY, 0, EVERYTHING)
 
 
 class InlineRunner:
@@ -64,7 +65,9 @@ class TwoTokens(Sessions):
         except KeyError:
             raise Unauthorized from None
 
-    def authenticate_admin(self, bearer: str | None, caller: Caller, *, is_activity: bool = True) -> VerifiedSession:
+    def authenticate_admin(
+        self, bearer: str | None, caller: Caller, permission: Permission | None = None, *, is_activity: bool = True
+    ) -> VerifiedSession:
         session = self.authenticate(bearer)
         if not session.is_admin:
             raise Forbidden

@@ -19,6 +19,7 @@ from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, parse_email
 from regsvc.core.errors import InvalidCode
 from regsvc.core.i18n.translations import load_translations
+from regsvc.core.rights import Team
 from regsvc.core.units import RateLimit
 from regsvc.database.models import BaseModel, Review, User
 from regsvc.notifications.delivery import DeliveryWorker
@@ -80,7 +81,7 @@ class MailHarness:
         self.codes = VerificationCodes(
             secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6, guesses=guesses
         )
-        self.links = PasswordLinks(secrets, clock, lambda name: name == "olivia")
+        self.links = PasswordLinks(secrets, clock, Team(lambda name: 4 if name.lower() == "olivia" else 0))
         self.outbox = Outbox(
             clock, "mail", mail_retry_policy(max_attempts=3), on_sent=lambda message: start_code(message, self.codes)
         )

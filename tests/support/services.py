@@ -25,6 +25,7 @@ from regsvc.auth.verification_codes import CodeOrProof
 from regsvc.config.loader import load_config
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import parse_email
+from regsvc.core.rights import Team
 from regsvc.database.audit import Actor
 from regsvc.database.models import AuditEntry, Link, OutboxEntry, Session, SyncRecord, User
 from regsvc.notifications.delivery import Drop
@@ -39,7 +40,11 @@ from tests.support.manual_clock import ManualClock
 from tests.support.migrated import fill_file, fill_schema
 
 CALLER = Caller("198.51.100.7", "198.51.100.7", "en", "request-1")
-OLIVIA = Principal(Actor("Olivia", "198.51.100.9"))
+OLIVIA = Principal(
+    Actor("Olivia", "198.51.100.9"),
+    Team(lambda name: 4).rights_of(User(username="Olivia", status="approved")),
+    "Olivia",
+)
 PASSWORD = "the-web-password"
 
 parse_quickly = partial(yaml.load, Loader=yaml.CSafeLoader)

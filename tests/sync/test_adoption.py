@@ -9,6 +9,7 @@ import pytest
 from plugin_bridge.authme.players import lock_text
 from regsvc.accounts.access import Principal
 from regsvc.core import errors
+from regsvc.core.rights import EVERYTHING
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, BANNED, PENDING, SyncRecord, User
 from regsvc.sync.reconciler import unlock_all
@@ -25,7 +26,7 @@ MANY = 2_000
 
 def decide_as_host(services: ServiceHarness, transition: str, name: str) -> None:
     """Make a decision on the command line."""
-    host = Principal(Actor("cli"), may_do_everything=True)
+    host = Principal(Actor("cli"), EVERYTHING)
     services.app.worker.run_here(services.app.services.decisions.decide, name, transition, host, DecisionDetails())
 
 

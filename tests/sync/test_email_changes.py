@@ -18,7 +18,7 @@ NEW = "new@example.org"
 
 def session_of(services: ServiceHarness, name: str) -> VerifiedSession:
     user, now = services.user(name), services.clock()
-    return VerifiedSession("j1", user.id, user.username, "user", False, now, None, now, user.token_generation)
+    return VerifiedSession("j1", user.id, user.username, "user", now, None, now, user.token_generation)
 
 
 def code_for(services: ServiceHarness, email: str) -> str:

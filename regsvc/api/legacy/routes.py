@@ -56,7 +56,7 @@ from regsvc.api.registration import (
     find_status,
     send_code,
 )
-from regsvc.api.route import ACCESS_TOKEN, ADMIN, PUBLIC, USER, Access, Route, Routes
+from regsvc.api.route import ACCESS_TOKEN, PUBLIC, USER, Access, Route, Routes
 from regsvc.api.services import Services
 from regsvc.api.users import UPDATE_REFUSALS, UpdateUserReply, change_email
 from regsvc.auth.verification_codes import CodeOrProof
@@ -64,6 +64,7 @@ from regsvc.config.sections import Config
 from regsvc.core import errors
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import InvalidField
+from regsvc.core.rights import Permission
 from regsvc.database.audit import ACTIONS, AuditRecord
 from regsvc.users.user_query import MAX_SIZE
 
@@ -307,7 +308,7 @@ KNOWN_ACTIONS: Final[Mapping[str, str]] = {
 MAX_PLAIN_AUDITS: Final = 500
 
 
-@_ROUTES.add("GET", "/api/admin/users", ADMIN)
+@_ROUTES.add("GET", "/api/admin/users", Permission.USERS_READ)
 async def list_users_with_ids(call: ApiHandler, query: UsersQuery) -> UsersWithIdReply:
     """List users, by page or, for large tables, by cursor. `status=pending` is the review queue.
 
@@ -323,7 +324,7 @@ async def list_users_with_ids(call: ApiHandler, query: UsersQuery) -> UsersWithI
     )
 
 
-@_ROUTES.add("GET", "/api/admin/audits", ADMIN)
+@_ROUTES.add("GET", "/api/admin/audits", Permission.AUDIT_READ)
 async def list_plain_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply | PlainAuditsReply:
     """Read the audit log, newest first.
 

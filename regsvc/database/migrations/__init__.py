@@ -13,4 +13,5 @@ MIGRATIONS: Final = (
     "m0103_urgent_mails",
     "m0104_lists",
     "m0105_allowlist",
+    "m0106_team",
 )

@@ -1,0 +1,111 @@
+"""The team: who has which role, and what ends with it."""
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from peewee import Database
+
+from regsvc.accounts.access import AccountAccess, Principal
+from regsvc.auth.api_tokens import ApiTokens
+from regsvc.auth.password_links import PasswordLinks
+from regsvc.auth.sessions import Sessions
+from regsvc.core import errors
+from regsvc.core.rights import ROLES, Role, Team
+from regsvc.core.text import name_key
+from regsvc.database.audit import SQL, Actor, Audit
+from regsvc.database.models import APPROVED, User
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TeamMember:
+    """An operator, or a user with a role. `is_active`: has an approved account; without one, nobody logs in."""
+
+    username: str
+    role: str
+    level: int
+    """The operator level in the game; 0 for roles."""
+    is_active: bool
+
+
+@dataclass(frozen=True)
+class TeamRoles:
+    """Roles: given, taken, and noted when they were typed in SQL. Blocking: for a worker thread."""
+
+    database: Database
+    team: Team
+    access: AccountAccess
+    sessions: Sessions
+    links: PasswordLinks
+    tokens: ApiTokens
+    audit: Audit
+    operators: Callable[[], Collection[str]]
+    level_of: Callable[[str], int]
+    announce: Callable[[User], None]
+    """Tells the host, in the transaction of a change, that the user has another role."""
+
+    def list_members(self) -> list[TeamMember]:
+        """Return the operators, the highest first, then those who have a role, by name."""
+        names = {name for name in self.operators() if self.level_of(name) > 0}
+        columns = (User.username, User.username_key, User.status, User.role)
+        rows = User.select(*columns).where(User.role.is_null(False) | User.username_key.in_(sorted(names)))
+        users = {row.username_key: row for row in rows}
+        members = []
+        for key in names | users.keys():
+            user, level = users.get(key), self.level_of(key)
+            is_active = user is not None and user.status == APPROVED
+            role = "operator" if level > 0 else str(user.role) if user is not None else ""
+            members.append(TeamMember(user.username if user is not None else key, role, level, is_active))
+        order = ("operator", "moderator", "reviewer")
+        return sorted(members, key=lambda it: (order.index(it.role), -it.level, name_key(it.username)))
+
+    def give(self, username: str, role: Role | None, by: Principal) -> str:
+        """Give the role, or take any (None); return the user's name.
+
+        Raises `UserNotFound`, `ProtectedOperator`, and `RoleNeedsApproval` for somebody who is not approved.
+        """
+        with self.database.atomic():
+            user = User.get_or_none(User.username_key == name_key(username))
+            if user is None:
+                raise errors.UserNotFound
+            self.access.require_permission(user, "role", by)
+            if role is not None and user.status != APPROVED:
+                raise errors.RoleNeedsApproval
+            if user.role != role or user.applied_role != role:
+                self._change(user, user.applied_role, role, by.actor)
+        return str(user.username)
+
+    def note_typed(self) -> int:
+        """Note roles that were typed in SQL, as if an operator had given them; return their number.
+
+        One of a user who is not approved is removed again. Runs before each run of the sync.
+        """
+        is_typed = User.role.is_null(False) & (User.applied_role.is_null() | (User.applied_role != User.role))
+        is_removed = User.applied_role.is_null(False) & User.role.is_null()
+        ids = [row.id for condition in (is_typed, is_removed) for row in User.select(User.id).where(condition)]
+        for user_id in ids:
+            with self.database.atomic():
+                user = User.get_or_none(User.id == user_id)
+                if user is None or user.role == user.applied_role:
+                    continue
+                is_possible = user.role is None or (user.role in ROLES and user.status == APPROVED)
+                if not is_possible:
+                    self.audit.record("sync.edit_refused", SQL, user.username, {"role": user.role})
+                self._change(user, user.applied_role, user.role if is_possible else None, SQL)
+        return len(ids)
+
+    def _change(self, user: User, before: str | None, after: str | None, by: Actor) -> None:
+        """Change the role, and end what the user has open by the earlier one. Raises `WrongStatus` for a lost race."""
+        is_as_loaded = (User.id == user.id) & (User.status == user.status)
+        if not User.update(role=after, applied_role=after).where(is_as_loaded).execute():
+            raise errors.WrongStatus(user.status)
+        user.role = user.applied_role = after
+        if before == after:
+            return
+        self.sessions.revoke_admin(user.id)
+        links, tokens = self.links.revoke_of(user.username_key), self.tokens.revoke_of(user.username_key)
+        self.audit.record("user.role_changed", by, user.username, {"roleBefore": before, "role": after})
+        self.announce(user)
+        log.info("the role of %s changed: ended links %d, tokens %d", user.username, links, tokens)

@@ -1,0 +1,209 @@
+"""API tokens: what bots send in place of a login. They may do what they name, as far as their maker may today."""
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from peewee import IntegrityError
+
+from regsvc.auth.rate_limits import MemoryLimits
+from regsvc.auth.sessions import find_rights
+from regsvc.core.caller import Caller, VerifiedSession
+from regsvc.core.clock import Clock
+from regsvc.core.errors import Forbidden, NoSuchToken, TokenNameTaken, Unauthorized
+from regsvc.core.rights import EVERYTHING, NOT_FOR_TOKENS, Permission, Rights, Team
+from regsvc.core.text import name_key
+from regsvc.core.units import RateLimit
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.models import Token
+
+PREFIX: Final = "cmp_"
+MAX_NAME: Final = 40
+_ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+_PUBLIC, _SECRET = 10, 40
+_LENGTH: Final = len(PREFIX) + _PUBLIC + 1 + _SECRET
+_LIMIT: Final = (RateLimit(600, timedelta(minutes=1)),)
+"""Requests of one token; a bot that asks more often has a mistake."""
+_USED_EVERY: Final = timedelta(hours=1)
+_DENIAL_PERIOD: Final = timedelta(hours=1)
+_NEVER: Final = timedelta(days=36500)
+
+
+@dataclass(frozen=True)
+class TokenRecord:
+    """A token as the team sees it; never the token itself. `made_by` is its maker as the audit log shows them."""
+
+    id: int
+    name: str
+    permissions: tuple[str, ...]
+    made_by: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+def is_api_token(bearer: str) -> bool:
+    """Return whether this is meant to be an API token, not a session's access token."""
+    return bearer.startswith(PREFIX)
+
+
+class ApiTokens:
+    """API tokens, from making to revoking. Blocking: for a worker thread."""
+
+    def __init__(self, team: Team, audit: Audit, now: Clock) -> None:
+        self._team = team
+        self._audit = audit
+        self._now = now
+        self._limits = MemoryLimits(now)
+        self._limits_lock = threading.Lock()
+
+    def create(
+        self,
+        name: str,
+        permissions: Collection[Permission],
+        by: Actor,
+        made_by: str | None,
+        lifetime: timedelta | None,
+    ) -> tuple[str, TokenRecord]:
+        """Make a token and return it, which is possible only now, with its record.
+
+        `made_by` is the name of the user whose rights limit it; None: the host. `lifetime` None: until it is revoked.
+        Raises `Forbidden` for what no token may do, or its maker may not, and `TokenNameTaken`.
+        """
+        allowed = EVERYTHING if made_by is None else find_rights(self._team, made_by)
+        for permission in sorted(permissions):
+            if permission in NOT_FOR_TOKENS or not allowed.may(permission):
+                raise Forbidden(permission=permission)
+        public, secret = _random(_PUBLIC), _random(_SECRET)
+        bearer, moment = f"{PREFIX}{public}_{secret}", self._now()
+        try:
+            with Token._meta.database.atomic():
+                row = Token.create(
+                    name=name,
+                    active_name=name_key(name),
+                    public_part=public,
+                    hash=_hash(bearer),
+                    permissions=" ".join(sorted(permissions)),
+                    made_by=None if made_by is None else name_key(made_by),
+                    maker=by.name,
+                    created_at=moment,
+                    expires_at=None if lifetime is None else moment + lifetime,
+                )
+                self._audit.record("token.created", by, None, {"name": name, "permissions": row.permissions})
+        except IntegrityError:
+            raise TokenNameTaken from None
+        return bearer, _record(row)
+
+    def list_all(self) -> list[TokenRecord]:
+        """Return the tokens, active ones first, then the newest."""
+        rows = Token.select().order_by(Token.active_name.is_null(), Token.id.desc()).limit(500)
+        return [_record(row) for row in rows]
+
+    def revoke(self, name: str, by: Actor) -> str:
+        """Revoke the active token of this name and return its name as written. Raises `NoSuchToken`."""
+        with Token._meta.database.atomic():
+            row = Token.get_or_none(Token.active_name == name_key(name))
+            if row is None or not self._revoke(Token.id == row.id):
+                raise NoSuchToken
+            self._audit.record("token.revoked", by, None, {"name": row.name})
+        return str(row.name)
+
+    def revoke_of(self, maker: str) -> int:
+        """Revoke all tokens that this user made, who has lost the right; return their number."""
+        return self._revoke(Token.made_by == name_key(maker))
+
+    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
+        """Revoke tokens whose makers have no rights any more, or are in `dismissed`: none revives with the right."""
+        active = Token.select(Token.id, Token.made_by).where(
+            Token.active_name.is_null(False), Token.made_by.is_null(False)
+        )
+        lost = [
+            row.id
+            for row in active
+            if row.made_by in dismissed or not find_rights(self._team, str(row.made_by)).permissions
+        ]
+        return self._revoke(Token.id.in_(lost)) if lost else 0
+
+    def authenticate(self, bearer: str, caller: Caller, permission: Permission | None) -> VerifiedSession:
+        """Return the token as a session of its maker.
+
+        Raises `Unauthorized`, one answer for unknown, expired and revoked ones, `RateLimited`, and `Forbidden` without
+        the permission.
+        """
+        row = self._find(bearer)
+        if row is None:
+            raise Unauthorized
+        with self._limits_lock:
+            self._limits.hit("token", row.public_part, _LIMIT)
+        session = self._as_session(row)
+        if not session.is_admin:
+            raise Unauthorized  # its maker may do nothing of this today
+        now = self._now()
+        if row.last_used_at is None or now - row.last_used_at >= _USED_EVERY:
+            hour = now.replace(minute=0, second=0, microsecond=0)
+            Token.update(last_used_at=hour).where(Token.id == row.id).execute()
+        if permission is not None and not session.rights.may(permission):
+            actor = Actor(session.username, caller.address)
+            self._audit.tally("admin.denied", actor, client=caller.limit_key, per=_DENIAL_PERIOD)
+            raise Forbidden(permission=permission)
+        return session
+
+    def is_still_valid(self, session: VerifiedSession) -> bool:
+        """Return whether a streaming response to this token may go on."""
+        row = Token.get_or_none(Token.public_part == session.jti)
+        return row is not None and self._is_active(row) and self._rights_of(row).may(Permission.USERS_READ)
+
+    def _find(self, bearer: str) -> Token | None:
+        if len(bearer) != _LENGTH or not bearer.isascii():
+            return None
+        row = Token.get_or_none(Token.public_part == bearer[len(PREFIX) : len(PREFIX) + _PUBLIC])
+        if row is None or not hmac.compare_digest(row.hash, _hash(bearer)) or not self._is_active(row):
+            return None
+        return row
+
+    def _is_active(self, row: Token) -> bool:
+        return row.revoked_at is None and (row.expires_at is None or bool(self._now() < row.expires_at))
+
+    def _rights_of(self, row: Token) -> Rights:
+        allowed = EVERYTHING if row.made_by is None else find_rights(self._team, row.made_by)
+        named = {permission for permission in allowed.permissions if permission in row.permissions.split()}
+        # below the host, so that no token acts on the highest operators
+        return Rights(frozenset(named) - NOT_FOR_TOKENS, min(allowed.rank, EVERYTHING.rank - 1))
+
+    def _as_session(self, row: Token) -> VerifiedSession:
+        return VerifiedSession(
+            jti=row.public_part,
+            user_id=-int(row.id),
+            username=f"{row.name} ({row.maker})",
+            audience="token",
+            expires_at=row.expires_at or self._now() + _NEVER,
+            language=None,
+            started_at=row.created_at,
+            token_generation=0,
+            rights=self._rights_of(row),
+            maker=row.made_by or "",
+        )
+
+    def _revoke(self, which: object) -> int:
+        is_active = Token.revoked_at.is_null()
+        return int(Token.update(revoked_at=self._now(), active_name=None).where(which, is_active).execute())
+
+
+def _record(row: Token) -> TokenRecord:
+    permissions = tuple(row.permissions.split())
+    times = (row.created_at, row.expires_at, row.last_used_at, row.revoked_at)
+    return TokenRecord(int(row.id), row.name, permissions, row.maker, *times)
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def _hash(bearer: str) -> str:
+    return hashlib.sha256(bearer.encode()).hexdigest()

@@ -1,0 +1,105 @@
+"""Rights: what each role permits, and who stands above whom. One question decides: `rights.may(permission)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Literal, Protocol, get_args
+
+
+class Permission(StrEnum):
+    """What a route on `/api/admin` requires."""
+
+    USERS_READ = "users.read"
+    USERS_REVIEW = "users.review"
+    USERS_BAN = "users.ban"
+    USERS_MANAGE = "users.manage"
+    AUDIT_READ = "audit.read"
+    SYNC_RUN = "sync.run"
+    SYSTEM_READ = "system.read"
+    SETTINGS_WRITE = "settings.write"
+    TEAM_MANAGE = "team.manage"
+
+
+Role = Literal["reviewer", "moderator"]
+"""A role that operators give to users; that of an operator comes from the game (ops.json, `game.operators`)."""
+
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_REVIEWER: Final = frozenset({Permission.USERS_READ, Permission.USERS_REVIEW})
+PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = {
+    "reviewer": _REVIEWER,
+    "moderator": _REVIEWER | {Permission.USERS_BAN, Permission.AUDIT_READ},
+}
+NOT_FOR_TOKENS: Final = frozenset({Permission.SETTINGS_WRITE, Permission.TEAM_MANAGE})
+"""What no API token may do: it would make the next one."""
+
+_BELOW_OPERATORS: Final = len(ROLES)
+HIGHEST_LEVEL: Final = 4
+"""The highest level of an operator in the game."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What somebody may do, and their rank: 0 for players, then reviewers, moderators, operators by level."""
+
+    permissions: frozenset[Permission] = frozenset()
+    rank: int = 0
+
+    def may(self, permission: Permission) -> bool:
+        """Return whether this is permitted."""
+        return permission in self.permissions
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether these are an operator's rights, not those of a role."""
+        return self.rank > _BELOW_OPERATORS
+
+
+NO_RIGHTS: Final = Rights()
+EVERYTHING: Final = Rights(frozenset(Permission), _BELOW_OPERATORS + HIGHEST_LEVEL + 1)
+"""The rights of the host on the command line, above every operator."""
+
+
+class Member(Protocol):
+    """A user as far as rights are concerned."""
+
+    @property
+    def username(self) -> Any: ...
+    @property
+    def status(self) -> Any: ...
+    @property
+    def role(self) -> Any: ...
+
+
+class Team:
+    """The rights of users: by the game's operators, and by roles."""
+
+    def __init__(self, level_of: Callable[[str], int]) -> None:
+        """`level_of` returns the operator level of a name; 0: not an operator."""
+        self._level_of = level_of
+
+    def rank_of(self, member: Member) -> int:
+        """Return the rank of a user, also of one who is not approved."""
+        level = self._level_of(member.username)
+        if level > 0:
+            return _BELOW_OPERATORS + level
+        return ROLES.index(member.role) + 1 if member.role in ROLES else 0
+
+    def rights_of(self, member: Member) -> Rights:
+        """Return what the user may do now: nothing unless approved."""
+        if member.status != "approved":
+            return NO_RIGHTS
+        rank = self.rank_of(member)
+        if rank > _BELOW_OPERATORS:
+            return Rights(frozenset(Permission), rank)
+        return Rights(PERMISSIONS_OF[member.role], rank) if rank else NO_RIGHTS
+
+
+def parse_permissions(written: list[str] | tuple[str, ...]) -> frozenset[Permission]:
+    """Return the permissions with these names. Raises ValueError with the first that does not exist."""
+    known = {permission.value: permission for permission in Permission}
+    for name in written:
+        if name not in known:
+            raise ValueError(name)
+    return frozenset(known[name] for name in written)

@@ -1,0 +1,30 @@
+"""Tables and columns for a team that decides."""
+
+from typing import Final
+
+TABLES: Final = """
+ALTER TABLE regsvc_user ADD COLUMN
+  role {text:16} NULL CHECK (role IN ('reviewer', 'moderator')) -- role in the team; empty for players; operators may edit it;
+
+ALTER TABLE regsvc_user ADD COLUMN
+  applied_role {text:16} NULL -- role noted so far; written by the daemon only;
+
+CREATE INDEX regsvc_user_role ON regsvc_user (role);
+
+CREATE INDEX regsvc_user_applied_role ON regsvc_user (applied_role);
+
+CREATE TABLE regsvc_token (
+  id           {id}, -- never reused
+  name         {text:40} NOT NULL, -- as the audit log shows it
+  active_name  {text:40} NULL UNIQUE, -- the name in lower case; empty once revoked
+  public_part  {text:10} NOT NULL UNIQUE, -- the part after cmp_, by which it is found
+  hash         {text:64} NOT NULL, -- SHA-256 of the token, which is not stored
+  permissions  {text:255} NOT NULL, -- what it may do, separated by spaces
+  made_by      {text:255} NULL, -- its maker in lower case, whose rights limit it; empty: the host, on the command line
+  maker        {text:255} NOT NULL, -- its maker as the audit log shows them
+  created_at   {moment} NOT NULL, -- when it was made
+  expires_at   {moment} NULL, -- when it ends; empty: never
+  last_used_at {moment} NULL, -- when it was last used, to the hour
+  revoked_at   {moment} NULL -- when it was revoked, or its maker lost the right
+);
+"""
