@@ -10,7 +10,7 @@ from plugin_bridge.authme.players import PlayersUnavailable
 from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.errors import Refusal
-from regsvc.core.rights import Member, Rights, Team
+from regsvc.core.rights import Rights, RightsHolder, Team
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor
 from regsvc.database.models import APPROVED, User
@@ -176,7 +176,7 @@ class AccountAccess:
             warnings.add(STILL_ONLINE_RCON_OFF)
         return warnings
 
-    def require_permission(self, user: Member, action: str, by: Principal) -> None:
+    def require_permission(self, user: RightsHolder, action: str, by: Principal) -> None:
         """Raise `ProtectedOperator` where members of the team would harm themselves, their equals or their superiors.
 
         Operators may approve and unban all but their superiors, so that none gives a player more rights than they have.

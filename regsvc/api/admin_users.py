@@ -613,6 +613,54 @@ async def make_password_link(call: ApiHandler, request: PasswordLinkRequest) -> 
     return to_reply(PasswordLinkReply, created, message=call.message("link_created", username=created.username))
 
 
+class CreateUserRequest(Request, frozen=True, kw_only=True):
+    """A new user, approved from the start. Without a password, the reply has a link with which they set one."""
+
+    username: Username
+    email: Email | None = None
+    password: Password | None = None
+
+
+class CreateUserReply(Reply, frozen=True, kw_only=True):
+    """The user; `link` and its end are null if there is a password."""
+
+    username: Username
+    status: Status
+    link: Annotated[str | None, Meta(examples=["https://play.example.org/set-password#token=7.c2VjcmV0"])]
+    expires_at: EpochMilliseconds | None
+
+
+@ROUTES.add(
+    "POST",
+    "/api/admin/user/create",
+    Permission.USERS_MANAGE,
+    errors.InvalidUsername,
+    errors.ReservedUsername,
+    errors.UsernameTaken,
+    errors.ReapplyLater,
+    errors.InvalidEmail,
+    errors.EmailTaken,
+    errors.InvalidPassword,
+    errors.AuthMeUnavailable,
+    errors.RateLimited,
+)
+async def create_user(call: ApiHandler, request: CreateUserRequest) -> CreateUserReply:
+    """Create an approved user, without e-mail code and review."""
+    services, by = call.services, call.principal
+    created = await services.registration.create_by_admin(request.username, request.email, request.password, by.actor)
+    services.mail_queue.wake_all()
+    link = None
+    if request.password is None:
+        link = await call.run(services.password_mails.create_link, created.username, by)
+    return CreateUserReply(
+        message=call.message("user_created", username=created.username),
+        username=created.username,
+        status="approved",
+        link=None if link is None else link.link,
+        expires_at=None if link is None else milliseconds_of(link.expires_at),
+    )
+
+
 class EndUserSessionRequest(Request, frozen=True, kw_only=True):
     """The user, and one of the user's sessions."""
 

@@ -61,7 +61,7 @@ EVERYTHING: Final = Rights(frozenset(Permission), _BELOW_OPERATORS + HIGHEST_LEV
 """The rights of the host on the command line, above every operator."""
 
 
-class Member(Protocol):
+class RightsHolder(Protocol):
     """A user as far as rights are concerned."""
 
     @property
@@ -79,14 +79,14 @@ class Team:
         """`level_of` returns the operator level of a name; 0: not an operator."""
         self._level_of = level_of
 
-    def rank_of(self, member: Member) -> int:
+    def rank_of(self, member: RightsHolder) -> int:
         """Return the rank of a user, also of one who is not approved."""
         level = self._level_of(member.username)
         if level > 0:
             return _BELOW_OPERATORS + level
         return ROLES.index(member.role) + 1 if member.role in ROLES else 0
 
-    def rights_of(self, member: Member) -> Rights:
+    def rights_of(self, member: RightsHolder) -> Rights:
         """Return what the user may do now: nothing unless approved."""
         if member.status != "approved":
             return NO_RIGHTS

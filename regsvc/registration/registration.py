@@ -122,6 +122,21 @@ class Registration:
         address = parse_email(email) if email else None
         return self.worker.run_here(self._create_approved, username, address, self.hashing.hash(password, username), by)
 
+    async def create_by_admin(
+        self, username: str, email: str | None, password: str | None, by: Actor
+    ) -> DecisionResult:
+        """Create an approved user for an admin; without a password, they set one with a link.
+
+        Raises as `create_user` does, and `ReservedUsername` for names of operators, who would get their rights.
+        """
+        self.rules.check_username(username)
+        await self.worker.run(self.rules.check_not_reserved, username)
+        if password is not None:
+            self.rules.check_password(password, username)
+        address = parse_email(email) if email else None
+        stored = None if password is None else await self.hashing.hash_in_pool(password, username)
+        return await self.worker.run(self._create_approved, username, address, stored, by)
+
     def _validate(self, request: RegistrationRequest) -> tuple[RegistrationRequest, EmailAddress | None]:
         """Return the request with the name as the game has it, the address as it is stored and the password to
         keep; and the address that its code or proof has to prove, None where no code is required.
@@ -252,7 +267,7 @@ class Registration:
             self.limits.hit(*_wrong_passwords(user))
 
     def _create_approved(
-        self, username: str, address: EmailAddress | None, password: StoredPassword, by: Actor
+        self, username: str, address: EmailAddress | None, password: StoredPassword | None, by: Actor
     ) -> DecisionResult:
         display, key = (address.display, address.key) if address else (None, None)
         user = new_user(username, password, "created", self.now(), email=display, email_key=key)

@@ -34,7 +34,7 @@ def test_an_operator_gets_an_admin_token(stack: Stack, operators: Operators) -> 
 
     payload = reply.json
     assert reply.status == 200
-    assert set(payload) == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin"}
+    assert set(payload) == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin", "permissions"}
     assert (payload["username"], payload["email"], payload["status"]) == (oscar.name, oscar.email, "approved")
     assert payload["isAdmin"] is True
     assert abs(payload["expiresAt"] - before - TWELVE_HOURS) < MINUTE

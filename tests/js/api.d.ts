@@ -10,7 +10,7 @@ export type ApproveRequest = { language?: string | null; username?: string | nul
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -84,6 +84,14 @@ export type CorrectAddressReply = { success: true; message?: string; email: stri
 
 export type CorrectAddressRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string };
 
+export type CreateTokenReply = { success: true; message?: string; token: string; record: TokenFields };
+
+export type CreateTokenRequest = { language?: string | null; name: string; permissions: Array<"users.read" | "users.review" | "users.ban" | "users.manage" | "audit.read" | "sync.run" | "system.read">; days?: number | null };
+
+export type CreateUserReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; link: string | null; expiresAt: number | null };
+
+export type CreateUserRequest = { language?: string | null; username: string; email?: string | null; password?: string | null };
+
 export type DecisionReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
 
 export type DeleteByAnyPasswordRequest = { language?: string | null; currentPassword?: string | null; totp?: string | null; password?: string | null };
@@ -136,7 +144,7 @@ export type LinkedChatFields = { id: string; username: string | null };
 
 export type ListedFields = { uuid: string | null; reason: string | null; since: number };
 
-export type LoginReply = { success: true; message?: string; token: string; expiresAt: number; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; isAdmin: boolean; chat?: ChatClaimFields };
+export type LoginReply = { success: true; message?: string; token: string; expiresAt: number; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; isAdmin: boolean; permissions: Array<"users.read" | "users.review" | "users.ban" | "users.manage" | "audit.read" | "sync.run" | "system.read" | "settings.write" | "team.manage">; chat?: ChatClaimFields };
 
 export type LoginRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; password: string; totp?: string | null; linkToken?: string | null };
 
@@ -145,6 +153,8 @@ export type MailFields = { id: number; template: string; to: string; username: s
 export type MailsQuery = { language?: string | null; page?: number; size?: number; to?: string | null; state?: "dropped" | "failed" | "sent" | "waiting" | null };
 
 export type MailsReply = { success: true; message?: string; mails: Array<MailFields>; pagination: Pagination };
+
+export type MemberFields = { username: string; role: "reviewer" | "moderator" | "operator"; level: number; isActive: boolean };
 
 export type MessageReply = { success: true; message: string };
 
@@ -212,6 +222,10 @@ export type ReviewRequest = { language?: string | null; username?: string | null
 
 export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number };
 
+export type RoleReply = { success: true; message?: string; username: string; role: string | null };
+
+export type RoleRequest = { language?: string | null; username: string; role: "moderator" | "none" | "reviewer" };
+
 export type ScoredAnswerFields = { questionId: number; type: "single_choice" | "multiple_choice" | "text"; question: string; answers: Array<string>; points: number | null; maxPoints: number; note: string };
 
 export type SecondFactorReply = { success: true; message?: string; enabled: boolean; inGame: boolean; required: boolean; recoveryCodesLeft: number };
@@ -250,17 +264,23 @@ export type SyncReportFields = { startedAt: number; durationMs: number; scanned:
 
 export type SyncRequest = { language?: string | null; plan?: boolean };
 
+export type TeamReply = { success: true; message?: string; members: Array<MemberFields>; tokens: Array<TokenFields> };
+
+export type TokenFields = { id: number; name: string; permissions: Array<"users.read" | "users.review" | "users.ban" | "users.manage" | "audit.read" | "sync.run" | "system.read" | "settings.write" | "team.manage">; madeBy: string; createdAt: number; expiresAt: number | null; lastUsedAt: number | null; revokedAt: number | null };
+
+export type TokenNameRequest = { language?: string | null; name: string };
+
 export type UnlinkChatRequest = { language?: string | null; username: string; password?: string | null; totp?: string | null; code?: string | null; proof?: string | null; linkToken?: string | null };
 
 export type UpdateUserReply = { success: true; message?: string; email: string; warnings: Array<string> };
 
 export type UpdateUserRequest = { language?: string | null; email: string; code?: string | null; proof?: string | null; currentPassword: string };
 
-export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
+export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
 
 export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
 
-export type UserFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean };
+export type UserFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null };
 
 export type UserStatusReply = { success: true; message?: string; data: NameStatusFields };
 
@@ -268,7 +288,7 @@ export type UsersQuery = { language?: string | null; page?: number | null; size?
 
 export type UsersReply = { success: true; message?: string; users: Array<UserFields>; nextCursor: string | null; pagination: Pagination };
 
-export type ValidTokenReply = { success: true; message?: string; valid: true; username: string; expiresAt: number };
+export type ValidTokenReply = { success: true; message?: string; valid: true; username: string; expiresAt: number; permissions: Array<"users.read" | "users.review" | "users.ban" | "users.manage" | "audit.read" | "sync.run" | "system.read" | "settings.write" | "team.manage"> };
 
 export type VerifyTokenRequest = { language?: string | null; token: string };
 
@@ -303,6 +323,7 @@ export interface GetRoutes {
   "admin/users": { reply: UsersReply; body: {} };
   "admin/user": { reply: UserDetailsReply; body: {} };
   "admin/user/why": { reply: WhyReply; body: {} };
+  "admin/team": { reply: TeamReply; body: {} };
   "admin/audits": { reply: AuditsReply; body: {} };
   "admin/mails": { reply: MailsReply; body: {} };
   "admin/doctor": { reply: CheckupReply; body: {} };
@@ -341,7 +362,11 @@ export interface PostRoutes {
   "admin/user/delete": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
   "admin/user/password": { reply: DecisionReply | BulkDecisionReply; body: SetPasswordRequest };
   "admin/user/password-link": { reply: PasswordLinkReply; body: PasswordLinkRequest };
+  "admin/user/create": { reply: CreateUserReply; body: CreateUserRequest };
   "admin/user/sessions/end": { reply: MessageReply; body: EndUserSessionRequest };
+  "admin/user/role": { reply: RoleReply; body: RoleRequest };
+  "admin/token/create": { reply: CreateTokenReply; body: CreateTokenRequest };
+  "admin/token/revoke": { reply: MessageReply; body: TokenNameRequest };
   "admin/mails/resend": { reply: ResendReply | BulkResendReply; body: ResendRequest };
   "admin/sync": { reply: SyncReply; body: SyncRequest };
   "discord/unlink": { reply: MessageReply; body: UnlinkChatRequest };

@@ -1,0 +1,94 @@
+"""POST /api/admin/token/create: bots with tokens of their own, which may do what they name and their maker may."""
+
+import re
+
+import pytest
+
+from regsvc.core.rights import NOT_FOR_TOKENS, Permission
+from tests.api.test_admin_user_role import with_role
+from tests.support.command_line import companion
+from tests.support.operators import Operators
+from tests.support.our_tables import our_database
+from tests.support.refusals import assert_refused
+from tests.support.stack import Stack
+
+
+def make_token(stack: Stack, name: str, *permissions: str, by: str | None = None) -> str:
+    body = {"name": name, "permissions": list(permissions), "days": 90}
+    reply = stack.post("/api/admin/token/create", body, token=by or stack.olivia())
+    assert reply.status == 200, reply.json
+    token: str = reply.json["token"]
+    assert re.fullmatch(r"cmp_[A-Za-z0-9]{10}_[A-Za-z0-9]{40}", token)
+    return token
+
+
+def test_a_bot_lists_approves_and_is_named_in_the_log(stack: Stack) -> None:
+    alice, token = stack.pending("alice"), make_token(stack, "discord-bot", "users.read", "users.review")
+
+    listed = stack.get("/api/admin/users", {"search": alice.name}, token=token)
+    approved = stack.post("/api/admin/user/approve", {"username": alice.name}, token=token)
+    banned = stack.post("/api/admin/user/ban", {"username": alice.name}, token=token)
+
+    assert [user["username"] for user in listed.json["users"]] == [alice.name]
+    assert (approved.status, stack.status(alice)) == (200, "approved")
+    assert assert_refused(banned, 403, "forbidden")["permission"] == "users.ban"
+    [entry] = stack.audits(alice, "user.approved")
+    assert entry["operator"] == "discord-bot (Olivia)"
+    with our_database(stack) as database:
+        stored = database.execute_sql("SELECT * FROM regsvc_token").fetchall()
+    assert token not in str(stored) and token[15:] not in str(stored)
+
+
+def test_it_dies_with_its_makers_right(stack: Stack, operators: Operators) -> None:
+    oscar = operators.new("oscar")
+    token = make_token(stack, "oscars-bot", "users.read", by=stack.admin_token(oscar.name, oscar.password))
+    assert stack.get("/api/admin/users", token=token).status == 200
+
+    operators.dismiss(oscar)
+
+    assert_refused(stack.get("/api/admin/users", token=token), 401, "unauthorized")
+
+
+@pytest.mark.parametrize("permission", sorted(NOT_FOR_TOKENS))
+def test_what_no_token_may_do(stack: Stack, permission: Permission) -> None:
+    body = {"name": "king", "permissions": [permission]}
+    assert_refused(stack.post("/api/admin/token/create", body, token=stack.olivia()), 422, "invalid_field")
+
+
+def test_it_takes_over_no_account_of_the_team(stack: Stack) -> None:
+    rita, _ritas = with_role(stack, "reviewer")
+    token = make_token(stack, "manager", "users.manage")
+    body = {"username": rita.name, "password": "a-new-password"}
+    assert_refused(stack.post("/api/admin/user/password", body, token=token), 409, "protected_operator")
+    reply = stack.post("/api/admin/user/password-link", {"username": rita.name}, token=token)
+    assert_refused(reply, 409, "protected_operator")
+
+
+def test_a_token_is_refused_elsewhere(stack: Stack) -> None:
+    token = make_token(stack, "reader", "users.read")
+    assert_refused(stack.get("/api/user/totp", token=token), 401, "unauthorized")
+    assert stack.get(f"/api/admin/users?access_token={token}").status == 401
+    assert_refused(stack.get("/api/admin/users", token=token[:-1] + "x"), 401, "unauthorized")
+    assert_refused(stack.get("/api/admin/users", token=token + "x" * 4000), 401, "unauthorized")
+
+
+def test_names_are_used_once_at_a_time(stack: Stack) -> None:
+    make_token(stack, "twin", "users.read")
+    body = {"name": "TWIN", "permissions": ["users.read"]}
+    assert_refused(stack.post("/api/admin/token/create", body, token=stack.olivia()), 409, "token_name_taken")
+    stack.post("/api/admin/token/revoke", {"name": "twin"}, token=stack.olivia())
+    make_token(stack, "twin", "users.read")
+
+
+def test_the_command_line_makes_lists_and_revokes(stack: Stack) -> None:
+    config = stack.daemon.config_file
+    made = companion("token", "create", "night-bot", "--may", "users.read", "--expires", "90 days", config=config)
+    token = made.output.split()[0]
+    assert stack.get("/api/admin/users", token=token).status == 200
+    listed = companion("token", "list", config=config).output
+    assert re.search(r"night-bot +active +users\.read; by cli:\w+; last used", listed)
+    assert token not in listed
+    assert companion("token", "revoke", "night-bot", config=config).status == 0
+    assert_refused(stack.get("/api/admin/users", token=token), 401, "unauthorized")
+    assert companion("token", "revoke", "night-bot", config=config).status == 1
+    assert companion("token", "create", "x", "--may", "team.manage", config=config).status == 2
