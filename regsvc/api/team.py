@@ -71,7 +71,7 @@ class RoleReply(Reply, frozen=True, kw_only=True):
 
 
 class CreateTokenRequest(Request, frozen=True, kw_only=True):
-    """What the token may do, and for how many days; without them until it is revoked."""
+    """The permissions of the token, and for how many days it works; without them until it is revoked."""
 
     name: TokenName
     permissions: Annotated[list[TokenPermission], Meta(min_length=1, max_length=len(Permission))]

@@ -205,16 +205,7 @@ def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.Argument
         description = f"{text[0].upper()}{text[1:]}."
         return actions.add_parser(name, help=text, description=description, parents=[common])
 
-    list_parser = add("list", "list users, newest first")
-    list_parser.add_argument("--status", choices=USER_FILTERS["status"], default="all")
-    list_parser.add_argument(
-        "--search", default="", metavar="TEXT", help="part of a name or an e-mail, or an IP address"
-    )
-    list_parser.add_argument("--plugin", choices=USER_FILTERS["plugin"], default="all", help="state of the player")
-    list_parser.add_argument(
-        "--allowlist", choices=USER_FILTERS["allowlist"], default="all", help="state on the game's allowlist"
-    )
-    list_parser.add_argument("--page", type=int, default=1)
+    _add_list_options(add("list", "list users, newest first"))
     show = add("show", "print everything known about a user")
     _add_name(show)
     create = add("create", "create an approved user; asks for the password")
@@ -260,6 +251,16 @@ def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.Argument
     role.add_argument("role", choices=(*ROLES, "none"))
     reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
     _add_name(reset)
+
+
+def _add_list_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--status", choices=USER_FILTERS["status"], default="all")
+    parser.add_argument("--search", default="", metavar="TEXT", help="part of a name or an e-mail, or an IP address")
+    parser.add_argument("--plugin", choices=USER_FILTERS["plugin"], default="all", help="state of the player")
+    parser.add_argument(
+        "--allowlist", choices=USER_FILTERS["allowlist"], default="all", help="state on the game's allowlist"
+    )
+    parser.add_argument("--page", type=int, default=1)
 
 
 def _add_token_actions(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

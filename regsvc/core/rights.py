@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, get_args
 
 
 class Permission(StrEnum):
-    """What a route on `/api/admin` requires."""
+    """A permission that a route on `/api/admin` requires."""
 
     USERS_READ = "users.read"
     USERS_REVIEW = "users.review"
@@ -41,7 +41,7 @@ HIGHEST_LEVEL: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What somebody may do, and their rank: 0 for players, then reviewers, moderators, operators by level."""
+    """The permissions of a user, and their rank: 0 for players, then reviewers, moderators, operators by level."""
 
     permissions: frozenset[Permission] = frozenset()
     rank: int = 0

@@ -11,7 +11,7 @@ def test_a_user_with_a_password_plays_at_once(stack: Stack) -> None:
     assert (reply.status, reply.json["link"], stack.status(carl)) == (200, None, "approved")
     assert stack.login(carl).status == 200
     again = stack.post("/api/admin/user/create", body, token=stack.olivia())
-    assert_refused(again, 409, "username_taken")
+    assert_refused(again, 409, "username_taken", field="username")
 
 
 def test_a_user_without_one_sets_it_with_the_link(stack: Stack) -> None:
@@ -24,4 +24,4 @@ def test_a_user_without_one_sets_it_with_the_link(stack: Stack) -> None:
 
 def test_an_operators_name_is_not_given_away(stack: Stack) -> None:
     reply = stack.post("/api/admin/user/create", {"username": OPERATOR.upper()}, token=stack.olivia())
-    assert_refused(reply, 422, "reserved_username")
+    assert_refused(reply, 422, "reserved_username", field="username")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from regsvc.core.rights import Permission
 from tests.support.each import assert_each
 from tests.support.forged_tokens import FORGERIES
 from tests.support.operators import Operators
@@ -15,6 +16,7 @@ def test_a_good_token_says_whose_it_is_and_until_when(stack: Stack, operators: O
     login = stack.post("/api/admin/login", {"username": oscar.name, "password": oscar.password}).json
 
     expected = {"success": True, "valid": True, "username": oscar.name, "expiresAt": login["expiresAt"]}
+    expected["permissions"] = sorted(Permission)
     assert stack.get("/api/admin/verify", token=login["token"]).json == expected
     assert stack.post("/api/admin/verify", {"token": login["token"]}).json == expected
     # an old front end sends both

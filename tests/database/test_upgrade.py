@@ -41,9 +41,11 @@ NEW_NAMES = {
 NEW_TABLES = {"regsvc_player": "regsvc_sync_record", "regsvc_digest": "regsvc_bucket"}
 NEW_COLUMNS: dict[str, dict[str, Any]] = {
     "regsvc_session": {"has_second_factor": 0},
+    "regsvc_user": {"role": None, "applied_role": None},
     "regsvc_link": {"issued_by": None},
     "regsvc_installation": {"players_table": None},
 }
+NOT_COMPARED = ("regsvc_migration", "regsvc_lease", "regsvc_allowlist", "regsvc_token")
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (
     "ALTER TABLE regsvc_player ADD COLUMN kept_group INT NULL",
@@ -148,7 +150,7 @@ def rows_of(database: Database) -> Rows:
     """Return the rows of all tables but the migrations' own, under the names of this version."""
     found = {}
     for table in database.get_tables():
-        if not table.startswith("regsvc_") or table in ("regsvc_migration", "regsvc_lease", "regsvc_allowlist"):
+        if not table.startswith("regsvc_") or table in NOT_COMPARED:
             continue
         cursor = database.execute_sql(f"SELECT * FROM {table}")
         names = [column[0] for column in cursor.description]
