@@ -62,7 +62,7 @@ class TeamRoles:
         return sorted(members, key=lambda it: (order.index(it.role), -it.level, name_key(it.username)))
 
     def give(self, username: str, role: Role | None, by: Principal) -> str:
-        """Give the user this role; None: no role any more. Return the name as it is written.
+        """Give the user this role, or none, and return the name as it is written.
 
         Raises `UserNotFound`, `ProtectedOperator`, and `RoleNeedsApproval` for somebody who is not approved.
         """

@@ -371,7 +371,9 @@ RoleNeedsApproval = _define(
     "role_needs_approval", Category.CONFLICT, "Only approved users can have a role.", field="username"
 )
 TokenNameTaken = _define("token_name_taken", Category.CONFLICT, "An active token has this name.", field="name")
-NoSuchToken = _define("no_such_token", Category.NOT_FOUND, "No active token has this name.", field="name")
+NoSuchToken = _define(
+    "no_such_token", Category.NOT_FOUND, "No active token has this name.", field="name", is_business=True
+)
 PlayerReplaced = _define(
     "player_replaced",
     Category.CONFLICT,

@@ -114,9 +114,9 @@ def test_who_is_not_approved_gets_no_role(stack: Stack) -> None:
 
 def test_a_role_typed_in_sql_holds_and_is_audited(stack: Stack) -> None:
     rita, alice = stack.approved("rita"), stack.pending("alice")
-    with our_database(stack) as database:
-        for person in (rita, alice):
-            database.execute_sql(f"UPDATE regsvc_user SET role = 'moderator' WHERE username_key = '{person.key}'")
+    database = our_database(stack)
+    for person in (rita, alice):
+        database.execute("UPDATE regsvc_user SET role = 'moderator' WHERE username_key = ?", [person.key])
     token = stack.admin_token(rita.name, rita.password)
     assert stack.get("/api/admin/audits", token=token).status == 200
 

@@ -12,6 +12,7 @@ from tests.support.stack import Person, Stack
 MINUTE = 60_000
 FIELDS = {
     "username",
+    "role",
     "email",
     "status",
     "regTime",

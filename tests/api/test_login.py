@@ -29,7 +29,7 @@ def test_alice_logs_in_and_uses_her_token(stack: Stack) -> None:
     reply = stack.login(alice)
     assert reply.status == 200
     payload = reply.json
-    assert payload.keys() == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin"}
+    assert payload.keys() == {"success", "token", "expiresAt", "username", "email", "status", "isAdmin", "permissions"}
     assert (payload["username"], payload["email"], payload["status"]) == (alice.name, alice.email, "approved")
     assert payload["isAdmin"] is False
     assert abs(payload["expiresAt"] / 1000 - time.time() - THIRTY_DAYS) < 60

@@ -155,9 +155,13 @@ def rows_of(database: Database) -> Rows:
         cursor = database.execute_sql(f"SELECT * FROM {table}")
         names = [column[0] for column in cursor.description]
         added = NEW_COLUMNS.get(table, {})
-        rows = [new_row(added | dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+        rows = [new_row(with_new(dict(zip(names, row, strict=True)), added)) for row in cursor.fetchall()]
         found[NEW_TABLES.get(table, table)] = sorted(rows, key=lambda row: str(next(iter(row.values()))))
     return found
+
+
+def with_new(row: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    return row | {name: value for name, value in added.items() if name not in row}
 
 
 def new_row(row: dict[str, Any]) -> dict[str, Any]:
