@@ -64,7 +64,7 @@ class TeamRoles:
     def give(self, username: str, role: Role | None, by: Principal) -> str:
         """Give the user this role, or none, and return the name as it is written.
 
-        Raises `UserNotFound`, `ProtectedOperator`, and `RoleNeedsApproval` for somebody who is not approved.
+        Raises `UserNotFound`, `ProtectedOperator`, and `RoleNeedsApproval` for a user who is not approved.
         """
         with self.database.atomic():
             user = User.get_or_none(User.username_key == name_key(username))
@@ -104,8 +104,12 @@ class TeamRoles:
         user.role = user.applied_role = after
         if before == after:
             return
-        self.sessions.revoke_admin(user.id)
-        links, tokens = self.links.revoke_of(user.username_key), self.tokens.revoke_of(user.username_key)
+        if before is not None:
+            self._end_open(user)
         self.audit.record("user.role_changed", by, user.username, {"roleBefore": before, "role": after})
         self.announce(user)
+
+    def _end_open(self, user: User) -> None:
+        self.sessions.revoke_admin(user.id)
+        links, tokens = self.links.revoke_of(user.username_key), self.tokens.revoke_of(user.username_key)
         log.info("the role of %s changed: ended links %d, tokens %d", user.username, links, tokens)

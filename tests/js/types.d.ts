@@ -111,6 +111,8 @@ declare global {
     /** The key of its name. */
     title: string;
     isInMenu?: boolean;
+    /** Which members of the team see it; all, if it is missing. */
+    permission?: string;
     /** The id of the view in the menu that it belongs to, if it is not there itself. */
     menu?: string;
     /** A heading that is not its title. */

@@ -5,6 +5,7 @@ import { Keyboard } from "../admin/keyboard.js";
 import { NavBar } from "../admin/nav-bar.js";
 import { PendingBar } from "../admin/pending/pending-bar.js";
 import { PendingDecisions } from "../admin/pending/pending-decisions.js";
+import { may, setPermissions } from "../admin/permissions.js";
 import { describeDecision, listNames, statusName } from "../admin/phrases.js";
 import { parseHash, ViewContext } from "../admin/view-context.js";
 import { auditsView } from "../admin/views/audits.js";
@@ -13,6 +14,7 @@ import { doctorView } from "../admin/views/doctor.js";
 import { mailsView } from "../admin/views/mails.js";
 import { queueView } from "../admin/views/queue.js";
 import { syncView } from "../admin/views/sync.js";
+import { teamView } from "../admin/views/team.js";
 import { userView } from "../admin/views/user.js";
 import { usersView } from "../admin/views/users.js";
 import { Api, asRefusal } from "../shared/api.js";
@@ -27,8 +29,11 @@ import { Session } from "../shared/session.js";
 import { effect, Signal } from "../shared/signal.js";
 
 /** In the order of the menu. */
-const VIEWS = [queueView, usersView, userView, bansView, auditsView, syncView, mailsView, doctorView];
-const MENU = VIEWS.filter(({ isInMenu = true }) => isInMenu);
+const VIEWS = [queueView, usersView, userView, bansView, auditsView, syncView, mailsView, doctorView, teamView];
+
+/** The views of the member of the team who is logged in. */
+const views = () => VIEWS.filter(({ permission }) => permission === undefined || may(permission));
+const menu = () => views().filter(({ isInMenu = true }) => isInMenu);
 
 const COUNT_DELAY = 500; // milliseconds; many events at once cause one request
 const SUPERSEDED = ["approve", "reject"]; // decisions that no longer apply when another operator has decided
@@ -80,7 +85,7 @@ async function showLogin(text = "", kind = "") {
 /** @param {string} operator */
 async function enter(operator) {
   try {
-    await api.get("admin/verify");
+    setPermissions((await api.get("admin/verify")).permissions);
   } catch (error) {
     const refusal = asRefusal(error);
     if (refusal.code !== "forbidden") {
@@ -91,7 +96,7 @@ async function enter(operator) {
     return;
   }
   lastUsername = operator;
-  const navBar = new NavBar(MENU, { operator, logOut, showKeys: () => keyboard.show() });
+  const navBar = new NavBar(menu(), { operator, logOut, showKeys: () => keyboard.show() });
   const container = make("div", { class: "view" });
   const removeKeys = keyboard.add("keys_everywhere", globalKeys());
   shell = { api, config, operator, pending, keyboard, navBar, container, removeKeys };
@@ -182,10 +187,12 @@ async function logOut() {
 
 /** @returns {import("../admin/keyboard.js").Bindings} */
 function globalKeys() {
-  const views = MENU.slice(0, 9).map(({ id, title }, index) => [
-    String(index + 1),
-    { label: "key_view", values: { view: t(title) }, action: () => goTo(id) },
-  ]);
+  const views = menu()
+    .slice(0, 9)
+    .map(({ id, title }, index) => [
+      String(index + 1),
+      { label: "key_view", values: { view: t(title) }, action: () => goTo(id) },
+    ]);
   return {
     "u z": { label: "key_undo", action: undoLast },
     ...Object.fromEntries(views),
@@ -212,7 +219,7 @@ function undoLast() {
 async function showView({ isFirst = false } = {}) {
   const { id, query } = parseHash(location.hash);
   const fallback = currentView === null || id === "" ? VIEWS[0] : null;
-  const view = VIEWS.find((candidate) => candidate.id === id) ?? fallback;
+  const view = views().find((candidate) => candidate.id === id) ?? fallback;
   if (view === null || shell === null) {
     return; // "#main", from the skip link
   }

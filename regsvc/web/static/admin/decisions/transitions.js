@@ -1,5 +1,7 @@
 // The statuses of users, and the decisions that change them.
 
+import { mayDecide } from "../permissions.js";
+
 /** @type {Status[]} */
 export const STATUSES = ["pending", "approved", "rejected", "banned"];
 
@@ -55,11 +57,11 @@ const APPLIES_TO = {
 };
 
 /**
- * Return whether a decision can be made about a user.
+ * Return whether the member of the team who is logged in can make a decision about a user.
  *
  * @param {DecisionName} decision
  * @param {ListedUser} user
  */
 export function applies(decision, user) {
-  return APPLIES_TO[decision](user);
+  return mayDecide(decision) && APPLIES_TO[decision](user);
 }

@@ -15,6 +15,7 @@ const PAGE_SIZE = 50;
 export const auditsView = {
   id: "audits",
   title: "view_audits",
+  permission: "audit.read",
 
   render(context, query) {
     const table = new Table({ label: "view_audits", keyOf: ({ id }) => id, columns: columnsFor(context) });

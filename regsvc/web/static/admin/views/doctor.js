@@ -18,6 +18,7 @@ const KINDS = { broken: "bad", risky: "wait", fine: "good" };
 export const doctorView = {
   id: "doctor",
   title: "view_doctor",
+  permission: "system.read",
 
   async render(context) {
     const container = make("div", { class: "doctor", "aria-live": "polite" });

@@ -18,6 +18,7 @@ const POLL_INTERVAL = 5000; // milliseconds, while a mail is on its way
 export const mailsView = {
   id: "mails",
   title: "view_mails",
+  permission: "system.read",
 
   async render(context, query) {
     /** @type {Table<Mail>} */

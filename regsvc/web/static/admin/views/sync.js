@@ -19,6 +19,7 @@ const LIST_DIFFERENCES = ["waiting", "removed", "conflict"];
 export const syncView = {
   id: "sync",
   title: "view_sync",
+  permission: "sync.run",
 
   async render(context) {
     if (context.config.gates.length === 0) {

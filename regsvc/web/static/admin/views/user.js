@@ -8,6 +8,7 @@ import { Signal } from "../../shared/signal.js";
 import { listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
+import { may, mayDecide } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { whyPanel } from "../why.js";
 import { renderDetails } from "./queue/applicant.js";
@@ -165,8 +166,8 @@ class UserPage {
       );
     return [
       decisions.map((decision) => decide(decision, decision === "approve" || decision === "unban" ? null : "quiet")),
-      user.status === "banned" && keyButton(t("change_ban"), "c", "quiet", () => this.changeBan()),
-      decide("delete", "quiet bad"),
+      user.status === "banned" && mayDecide("ban") && keyButton(t("change_ban"), "c", "quiet", () => this.changeBan()),
+      mayDecide("delete") && decide("delete", "quiet bad"),
     ];
   }
 
@@ -180,7 +181,7 @@ class UserPage {
 
   async changeBan() {
     const user = this.user.value;
-    if (user?.status === "banned" && this.context.pendingFor(this.name) === null) {
+    if (user?.status === "banned" && mayDecide("ban") && this.context.pendingFor(this.name) === null) {
       await changeBan(this.context, user);
     }
   }
@@ -204,7 +205,7 @@ function renderLinks(context, username) {
   return make(
     "p",
     { class: "links" },
-    link(context.hashFor("audits", { target: username }), t("user_audits")),
-    link(context.hashFor("mails", { to: username }), t("user_mails")),
+    may("audit.read") && link(context.hashFor("audits", { target: username }), t("user_audits")),
+    may("system.read") && link(context.hashFor("mails", { to: username }), t("user_mails")),
   );
 }

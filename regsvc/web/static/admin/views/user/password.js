@@ -7,6 +7,7 @@ import { Field, Form } from "../../../shared/form.js";
 import { formatTime, t } from "../../../shared/i18n.js";
 import { notice } from "../../../shared/notice.js";
 import { passwordField } from "../../../shared/password-fields.js";
+import { may } from "../../permissions.js";
 import { labelFor } from "../../phrases.js";
 
 /** @typedef {import("../../view-context.js").ViewContext} ViewContext */
@@ -50,7 +51,7 @@ export function passwordSection(context, name) {
     /** @param {UserDetails | null} user */
     update(user) {
       const hasEmail = typeof user?.email === "string";
-      element.hidden = user === null;
+      element.hidden = user === null || !may("users.manage");
       mail.hidden = !hasEmail || !isMailing;
       noMail.hidden = hasEmail || !isMailing;
     },

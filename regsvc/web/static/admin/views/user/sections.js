@@ -3,6 +3,7 @@
 import { button, definitionList, make } from "../../../shared/dom.js";
 import { hasText, languageName, t } from "../../../shared/i18n.js";
 import { badge, mailBadge, mailName, timeElement } from "../../badges.js";
+import { may } from "../../permissions.js";
 import { labelFor } from "../../phrases.js";
 
 /** @param {UserDetails} user */
@@ -120,7 +121,7 @@ export function renderSessions({ sessions }, onEnd) {
     return [
       make("span", { class: "first" }, labelFor("audience", audience), " ", own),
       make("span", { class: "secondary" }, ip && `${ip} · `, started, " · ", seen),
-      button(t("session_end"), () => onEnd(id), "plain"),
+      may("users.manage") && button(t("session_end"), () => onEnd(id), "plain"),
     ];
   });
 }

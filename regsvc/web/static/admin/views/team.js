@@ -1,0 +1,183 @@
+// The team: operators, reviewers and moderators, and the API tokens of bots.
+
+import { asRefusal } from "../../shared/api.js";
+import { confirm } from "../../shared/dialog.js";
+import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
+import { notice } from "../../shared/notice.js";
+import { badge, timeElement, userLink } from "../badges.js";
+import { labelFor } from "../phrases.js";
+
+/** @typedef {import("../view-context.js").ViewContext} ViewContext */
+/** @typedef {GetReply<"admin/team">} Team */
+/** @typedef {PostBody<"admin/token/create">["permissions"][number]} TokenPermission */
+
+const ROLES = ["reviewer", "moderator", "none"];
+const FOR_TOKENS = ["users.read", "users.review", "users.ban", "users.manage", "audit.read", "sync.run", "system.read"];
+const LIFETIMES = [30, 90, 365]; // days
+
+/** @type {View} */
+export const teamView = {
+  id: "team",
+  title: "view_team",
+  permission: "team.manage",
+
+  async render(context) {
+    const page = new TeamPage(context);
+    await page.load();
+    return page.elements;
+  },
+};
+
+class TeamPage {
+  /** @param {ViewContext} context */
+  constructor(context) {
+    this.context = context;
+    this.members = make("ul", { class: "team" });
+    this.tokens = make("ul", { class: "team" });
+    this.shown = make("div", { role: "status" });
+    this.elements = [
+      make("p", { class: "quiet-text" }, t("team_about")),
+      this.members,
+      this.roleForm(),
+      make("h3", {}, t("tokens")),
+      make("p", { class: "quiet-text" }, t("tokens_about")),
+      this.shown,
+      this.tokens,
+      this.tokenForm(),
+    ];
+  }
+
+  /** Throws a Refusal. */
+  async load() {
+    const { members, tokens } = await this.context.api.get("admin/team");
+    replaceContent(
+      this.members,
+      members.map((member) => this.member(member)),
+    );
+    const active = tokens.filter(({ revokedAt }) => revokedAt === null);
+    replaceContent(this.tokens, active.length ? active.map((token) => this.token(token)) : make("li", {}, t("none")));
+  }
+
+  /** @param {Team["members"][number]} member */
+  member({ username, role, isActive }) {
+    return make(
+      "li",
+      {},
+      userLink(this.context, username),
+      " ",
+      badge(labelFor("role", role), role === "operator" ? "good" : "wait"),
+      !isActive && ` ${t("member_inactive")}`,
+      role !== "operator" && button(t("role_take"), () => this.give(username, "none"), "plain"),
+    );
+  }
+
+  /** @param {Team["tokens"][number]} token */
+  token({ name, permissions, madeBy, expiresAt, lastUsedAt }) {
+    return make(
+      "li",
+      {},
+      make("strong", {}, name),
+      ` ${permissions.map((it) => labelFor("permission", it.replace(".", "_"))).join(", ")}; ${t("token_by", { name: madeBy })}; `,
+      expiresAt === null ? t("token_unlimited") : [t("token_until"), " ", timeElement(expiresAt)],
+      "; ",
+      lastUsedAt === null ? t("token_unused") : [t("token_used"), " ", timeElement(lastUsedAt)],
+      button(t("token_revoke"), () => this.revoke(name), "plain"),
+    );
+  }
+
+  roleForm() {
+    const [name, role] = [uniqueId("member"), uniqueId("role")];
+    const input = make("input", { id: name, type: "text", required: true, autocomplete: "off", maxlength: "255" });
+    const options = ROLES.map((value) => make("option", { value }, labelFor("role", value)));
+    const select = make("select", { id: role }, options);
+    return this.form(t("role_give"), () => this.give(input.value.trim(), select.value), [
+      [make("label", { for: name }, t("name")), input],
+      [make("label", { for: role }, t("role")), select],
+    ]);
+  }
+
+  tokenForm() {
+    const [name, lifetime] = [uniqueId("token"), uniqueId("lifetime")];
+    const input = make("input", { id: name, type: "text", required: true, autocomplete: "off", maxlength: "40" });
+    const boxes = FOR_TOKENS.map((value) => make("input", { type: "checkbox", value, name: "may" }));
+    const labels = boxes.map((box) => make("label", {}, box, " ", labelFor("permission", box.value.replace(".", "_"))));
+    const days = LIFETIMES.map((value) => make("option", { value: String(value) }, t("days_many", { count: value })));
+    const select = make("select", { id: lifetime }, days, make("option", { value: "" }, t("token_unlimited")));
+    select.value = "90";
+    const send = () => {
+      const permissions = boxes.filter(({ checked }) => checked).map(({ value }) => value);
+      return this.create(input.value.trim(), permissions, select.value ? Number(select.value) : null);
+    };
+    return this.form(t("token_make"), send, [
+      [make("label", { for: name }, t("name")), input],
+      make("fieldset", {}, make("legend", {}, t("token_may")), labels),
+      [make("label", { for: lifetime }, t("token_until")), select],
+    ]);
+  }
+
+  /**
+   * @param {string} text
+   * @param {() => Promise<void>} send
+   * @param {Child[]} fields
+   */
+  form(text, send, fields) {
+    const parts = fields.map((field) => make("div", { class: "field" }, field));
+    const form = make("form", {}, parts, make("button", {}, text));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      send();
+    });
+    return form;
+  }
+
+  /**
+   * @param {string} username
+   * @param {string} role
+   */
+  async give(username, role) {
+    await this.send(async () => {
+      const body = { username, role: /** @type {"none"} */ (role) };
+      const { message = "" } = await this.context.api.post("admin/user/role", body);
+      return message;
+    });
+  }
+
+  /**
+   * @param {string} name
+   * @param {string[]} permissions
+   * @param {number | null} days
+   */
+  async create(name, permissions, days) {
+    await this.send(async () => {
+      const made = await this.context.api.post("admin/token/create", {
+        name,
+        permissions: /** @type {TokenPermission[]} */ (permissions),
+        days,
+      });
+      replaceContent(this.shown, make("p", {}, t("token_shown")), make("code", { class: "token" }, made.token));
+      return made.message ?? "";
+    });
+  }
+
+  /** @param {string} name */
+  async revoke(name) {
+    if (await confirm(t("token_revoke_sure", { name }), t("token_revoke_why"), { confirmText: t("token_revoke") })) {
+      await this.send(async () => {
+        const { message = "" } = await this.context.api.post("admin/token/revoke", { name });
+        return message;
+      });
+    }
+  }
+
+  /** @param {() => Promise<string>} change which returns what to say */
+  async send(change) {
+    try {
+      const said = await change();
+      await this.load();
+      notice.announce(said, "good");
+    } catch (error) {
+      notice.showRefusal(asRefusal(error));
+    }
+  }
+}

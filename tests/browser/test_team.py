@@ -1,0 +1,69 @@
+"""The team in the browser: what its members see and may press, and how Olivia gives and takes roles and tokens."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.operator import Operator
+from tests.support.stack import Stack
+
+VIEWS = {
+    "reviewer": ["queue", "users", "bans"],
+    "moderator": ["queue", "users", "bans", "audits"],
+}
+ALL_VIEWS = ["queue", "users", "bans", "audits", "sync", "mails", "doctor", "team"]
+
+
+def menu_of(operator: Operator) -> list[str]:
+    hrefs = operator.page.locator(".nav-bar nav a").evaluate_all(
+        "links => links.map(link => link.getAttribute('href'))"
+    )
+    return [href.lstrip("#").partition("?")[0] for href in hrefs]
+
+
+def test_members_see_what_they_may_do(stack: Stack, open_page: OpenPage) -> None:
+    bob = stack.approved("bob")
+    for role, views in VIEWS.items():
+        rita = stack.approved("rita")
+        stack.post("/api/admin/user/role", {"username": rita.name, "role": role}, token=stack.olivia())
+        desk = Operator(open_page("/admin"), rita.name, rita.password).log_in()
+        assert menu_of(desk) == views
+        desk.go(f"#user?name={bob.name}")
+        expect(desk.page.locator("h2")).to_have_text(bob.name)
+        ban = desk.page.locator(".row-actions button", has_text=desk.say("do_ban"))
+        expect(ban).to_have_count(1 if role == "moderator" else 0)
+        expect(desk.page.locator(".row-actions button", has_text=desk.say("do_delete"))).to_have_count(0)
+        expect(desk.page.locator(".password-part")).to_be_hidden()
+
+
+def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_page: OpenPage) -> None:
+    rita = stack.approved("rita")
+    olivia = Operator(open_page("/admin")).log_in()
+    assert menu_of(olivia) == ALL_VIEWS
+    olivia.go("#team")
+    page, say = olivia.page, olivia.say
+    form = page.locator("form", has_text=say("role_give"))
+    form.locator("input").fill(rita.name)
+    form.locator("select").select_option("reviewer")
+    form.locator("button").click()
+    expect(page.locator("ul.team li", has_text=rita.name)).to_contain_text(say("role_reviewer"))
+
+    ritas = Operator(open_page("/admin"), rita.name, rita.password).log_in()
+    tokens = page.locator("form", has_text=say("token_make"))
+    tokens.locator("input[type=text]").fill("discord-bot")
+    tokens.locator("input[value='users.read']").check()
+    tokens.locator("button").click()
+    shown = page.locator("code.token")
+    expect(shown).to_have_text(re.compile("^cmp_"))
+    assert stack.get("/api/admin/users", token=shown.inner_text()).status == 200
+
+    page.locator("ul.team li", has_text=rita.name).locator("button").click()
+    expect(page.locator("ul.team li", has_text=rita.name)).to_have_count(0)
+    ritas.go("#users")
+    expect(ritas.page.locator("[autocomplete=current-password]")).to_be_visible()
+
+    page.locator("ul.team li", has_text="discord-bot").locator("button").click()
+    page.locator("dialog button", has_text=say("token_revoke")).click()
+    expect(page.locator("ul.team li", has_text="discord-bot")).to_have_count(0)
+    assert stack.get("/api/admin/users", token=shown.inner_text()).status == 401
