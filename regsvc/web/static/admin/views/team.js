@@ -74,11 +74,12 @@ class TeamPage {
 
   /** @param {Team["tokens"][number]} token */
   token({ name, permissions, madeBy, expiresAt, lastUsedAt }) {
+    const may = permissions.map((it) => labelFor("permission", it.replace(".", "_"))).join(", ");
     return make(
       "li",
       {},
       make("strong", {}, name),
-      ` ${permissions.map((it) => labelFor("permission", it.replace(".", "_"))).join(", ")}; ${t("token_by", { name: madeBy })}; `,
+      ` ${may}; ${t("token_by", { name: madeBy })}; `,
       expiresAt === null ? t("token_unlimited") : [t("token_until"), " ", timeElement(expiresAt)],
       "; ",
       lastUsedAt === null ? t("token_unused") : [t("token_used"), " ", timeElement(lastUsedAt)],
