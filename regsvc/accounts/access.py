@@ -46,7 +46,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_ENDS_PLAY: Final = frozenset({"ban", "delete"})
+_ENDS_PLAY: Final = frozenset({"ban", "reopen", "delete"})
 _ACCOUNT: Final = frozenset({"password", "session"})
 _LEAVES_ROWS_ALONE: Final = frozenset({"reject"})
 

@@ -1,4 +1,4 @@
-"""Decisions about users: approve, reject, ban, unban and delete."""
+"""Decisions about users: approve, reject, reopen, ban, unban and delete."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,7 +43,7 @@ class Decisions:
         self._now = now
 
     def decide(self, username: str, transition: str, by: Principal, details: DecisionDetails) -> DecisionResult:
-        """Approve, reject, ban, unban or delete.
+        """Approve, reject, reopen, ban, unban or delete.
 
         Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`, `PasswordChoiceNeeded`,
         `MailUnavailable`, `AuthMeUnavailable`, and `InvalidField` for a ban that ends in the past.

@@ -411,6 +411,12 @@ class RejectRequest(ReviewRequest, frozen=True, kw_only=True):
     may_reapply: bool = False
 
 
+class ReopenRequest(ReviewRequest, frozen=True, kw_only=True):
+    """Users who are to wait for review again; with `silent` false they are mailed."""
+
+    silent: bool = True
+
+
 class BanRequest(ReviewRequest, frozen=True, kw_only=True):
     """A ban until `expiresAt`; null: permanent. If missing, an existing ban keeps its end; a new one has none."""
 
@@ -503,6 +509,12 @@ async def ban(call: ApiHandler, request: BanRequest) -> DecisionReply | BulkDeci
 async def unban(call: ApiHandler, request: ReviewRequest) -> DecisionReply | BulkDecisionReply:
     """Lift a ban."""
     return await change_status(call, request, "unban", "unbanned")
+
+
+@ROUTES.add("POST", "/api/admin/user/reopen", Permission.USERS_REVIEW, *DECISION_REFUSALS)
+async def reopen(call: ApiHandler, request: ReopenRequest) -> DecisionReply | BulkDecisionReply:
+    """Let an approved or rejected user wait for review again: an approved one may not play until the next approval."""
+    return await change_status(call, request, "reopen", "reopened")
 
 
 @ROUTES.add("POST", "/api/admin/user/delete", Permission.USERS_MANAGE, *DECISION_REFUSALS)

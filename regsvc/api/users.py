@@ -43,7 +43,8 @@ SessionId = Annotated[
     str, Meta(description="Names the session, for a request to end it.", examples=["3f2a9c1be07d4586a1c20b9e"])
 ]
 Transition = Annotated[
-    str, Meta(extra_json_schema={"enum": ["approve", "reject", "ban", "unban", "delete"]}, examples=["approve"])
+    str,
+    Meta(extra_json_schema={"enum": ["approve", "reject", "ban", "unban", "reopen", "delete"]}, examples=["approve"]),
 ]
 Fate = Annotated[
     str,

@@ -44,6 +44,7 @@ ACTIONS: Final = (
     "user.rejected",
     "user.banned",
     "user.unbanned",
+    "user.reopened",
     "user.deleted",
     "user.adopted",
     "user.password_changed",

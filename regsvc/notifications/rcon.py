@@ -142,6 +142,10 @@ class RconQueue:
                 for user, server in product(users, self._servers()):
                     self._put("ban", user.username, user.id, "banned", user.reason, server=server)
 
+    def on_reopenings(self, users: Sequence[User]) -> None:
+        """Kick players who may not play until they are approved again."""
+        self._kick((user.username, user.id, "locked", None) for user in users)
+
     def on_unbans(self, user_ids: Mapping[str, int | None]) -> None:
         """Take the players of these names off the game's ban list, if `game.on_ban` puts players there."""
         if self._on_ban == "ban":

@@ -19,7 +19,7 @@ from regsvc.database.models import OutboxEntry
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
 
-Event = Literal["registered", "approved", "rejected", "banned", "unbanned", "deleted"]
+Event = Literal["registered", "approved", "rejected", "banned", "unbanned", "reopened", "deleted"]
 
 _RECEIVER: Final = Recipient("webhook", "webhook")
 """The only recipient. It has a name because its URL is a secret: anyone who knows it can post there."""

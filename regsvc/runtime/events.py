@@ -29,6 +29,7 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.rejected": "user_rejected",
     "user.banned": "user_banned",
     "user.unbanned": "user_unbanned",
+    "user.reopened": "user_reopened",
     "user.deleted": "user_deleted",
     "user.answers_changed": "user_answers_changed",
     "sync.run": SYNC_FINISHED,

@@ -62,6 +62,8 @@ class Transition:
     sources: frozenset[str]
     target: str | None
     event: Event
+    is_by_sql: bool = True
+    """Whether a status typed in SQL stands for it."""
 
 
 TRANSITIONS: Final[dict[str, Transition]] = {
@@ -69,6 +71,8 @@ TRANSITIONS: Final[dict[str, Transition]] = {
     "reject": Transition(frozenset({PENDING}), REJECTED, "rejected"),
     "ban": Transition(frozenset({PENDING, APPROVED, REJECTED}), BANNED, "banned"),
     "unban": Transition(frozenset({BANNED}), APPROVED, "unbanned"),
+    # not by SQL: an import that resets a column would lock out everybody
+    "reopen": Transition(frozenset({APPROVED, REJECTED}), PENDING, "reopened", is_by_sql=False),
     "delete": Transition(frozenset(STATUSES), None, "deleted"),
 }
 
@@ -108,9 +112,9 @@ class DecisionDetails:
 
 
 def find_transition(source: str, target: str) -> str | None:
-    """Return the transition between two statuses, or None."""
+    """Return the transition that a status typed in SQL stands for, or None."""
     for name, transition in TRANSITIONS.items():
-        if source in transition.sources and transition.target == target:
+        if transition.is_by_sql and source in transition.sources and transition.target == target:
             return name
     return None
 
@@ -211,7 +215,7 @@ class Transitions:
         self._now = now
 
     def change(self, user: User, name: str, by: Actor, details: DecisionDetails) -> None:
-        """Approve, reject, ban or unban. Raises `WrongStatus`."""
+        """Approve, reject, reopen, ban or unban. Raises `WrongStatus`."""
         target = TRANSITIONS[name].target
         assert target is not None, "delete() deletes"
         self._apply([_decide(user, name, target, details)], by)
@@ -390,6 +394,8 @@ class Transitions:
             by_name[decision.name].append(decision)
         if "ban" in by_name:
             self._console.on_bans([decision.user for decision in by_name["ban"] if decision.before != BANNED])
+        if "reopen" in by_name:
+            self._console.on_reopenings([it.user for it in by_name["reopen"] if it.before == APPROVED])
         if "unban" in by_name:
             self._console.on_unbans({decision.user.username: decision.user.id for decision in by_name["unban"]})
         if "delete" in by_name:

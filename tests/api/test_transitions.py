@@ -24,6 +24,8 @@ LEGAL = {
     ("ban", "approved"): "banned",
     ("ban", "rejected"): "banned",
     ("unban", "banned"): "approved",
+    ("reopen", "approved"): "pending",
+    ("reopen", "rejected"): "pending",
     ("delete", "pending"): "deleted",
     ("delete", "approved"): "deleted",
     ("delete", "rejected"): "deleted",
@@ -34,6 +36,7 @@ ACTIONS = {
     "reject": "user.rejected",
     "ban": "user.banned",
     "unban": "user.unbanned",
+    "reopen": "user.reopened",
     "delete": "user.deleted",
 }
 PAIRS = [(transition, status) for transition in ACTIONS for status in STATUSES]

@@ -10,7 +10,7 @@ export type ApproveRequest = { language?: string | null; username?: string | nul
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -120,7 +120,7 @@ export type ExportedMail = { template: string; to: string; language: string; cre
 
 export type ExportedQuestionnaire = { score: number; maxScore: number; passScore: number; isPassed: boolean; submittedAt: number; answers: Array<ExportedAnswer> };
 
-export type ExportedReview = { transition: "approve" | "reject" | "ban" | "unban" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; reviewedAt: number };
+export type ExportedReview = { transition: "approve" | "reject" | "ban" | "unban" | "reopen" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; reviewedAt: number };
 
 export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null; totpEnabledAt: number | null };
 
@@ -132,7 +132,7 @@ export type GameServerFields = { online: boolean; players: OnlinePlayersFields; 
 
 export type GivenAnswerFields = { questionId: number; question: string; answer: string; selectedOptionIds: Array<number> };
 
-export type HistoryFields = { username: string; transition: "approve" | "reject" | "ban" | "unban" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; operator: string; reviewedAt: number; isSameUser: boolean; isSameName: boolean; isSameEmail: boolean };
+export type HistoryFields = { username: string; transition: "approve" | "reject" | "ban" | "unban" | "reopen" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; operator: string; reviewedAt: number; isSameUser: boolean; isSameName: boolean; isSameEmail: boolean };
 
 export type InvalidTokenReply = { success: false; message: string; valid: false; code: string };
 
@@ -209,6 +209,8 @@ export type RegistrationConfigFields = { open: boolean; approval: boolean; email
 export type RejectRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; mayReapply?: boolean };
 
 export type RejectionFields = { count: number; lastAt: number | null; lastReason: string | null };
+
+export type ReopenRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean };
 
 export type ResendReply = { success: true; message?: string; id: number; state: "waiting" | "sent" | "failed" | "dropped" };
 
@@ -359,6 +361,7 @@ export interface PostRoutes {
   "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: RejectRequest };
   "admin/user/ban": { reply: DecisionReply | BulkDecisionReply; body: BanRequest };
   "admin/user/unban": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
+  "admin/user/reopen": { reply: DecisionReply | BulkDecisionReply; body: ReopenRequest };
   "admin/user/delete": { reply: DecisionReply | BulkDecisionReply; body: ReviewRequest };
   "admin/user/password": { reply: DecisionReply | BulkDecisionReply; body: SetPasswordRequest };
   "admin/user/password-link": { reply: PasswordLinkReply; body: PasswordLinkRequest };

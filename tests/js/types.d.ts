@@ -35,7 +35,7 @@ declare global {
 
   type PasswordChoice = NonNullable<PostBody<"admin/user/approve">["passwordChoice"]>;
 
-  type DecisionName = "approve" | "reject" | "ban" | "unban" | "delete";
+  type DecisionName = "approve" | "reject" | "reopen" | "ban" | "unban" | "delete";
   type Status = ListedUser["status"];
 
   /** What a refusal of the API may carry beside its message. */

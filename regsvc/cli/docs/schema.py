@@ -113,7 +113,7 @@ def _edits() -> str:
     rows = [
         (_words(sorted(transition.sources)), f"`{transition.target}`", name)
         for name, transition in TRANSITIONS.items()
-        if transition.target is not None
+        if transition.target is not None and transition.is_by_sql
     ]
     return grid(("from", "to", "is a"), *rows)
 

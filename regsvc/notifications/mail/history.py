@@ -100,7 +100,16 @@ def mail_entry(row: Any, username: str | None) -> MailEntry:
 
 
 _DECISIONS: Final = frozenset(
-    {"approved", "approved_set_password", "rejected", "banned", "unbanned", "ban_ended", "ban_ended_unapproved"}
+    {
+        "approved",
+        "approved_set_password",
+        "rejected",
+        "banned",
+        "unbanned",
+        "reopened",
+        "ban_ended",
+        "ban_ended_unapproved",
+    }
 )
 """Mails about a decision, which are of interest only until the next decision."""
 

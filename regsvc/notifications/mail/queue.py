@@ -27,6 +27,7 @@ UserMail = Literal[
     "rejected",
     "banned",
     "unbanned",
+    "reopened",
     "ban_ended",
     "ban_ended_unapproved",
     "deleted",

@@ -35,6 +35,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "rejected": frozenset({"username", "reason", "again", "name"}),
     "banned": frozenset({"username", "reason", "until"}),
     "unbanned": frozenset({"username", "reason"}),
+    "reopened": frozenset({"username", "reason"}),
     "ban_ended": frozenset({"username"}),
     "ban_ended_unapproved": frozenset({"username"}),
     "deleted": frozenset({"username", "reason"}),

@@ -6,7 +6,8 @@ import { formatNumber, labelFor } from "./phrases.js";
 
 /** Every action that the log records. */
 export const ACTIONS = [
-  ...["user.registered", "user.approved", "user.rejected", "user.banned", "user.unbanned", "user.deleted"],
+  ...["user.registered", "user.approved", "user.rejected", "user.banned", "user.unbanned", "user.reopened"],
+  ...["user.deleted"],
   ...["user.adopted", "user.password_changed", "user.password_link_created", "user.email_changed"],
   ...["user.answers_changed"],
   ...["user.totp_enabled", "user.totp_disabled", "user.recovery_codes_replaced", "user.recovery_code_used"],

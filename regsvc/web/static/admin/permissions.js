@@ -17,6 +17,7 @@ export function may(permission) {
 const FOR_DECISIONS = {
   approve: "users.review",
   reject: "users.review",
+  reopen: "users.review",
   ban: "users.ban",
   unban: "users.ban",
   delete: "users.manage",

@@ -64,7 +64,7 @@ class DecisionDialog {
     const isMessage = this.isMessage;
     this.save = button(t(isMessage ? "message_save" : "text_save"), () => this.saveReason(), "plain");
     this.remove = button(t(isMessage ? "message_remove" : "text_remove"), () => this.removeReason(), "plain");
-    this.silent = make("input", { type: "checkbox" });
+    this.silent = make("input", { type: "checkbox", checked: decision === "reopen" });
     this.mayReapply = decision === "reject" ? make("input", { type: "checkbox" }) : null;
     this.end = decision === "ban" ? new BanEndField(end ?? null) : null;
     this.dialog = this.makeDialog(usernames);

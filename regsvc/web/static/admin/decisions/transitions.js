@@ -6,7 +6,7 @@ import { mayDecide } from "../permissions.js";
 export const STATUSES = ["pending", "approved", "rejected", "banned"];
 
 /** @type {DecisionName[]} */
-export const DECISIONS = ["approve", "reject", "ban", "unban", "delete"];
+export const DECISIONS = ["approve", "reject", "reopen", "ban", "unban", "delete"];
 
 /**
  * The status after each decision.
@@ -16,6 +16,7 @@ export const DECISIONS = ["approve", "reject", "ban", "unban", "delete"];
 export const OUTCOMES = {
   approve: "approved",
   reject: "rejected",
+  reopen: "pending",
   ban: "banned",
   unban: "approved",
   delete: "deleted",
@@ -26,7 +27,7 @@ export const OUTCOMES = {
  *
  * @type {Record<DecisionName, string>}
  */
-export const DECISION_KEYS = { approve: "a", reject: "r", ban: "b", unban: "e", delete: "d" };
+export const DECISION_KEYS = { approve: "a", reject: "r", reopen: "w", ban: "b", unban: "e", delete: "d" };
 
 /** The event after which an applicant's answers are others than those that were shown. */
 export const ANSWERS_CHANGED = "user_answers_changed";
@@ -38,6 +39,7 @@ export const USER_EVENTS = [
   "user_rejected",
   "user_banned",
   "user_unbanned",
+  "user_reopened",
   "user_deleted",
   ANSWERS_CHANGED,
 ];
@@ -51,6 +53,7 @@ const APPLIES_TO = {
     status === "rejected" ||
     (status === "approved" && (REOPENED.includes(plugin) || allowlist === "removed")),
   reject: ({ status }) => status === "pending",
+  reopen: ({ status }) => status === "approved" || status === "rejected",
   ban: ({ status }) => status !== "banned",
   unban: ({ status }) => status === "banned",
   delete: () => true,

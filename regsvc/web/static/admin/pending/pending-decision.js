@@ -104,10 +104,10 @@ export class PendingDecision {
 
   /** The fields of a request, beside its usernames. */
   get body() {
-    const { reason, silent, expiresAt, mayReapply, passwordChoice } = this;
+    const { decision, reason, silent, expiresAt, mayReapply, passwordChoice } = this;
     return {
       ...(reason ? { reason } : {}),
-      ...(silent ? { silent } : {}),
+      ...(silent || decision === "reopen" ? { silent } : {}),
       ...(expiresAt === undefined ? {} : { expiresAt }),
       ...(mayReapply ? { mayReapply } : {}),
       ...(passwordChoice ? { passwordChoice } : {}),

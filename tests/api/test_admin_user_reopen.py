@@ -1,0 +1,61 @@
+"""POST /api/admin/user/reopen: an approval noticed too late needs neither a ban nor a deletion."""
+
+from tests.api.test_admin_user_role import with_role
+from tests.support.command_line import companion
+from tests.support.refusals import assert_refused
+from tests.support.stack import Stack
+from tests.support.together import at_once
+
+
+def test_bob_waits_again_and_comes_back(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    assert stack.authme.login(bob.name, bob.password)
+    stack.authme.quit(bob.name)
+    session = stack.user_token(bob)
+    letters = len(stack.smtp.letters_to(bob.email))
+
+    reply = stack.decide("reopen", bob, reason="Which Bob are you?")
+
+    assert (reply.status, stack.status(bob)) == (200, "pending")
+    assert not stack.authme.login(bob.name, bob.password)
+    assert_refused(stack.get("/api/user/totp", token=session), 401, "unauthorized")
+    assert len(stack.smtp.letters_to(bob.email)) == letters
+    [entry] = stack.audits(bob, "user.reopened")
+    assert entry["detail"] == {"statusBefore": "approved", "reason": "Which Bob are you?"}
+    queue = stack.get("/api/admin/users", {"status": "pending", "search": bob.name}, token=stack.olivia()).json
+    assert [user["username"] for user in queue["users"]] == [bob.name]
+    stack.sync()
+    assert stack.status(bob) == "pending"
+
+    stack.decides("approve", bob)
+
+    assert stack.authme.login(bob.name, bob.password)
+
+
+def test_rick_is_mailed_if_rita_asks_for_it(stack: Stack) -> None:
+    rick = stack.pending("rick")
+    stack.decides("reject", rick)
+    _rita, token = with_role(stack, "reviewer")
+    body = {"username": rick.name, "silent": False, "reason": "We read it again"}
+    assert stack.post("/api/admin/user/reopen", body, token=token).status == 200
+    letter = stack.smtp.wait_for(rick.email, 4)  # after the code, the receipt and the rejection
+    assert "looked at again" in letter.subject
+    assert "We read it again" in letter.text
+
+
+def test_forty_who_reopen_and_ban_end_in_one_of_both(stack: Stack) -> None:
+    bob, olivia = stack.approved("bob"), stack.olivia()
+    calls = [
+        lambda name=name: stack.post(f"/api/admin/user/{name}", {"username": bob.name}, token=olivia)
+        for name in ("reopen", "ban")
+    ]
+    replies = at_once(calls * 20)
+    assert {reply.status for reply in replies} <= {200, 409}
+    assert len([reply for reply in replies[::2] if reply.status == 200]) <= 1
+    assert stack.status(bob) == "banned"
+
+
+def test_the_command_line_reopens(stack: Stack) -> None:
+    bob = stack.approved("bob")
+    done = companion("users", "reopen", bob.name, "--reason", "twice", config=stack.daemon.config_file)
+    assert (done.status, stack.status(bob)) == (0, "pending")
