@@ -69,7 +69,7 @@ USER_FILTERS: Final = {
     "plugin": ("all", "synced", "absent", "locked", "conflict", "returned", "pending", "off"),
     "allowlist": ("all", "listed", "waiting", "removed", "conflict", "absent", "off"),
 }
-TRANSITIONS: Final = ("approve", "reject", "reopen", "ban", "unban", "delete")
+TRANSITIONS: Final = ("approve", "reject", "ban", "unban", "reopen", "delete")
 PASSWORD_CHOICES: Final = ("keep", "take", "link")
 PERMANENT: Final = "permanent"
 _CONFIG_HELP: Final = (

@@ -65,7 +65,8 @@ def test_a_legal_decision_has_one_effect_and_one_entry(stack: Stack, transition:
     assert (reply.json["username"], reply.json["status"]) == (person.name, target)
     assert person.name in reply.json["message"]
     assert stack.status(person) == (None if target == "deleted" else target)
-    [entry] = stack.audits(person)[: -len(entries)]
+    made = stack.audits(person)[: -len(entries)]
+    [entry] = [it for it in made if it["action"] != "sync.player_locked"]
     assert (entry["action"], entry["operator"], entry["ip"]) == (ACTIONS[transition], "Olivia", "127.0.0.1")
     assert entry["detail"] == {"statusBefore": status, "reason": "because"}
     assert stack.sync()["errors"] == []
@@ -144,7 +145,7 @@ def test_of_fifty_at_once_one_has_an_effect(stack: Stack, operators: Operators, 
     refused = (404, "user_not_found") if transition == "delete" else (409, "wrong_status")
     assert sorted((reply.status, reply.code) for reply in replies) == [(200, None), *[refused] * 49]
     assert len(stack.audits(person, ACTIONS[transition])) == 1
-    assert mails_to(stack, person) == mails + 1
+    assert mails_to(stack, person) == mails + (transition != "reopen")  # which tells nobody unless asked to
     assert stack.authme.login(person.name, person.password) == (transition in ("approve", "unban"))
     assert stack.sync()["adopted"] == 0
 

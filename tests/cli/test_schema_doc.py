@@ -267,7 +267,10 @@ def test_query_delete(services: ServiceHarness) -> None:
 
 def test_every_edit_that_the_page_lists_is_carried_out(services: ServiceHarness) -> None:
     edits = [
-        (source, change.target) for change in TRANSITIONS.values() if change.target for source in sorted(change.sources)
+        (source, change.target)
+        for change in TRANSITIONS.values()
+        if change.target and change.is_by_sql
+        for source in sorted(change.sources)
     ]
     for number, (source, target) in enumerate(edits):
         services.approved(f"Player{number}")
