@@ -67,8 +67,8 @@ class EmailVerification:
     def _require_enabled(self, purpose: Purpose) -> None:
         """Raise `MailUnavailable`, `RegistrationClosed` or `NotEnabled` where nobody needs a code for this."""
         self.mail_queue.require_available()
-        if purpose == "register" and not self.live.current.registration.open:
-            raise errors.RegistrationClosed
+        if purpose == "register":
+            self.live.require_open()
         if purpose == "unlink" and not self.live.current.chat.platform:
             raise errors.NotEnabled
 

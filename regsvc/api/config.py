@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.api.base import ApiHandler
-from regsvc.api.messages import Language, Output, Reply, to_reply
+from regsvc.api.messages import EpochMilliseconds, Language, Output, Reply, epoch_milliseconds, to_reply
 from regsvc.api.route import PUBLIC, Routes
 from regsvc.api.services import Services
 from regsvc.config.sections import Config
@@ -22,6 +22,7 @@ class RegistrationConfigFields(Output, frozen=True, kw_only=True):
     """The requirements of a registration; lengths are in characters."""
 
     open: bool
+    opens_at: Annotated[EpochMilliseconds | None, Meta(description="When registration, closed now, opens by itself.")]
     approval: bool
     email: Annotated[
         Literal["verified", "optional"], Meta(description="`optional`: no code proves it, and nothing is mailed to it.")
@@ -185,6 +186,7 @@ def _username_regex(services: Services) -> str:
 def _registration(services: Services) -> RegistrationConfigFields:
     return RegistrationConfigFields(
         open=services.config.registration.open,
+        opens_at=epoch_milliseconds(services.live.opens_at),
         approval=services.config.registration.approval,
         email="verified" if services.config.registration.requires_code else "optional",
         code_digits=services.config.verification.code_digits,

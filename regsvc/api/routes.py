@@ -14,6 +14,7 @@ from regsvc.api import (
     openapi,
     questionnaire,
     registration,
+    server_settings,
     team,
     users,
 )
@@ -32,6 +33,7 @@ ROUTES = with_aliases(
         *game_server.ROUTES,
         *admin_users.ROUTES,
         *team.ROUTES,
+        *server_settings.ROUTES,
         *admin.ROUTES,
         *events.ROUTES,
     )

@@ -38,6 +38,7 @@ from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.health import Health
 from regsvc.runtime.join_facts import WhyNot
 from regsvc.runtime.metrics import Metrics
+from regsvc.runtime.settings import ServerSettings
 from regsvc.runtime.updates import Updates
 from regsvc.sync.service import SyncService
 from regsvc.users.export import UserExport
@@ -66,6 +67,7 @@ class Services:
     worker: BlockingRunner
     list_worker: BlockingRunner
     translations: Translations
+    settings: ServerSettings
     sessions: Sessions
     api_tokens: ApiTokens
     team_roles: TeamRoles

@@ -88,6 +88,7 @@ from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.join_facts import WhyNot
 from regsvc.runtime.metrics import LoopLag, Metrics, ProcessCollector, QueueCollector
 from regsvc.runtime.reload import PendingRestart
+from regsvc.runtime.settings import ServerSettings
 from regsvc.runtime.updates import make_updates
 from regsvc.sync.lease import SyncLease
 from regsvc.sync.reconciler import Reconciler
@@ -182,6 +183,7 @@ class App:
             needs_second_factor=lambda rights: self.live.current.auth.needs_totp(is_operator=rights.is_operator),
             audit=self.audit,
         )
+        self.settings = self.services.settings = ServerSettings(self._database, self.live, self.audit, self._now)
         self.known_clients = KnownClients(self._now)
         self.second_factors = SecondFactors(self._secrets, self._now)
         self.limits = DurableLimits(self._now)

@@ -50,6 +50,8 @@ COMMANDS: Final = {
     "doctor": "report what is wrong or risky here, and how to fix it",
     WHY: "tell why a player cannot join the game, and what to do",
     "users": "list users, approve, ban and edit them, give them roles",
+    "registration": "open or close registration on the running server",
+    "announcement": "show, set or clear the announcement on the running server",
     "token": "make, list and revoke API tokens for bots",
     UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
     "stop the daemon first (older name: release)",
@@ -151,6 +153,13 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
     """Declare the options that the command has beside the common ones."""
     if command == "users":
         _add_user_actions(parser, common)
+    elif command == "registration":
+        parser.add_argument("state", choices=("open", "close", "show"))
+        parser.add_argument("--for", dest="duration", type=_duration, metavar="DURATION", help='close for "12 hours"')
+    elif command == "announcement":
+        parser.add_argument("action", choices=("show", "set", "clear"))
+        parser.add_argument("text", nargs="?", default="", help="with set: the text, in the host's language")
+        parser.add_argument("--language", help="language of the text (default: server.language)")
     elif command == "token":
         _add_token_actions(parser, common)
     elif command == "sync":

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import sys
+from datetime import timedelta
 from typing import Any, Final
 
 from peewee import PeeweeException
@@ -23,6 +24,7 @@ from regsvc.cli.users import explain, run_token_command, run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable, Refusal
+from regsvc.database.audit import Actor
 from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
 from regsvc.database.migrator import MigrationRunning
 from regsvc.notifications.mail.transport import send_test_mail
@@ -181,8 +183,32 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
         return run_data_command(args, app)
     if args.command == WHY:
         return explain(args, app)
+    if args.command in ("registration", "announcement"):
+        return _settings(args, app, Actor(actor_name()))
     run = run_token_command if args.command == "token" else run_user_command
     return run(args, app, actor_name())
+
+
+def _settings(args: argparse.Namespace, app: App, actor: Actor) -> int:
+    """Show or change what the running daemons follow within two seconds."""
+    run, settings, live = app.worker.run_here, app.settings, app.live
+    run(settings.load)
+    if args.command == "announcement":
+        language = args.language or app.context.config.server.language
+        if args.action != "show":
+            others = {known: text for known, text in live.settings.announcements.items() if known != language}
+            run(settings.set_announcement, {**others, language: args.text if args.action == "set" else ""}, actor)
+        print(live.announcement_for(language) or "no announcement")
+        return 0
+    if args.state != "show":
+        lasts = args.duration if isinstance(args.duration, timedelta) and args.state == "close" else None
+        run(settings.set_registration, args.state == "open", app.context.now() + lasts if lasts else None, actor)
+    until = f", opens at {live.opens_at:%Y-%m-%d %H:%M} UTC" if live.opens_at else ""
+    print(f"registration: {'open' if live.current.registration.open else 'closed'}{until}")
+    if args.state == "open" and not live.given.registration.open:
+        print("the config says that it is closed: registration.open", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _check_config(config: Config, app: App) -> int:

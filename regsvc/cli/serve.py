@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from regsvc.doctor.checkup import Checkup
 
 log = logging.getLogger(__name__)
+SETTINGS_INTERVAL = timedelta(seconds=1.5)
+"""What the team changes on one daemon is in force on all of them within 2 seconds."""
 _DRAIN = timedelta(seconds=8)
 _FIRST_REOPENING = timedelta(seconds=2)
 _LONGEST_REOPENING = timedelta(minutes=1)
@@ -290,6 +292,7 @@ class Daemon:
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
             # threads look for what they have to do; one waits for as long as the game's folder does not answer
+            Job("settings", SETTINGS_INTERVAL, run(app.settings.load), runs_at_start=True),
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
             in_game("rights", run=run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),

@@ -1,8 +1,9 @@
 """The configuration in force while the process runs, including the rules derived from AuthMe's own config."""
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from plugin_bridge.authme.config import AuthMeConfig
 from plugin_bridge.authme.rules import (
@@ -14,6 +15,8 @@ from plugin_bridge.authme.rules import (
 )
 from plugin_bridge.hashers import PasswordHasher, UnusableAlgorithm, make_password_hasher
 from regsvc.config.sections import Config, ConfigError
+from regsvc.core.clock import epoch_ms
+from regsvc.core.errors import RegistrationClosed
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,21 @@ class AuthMeRules:
         return self.hasher is None or not self.hasher.configured.uses_forum_table
 
 
+@dataclass(frozen=True)
+class Settings:
+    """What the team has changed while the daemons run. The config wins where it says that registration is closed."""
+
+    is_open: bool = True
+    opens_at: datetime | None = None
+    """When a closed registration opens by itself; None: not by itself."""
+    announcements: Mapping[str, str] = field(default_factory=dict)
+    """Texts by language, in place of the config's; empty: that one."""
+
+    def accepts_registrations(self, now: datetime) -> bool:
+        """Return whether registration is open at this moment, as far as the team is concerned."""
+        return self.is_open or (self.opens_at is not None and self.opens_at <= now)
+
+
 class LiveConfig:
     """The current config and AuthMe's current rules, read by services at each use.
 
@@ -50,8 +68,13 @@ class LiveConfig:
 
     def __init__(self, config: Config, authme: AuthMeConfig | None = None) -> None:
         """`authme` is None without AuthMe. Raises `ConfigError` for hashing settings that cannot be used."""
+        self.given = config
+        """The config as the host wrote it."""
+        self.settings = Settings()
+        """The settings of the team in force."""
+        self._accepts = True
         self.current = config
-        """The config in force now."""
+        """The config in force now, with the settings that the team has changed."""
         self.authme = _derive(config, authme)
         """AuthMe's rules in force now."""
         self.is_cached_elsewhere = False
@@ -63,7 +86,39 @@ class LiveConfig:
 
     def apply(self, config: Config) -> None:
         """Replace the config with one that differs only in reloadable keys (`regsvc.runtime.reload.RELOADABLE`)."""
-        self.current = config
+        self.given = config
+        self._combine()
+
+    def apply_settings(self, settings: Settings, now: datetime) -> None:
+        """Take the settings in place of what the config says; `current` stays the same object if nothing changes."""
+        is_open = settings.accepts_registrations(now)
+        if settings != self.settings or is_open != self._accepts:
+            self.settings, self._accepts = settings, is_open
+            self._combine()
+
+    @property
+    def opens_at(self) -> datetime | None:
+        """When registration, closed now, opens by itself; None: not, or it is open."""
+        is_timed = self.given.registration.open and not self.current.registration.open
+        return self.settings.opens_at if is_timed else None
+
+    def require_open(self) -> None:
+        """Raise `RegistrationClosed` unless registration is open now."""
+        if not self.current.registration.open:
+            raise RegistrationClosed(opens_at=None if self.opens_at is None else epoch_ms(self.opens_at))
+
+    def announcement_for(self, language: str) -> str:
+        """Return the announcement in this language, or in the one of the host."""
+        return self.settings.announcements.get(language, self.current.server.announcement)
+
+    def _combine(self) -> None:
+        given = self.given
+        is_open = given.registration.open and self._accepts
+        texts, language = self.settings.announcements, given.server.language
+        text = texts.get(language, next(iter(texts.values()), given.server.announcement))
+        registration = dataclasses.replace(given.registration, open=is_open)
+        server = dataclasses.replace(given.server, announcement=text)
+        self.current = dataclasses.replace(given, registration=registration, server=server)
 
     def apply_authme(self, authme: AuthMeConfig) -> None:
         """Replace AuthMe's rules; its table and columns must be the same. Raises `ConfigError`, changing nothing."""

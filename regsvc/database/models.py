@@ -289,6 +289,15 @@ class Token(BaseModel):
     revoked_at = UtcDateTimeField(null=True)
 
 
+class Setting(BaseModel):
+    """A setting that is changed while the daemons run; all others are in the config."""
+
+    name = CharField(40, primary_key=True)
+    value = TextField()
+    changed_by = CharField(255)
+    changed_at = UtcDateTimeField()
+
+
 class KnownClient(BaseModel):
     """A client from which a user logged in: failures of other clients do not slow it down."""
 
@@ -451,6 +460,7 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     SyncState,
     Session,
     Token,
+    Setting,
     KnownClient,
     RecoveryCode,
     Verification,

@@ -16,7 +16,7 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
-from regsvc.core.errors import InvalidField, RateLimited, Refusal, RegistrationClosed
+from regsvc.core.errors import InvalidField, RateLimited, Refusal
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import AUTOMATIC, Actor
@@ -150,8 +150,7 @@ class Registration:
         if registration.requires_code and request.code_or_proof == NO_CODE_OR_PROOF:
             raise InvalidField("code")
         name = self.rules.name_in_game(request.username, request.platform)
-        if not registration.open:
-            raise RegistrationClosed
+        self.live.require_open()
         self.rules.check_username(name, request.platform)
         is_given = registration.requires_code or request.email
         address = self.email_policy.parse(request.email or "") if is_given else None

@@ -138,7 +138,7 @@ class LayoutHandler(ReadOnlyHandler):
         policy = content_security_policy(image_sources(config), has_worker=worker is not None)
         self.set_header("Content-Security-Policy", policy)
         is_public = page.is_in_menu or page is _HOME
-        announcement = config.server.announcement
+        announcement = self.services.live.announcement_for(language)
         is_dismissed = self.find_choice(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
         html = load_template(page.template).generate(
             language=language,

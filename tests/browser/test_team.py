@@ -12,7 +12,7 @@ VIEWS = {
     "reviewer": ["queue", "users", "bans"],
     "moderator": ["queue", "users", "bans", "audits"],
 }
-ALL_VIEWS = ["queue", "users", "bans", "audits", "sync", "mails", "doctor", "team"]
+ALL_VIEWS = ["queue", "users", "bans", "audits", "sync", "mails", "server", "doctor", "team"]
 
 
 def menu_of(operator: Operator) -> list[str]:

@@ -1,5 +1,7 @@
 // Written by `make sample` from the API's OpenAPI document.
 
+export type AnnouncementRequest = { language?: string | null; texts: Record<string, string> };
+
 export type AnswerFields = { type?: string | null; selectedOptionIds?: Array<number> | null; textAnswer?: string | null };
 
 export type ApplicationQuery = { language?: string | null; token?: string | null };
@@ -10,7 +12,7 @@ export type ApproveRequest = { language?: string | null; username?: string | nul
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "settings.changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -204,7 +206,9 @@ export type RegisterReply = { success: true; message?: string; username: string;
 
 export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; proof?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
 
-export type RegistrationConfigFields = { open: boolean; approval: boolean; email: "optional" | "verified"; codeDigits: number; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
+export type RegistrationConfigFields = { open: boolean; opensAt: number | null; approval: boolean; email: "optional" | "verified"; codeDigits: number; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
+
+export type RegistrationSettingRequest = { language?: string | null; open: boolean; opensAt?: number | null };
 
 export type RejectRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; mayReapply?: boolean };
 
@@ -238,6 +242,8 @@ export type SendCodeReply = { success: true; message?: string; remainingSeconds:
 
 export type SendCodeRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string; purpose?: "change_email" | "register" | "unlink" };
 
+export type ServerReply = { success: true; message?: string; isOpen: boolean; mayOpen: boolean; opensAt: number | null; registrationChanged: SettingChangeFields | null; announcements: Record<string, string>; configuredAnnouncement: string; announcementChanged: SettingChangeFields | null; languages: Array<string> };
+
 export type ServerStatusReply = { success: true; message?: string; data: GameServerFields };
 
 export type SessionFields = { id: string; audience: "user" | "admin"; ip: string | null; startedAt: number; lastSeenAt: number; expiresAt: number; isCurrent: boolean };
@@ -245,6 +251,8 @@ export type SessionFields = { id: string; audience: "user" | "admin"; ip: string
 export type SessionsReply = { success: true; message?: string; sessions: Array<SessionFields> };
 
 export type SetPasswordRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean; password?: string | null };
+
+export type SettingChangeFields = { by: string; at: number };
 
 export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number; remainingSeconds?: number };
 
@@ -326,6 +334,7 @@ export interface GetRoutes {
   "admin/user": { reply: UserDetailsReply; body: {} };
   "admin/user/why": { reply: WhyReply; body: {} };
   "admin/team": { reply: TeamReply; body: {} };
+  "admin/server": { reply: ServerReply; body: {} };
   "admin/audits": { reply: AuditsReply; body: {} };
   "admin/mails": { reply: MailsReply; body: {} };
   "admin/doctor": { reply: CheckupReply; body: {} };
@@ -370,6 +379,8 @@ export interface PostRoutes {
   "admin/user/role": { reply: RoleReply; body: RoleRequest };
   "admin/token/create": { reply: CreateTokenReply; body: CreateTokenRequest };
   "admin/token/revoke": { reply: MessageReply; body: TokenNameRequest };
+  "admin/server/registration": { reply: MessageReply; body: RegistrationSettingRequest };
+  "admin/server/announcement": { reply: MessageReply; body: AnnouncementRequest };
   "admin/mails/resend": { reply: ResendReply | BulkResendReply; body: ResendRequest };
   "admin/sync": { reply: SyncReply; body: SyncRequest };
   "discord/unlink": { reply: MessageReply; body: UnlinkChatRequest };

@@ -27,4 +27,11 @@ CREATE TABLE regsvc_token (
   last_used_at {moment} NULL, -- when it was last used, to the hour
   revoked_at   {moment} NULL -- when it was revoked, or its maker lost the right
 );
+
+CREATE TABLE regsvc_setting (
+  name       {text:40} PRIMARY KEY, -- registration or announcement
+  value      {long_text} NOT NULL, -- JSON
+  changed_by {text:255} NOT NULL, -- who changed it
+  changed_at {moment} NOT NULL -- when
+);
 """

@@ -12,6 +12,7 @@ export const ACTIONS = [
   ...["user.answers_changed"],
   ...["user.totp_enabled", "user.totp_disabled", "user.recovery_codes_replaced", "user.recovery_code_used"],
   ...["user.session_ended", "user.role_changed", "token.created", "token.revoked"],
+  ...["settings.changed"],
   ...["user.logged_in", "user.login_failed", "user.totp_failed", "user.logged_out"],
   ...["admin.logged_in", "admin.denied", "chat.linked", "chat.unlinked"],
   ...["sync.run", "sync.conflict", "sync.player_removed", "sync.player_returned", "sync.player_locked"],

@@ -13,6 +13,7 @@ import { bansView } from "../admin/views/bans.js";
 import { doctorView } from "../admin/views/doctor.js";
 import { mailsView } from "../admin/views/mails.js";
 import { queueView } from "../admin/views/queue.js";
+import { serverView } from "../admin/views/server.js";
 import { syncView } from "../admin/views/sync.js";
 import { teamView } from "../admin/views/team.js";
 import { userView } from "../admin/views/user.js";
@@ -29,7 +30,18 @@ import { Session } from "../shared/session.js";
 import { effect, Signal } from "../shared/signal.js";
 
 /** In the order of the menu. */
-const VIEWS = [queueView, usersView, userView, bansView, auditsView, syncView, mailsView, doctorView, teamView];
+const VIEWS = [
+  queueView,
+  usersView,
+  userView,
+  bansView,
+  auditsView,
+  syncView,
+  mailsView,
+  serverView,
+  doctorView,
+  teamView,
+];
 
 /** The views of the member of the team who is logged in. */
 const views = () => VIEWS.filter(({ permission }) => permission === undefined || may(permission));

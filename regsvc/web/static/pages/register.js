@@ -10,7 +10,7 @@ import { questionnaireStep } from "../register/questionnaire.js";
 import { Api } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { make } from "../shared/dom.js";
-import { t } from "../shared/i18n.js";
+import { formatTime, t } from "../shared/i18n.js";
 import { showSection, startPage } from "../shared/page.js";
 
 const ALL_STEPS = [emailStep, codeStep, nameStep, questionnaireStep, chatStep];
@@ -18,7 +18,9 @@ const ALL_STEPS = [emailStep, codeStep, nameStep, questionnaireStep, chatStep];
 async function render() {
   const api = new Api();
   if (!config.registration.open) {
-    showSection(null, make("p", {}, t("closed")));
+    const { opensAt } = config.registration;
+    const opens = opensAt === null ? "" : ` ${t("opens_at", { time: formatTime(opensAt) })}`;
+    showSection(null, make("p", {}, t("closed"), opens));
     return;
   }
   const steps = ALL_STEPS.filter((step) => step.isRequired(config));

@@ -1,0 +1,89 @@
+"""Settings that cannot wait for a shell: whether registration is open, and the announcement. Kept in the database."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from peewee import Database
+
+from regsvc.config.live import LiveConfig, Settings
+from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
+from regsvc.core.errors import InvalidField
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.bulk import upsert_query
+from regsvc.database.models import Setting
+
+_REGISTRATION: Final = "registration"
+_ANNOUNCEMENT: Final = "announcement"
+MAX_ANNOUNCEMENT: Final = 2000
+
+
+@dataclass(frozen=True)
+class Change:
+    """The last change of a setting."""
+
+    by: str
+    at: datetime
+
+
+class ServerSettings:
+    """The settings in the database, which all its daemons follow. Blocking: for a worker thread."""
+
+    def __init__(self, database: Database, live: LiveConfig, audit: Audit, now: Clock) -> None:
+        self._database = database
+        self._live = live
+        self._audit = audit
+        self._now = now
+        self.changes: Mapping[str, Change] = {}
+        """The last change of each setting, by name."""
+
+    def load(self) -> None:
+        """Put what is stored in force here. A value that cannot be read counts for nothing."""
+        rows = {row.name: row for row in Setting.select()}
+        registration, announcement = _read(rows.get(_REGISTRATION)), _read(rows.get(_ANNOUNCEMENT))
+        opens_at = registration.get("opensAt")
+        settings = Settings(
+            is_open=registration.get("open") is not False,
+            opens_at=from_epoch_ms(opens_at) if isinstance(opens_at, int) else None,
+            announcements={str(language): str(text) for language, text in announcement.items()},
+        )
+        self.changes = {name: Change(row.changed_by, row.changed_at) for name, row in rows.items()}
+        self._live.apply_settings(settings, self._now())
+
+    def set_registration(self, is_open: bool, opens_at: datetime | None, by: Actor) -> None:
+        """Open or close registration; a closed one may open by itself. Raises `InvalidField` for a time in the past."""
+        if opens_at is not None and (is_open or opens_at <= self._now()):
+            raise InvalidField("opensAt")
+        self._store(_REGISTRATION, {"open": is_open, "opensAt": None if opens_at is None else epoch_ms(opens_at)}, by)
+
+    def set_announcement(self, texts: Mapping[str, str], by: Actor) -> None:
+        """Set the announcement by language; empty texts are left out, and without any that of the config is shown.
+
+        Raises `InvalidField` for a text that is too long.
+        """
+        if any(len(text) > MAX_ANNOUNCEMENT for text in texts.values()):
+            raise InvalidField("texts")
+        self._store(_ANNOUNCEMENT, {language: text.strip() for language, text in texts.items() if text.strip()}, by)
+
+    def _store(self, name: str, value: dict[str, Any], by: Actor) -> None:
+        row: dict[Any, Any] = {
+            Setting.name: name,
+            Setting.value: json.dumps(value, ensure_ascii=False),
+            Setting.changed_by: by.name,
+            Setting.changed_at: self._now(),
+        }
+        overwrite = (Setting.value, Setting.changed_by, Setting.changed_at)
+        with self._database.atomic():
+            upsert_query(Setting, [row], unique=(Setting.name,), overwrite=overwrite).execute()
+            self._audit.record("settings.changed", by, detail={"setting": name, **value})
+        self.load()
+
+
+def _read(row: Setting | None) -> dict[str, Any]:
+    try:
+        value = {} if row is None else json.loads(row.value)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
