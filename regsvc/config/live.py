@@ -45,8 +45,8 @@ class AuthMeRules:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the team has changed while the daemons run. The config wins where it says that registration is closed."""
+class TeamSettings:
+    """Settings that the team has changed while the daemons run. The config wins where it says that registration is closed."""
 
     is_open: bool = True
     opens_at: datetime | None = None
@@ -70,7 +70,7 @@ class LiveConfig:
         """`authme` is None without AuthMe. Raises `ConfigError` for hashing settings that cannot be used."""
         self.given = config
         """The config as the host wrote it."""
-        self.settings = Settings()
+        self.settings = TeamSettings()
         """The settings of the team in force."""
         self._accepts = True
         self.current = config
@@ -89,7 +89,7 @@ class LiveConfig:
         self.given = config
         self._combine()
 
-    def apply_settings(self, settings: Settings, now: datetime) -> None:
+    def apply_settings(self, settings: TeamSettings, now: datetime) -> None:
         """Take the settings in place of what the config says; `current` stays the same object if nothing changes."""
         is_open = settings.accepts_registrations(now)
         if settings != self.settings or is_open != self._accepts:

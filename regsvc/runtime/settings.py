@@ -1,4 +1,4 @@
-"""Settings that cannot wait for a shell: whether registration is open, and the announcement. Kept in the database."""
+"""TeamSettings that cannot wait for a shell: whether registration is open, and the announcement. Kept in the database."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from peewee import Database
 
-from regsvc.config.live import LiveConfig, Settings
+from regsvc.config.live import LiveConfig, TeamSettings
 from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
 from regsvc.core.errors import InvalidField
 from regsvc.database.audit import Actor, Audit
@@ -21,7 +21,7 @@ MAX_ANNOUNCEMENT: Final = 2000
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """The last change of a setting."""
 
     by: str
@@ -36,7 +36,7 @@ class ServerSettings:
         self._live = live
         self._audit = audit
         self._now = now
-        self.changes: Mapping[str, Change] = {}
+        self.changes: Mapping[str, SettingChange] = {}
         """The last change of each setting, by name."""
 
     def load(self) -> None:
@@ -44,12 +44,12 @@ class ServerSettings:
         rows = {row.name: row for row in Setting.select()}
         registration, announcement = _read(rows.get(_REGISTRATION)), _read(rows.get(_ANNOUNCEMENT))
         opens_at = registration.get("opensAt")
-        settings = Settings(
+        settings = TeamSettings(
             is_open=registration.get("open") is not False,
             opens_at=from_epoch_ms(opens_at) if isinstance(opens_at, int) else None,
             announcements={str(language): str(text) for language, text in announcement.items()},
         )
-        self.changes = {name: Change(row.changed_by, row.changed_at) for name, row in rows.items()}
+        self.changes = {name: SettingChange(row.changed_by, row.changed_at) for name, row in rows.items()}
         self._live.apply_settings(settings, self._now())
 
     def set_registration(self, is_open: bool, opens_at: datetime | None, by: Actor) -> None:

@@ -50,6 +50,7 @@ def test_the_defaults() -> None:
         "usernameRegex": "^[a-zA-Z0-9_]{3,16}$",
         "registration": {
             "open": True,
+            "opensAt": None,
             "approval": True,
             "email": "verified",
             "codeDigits": 6,
