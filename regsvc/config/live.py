@@ -46,7 +46,7 @@ class AuthMeRules:
 
 @dataclass(frozen=True)
 class TeamSettings:
-    """Settings that the team has changed while the daemons run. The config wins where it says that registration is closed."""
+    """Settings that the team has changed while the daemons run; a config that says closed wins."""
 
     is_open: bool = True
     opens_at: datetime | None = None

@@ -1,4 +1,4 @@
-"""TeamSettings that cannot wait for a shell: whether registration is open, and the announcement. Kept in the database."""
+"""Settings that cannot wait for a shell: whether registration is open, and the announcement. Kept in the database."""
 
 import json
 from collections.abc import Mapping
