@@ -41,8 +41,11 @@ class ServerReply(Reply, frozen=True, kw_only=True):
     may_open: bool
     opens_at: EpochMilliseconds | None
     registration_changed: SettingChangeFields | None
-    announcements: Annotated[dict[str, str], Meta(description="Texts by language; empty: that of the config.")]
-    configured_announcement: str
+    announcements: Annotated[
+        dict[str, str],
+        Meta(description="Texts by language; empty: that of the config.", examples=[{"en": "We move on Sunday."}]),
+    ]
+    configured_announcement: Annotated[str, Meta(examples=["The server moves on Sunday."])]
     announcement_changed: SettingChangeFields | None
     languages: list[Language]
 
@@ -57,7 +60,7 @@ class RegistrationSettingRequest(Request, frozen=True, kw_only=True):
 class AnnouncementRequest(Request, frozen=True, kw_only=True):
     """The announcement by language; without any text, that of the config is shown."""
 
-    texts: dict[str, Text]
+    texts: Annotated[dict[str, Text], Meta(examples=[{"en": "The server moves on Sunday."}])]
 
 
 @ROUTES.add("GET", "/api/admin/server", Permission.SYSTEM_READ)

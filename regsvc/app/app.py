@@ -654,6 +654,8 @@ class App:
 
     async def follow_installation(self) -> None:
         """Let no service write to files that were removed under this process, until those are back."""
+        if not self.installation.is_lost:  # a write refused meanwhile was refused by the files that were moved
+            self.worker.outage_log.allow_write()
         self.open(is_open=not self.installation.is_lost)
 
     def _may_go_on_listening(self, session: VerifiedSession) -> bool:

@@ -32,7 +32,7 @@ from regsvc.app.context import DatabaseUnusable, open_context
 from regsvc.cli.given_config import read_config
 from regsvc.config.sections import Config
 from regsvc.core.backoff import backoff_delay
-from regsvc.core.errors import Refusal
+from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
 from regsvc.core.units import format_duration
 from regsvc.database.engine import ReadCommittedMySQL, Worker, error_sentence, explain_refused_write
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from regsvc.doctor.checkup import Checkup
 
 log = logging.getLogger(__name__)
-SETTINGS_INTERVAL = timedelta(seconds=1.5)
-"""What the team changes on one daemon is in force on all of them within 2 seconds."""
 _DRAIN = timedelta(seconds=8)
 _FIRST_REOPENING = timedelta(seconds=2)
 _LONGEST_REOPENING = timedelta(minutes=1)
@@ -277,6 +275,11 @@ class Daemon:
         def has_installation_changed() -> bool:
             return app.installation.has_changed(app.worker.is_open)
 
+        def have_settings_changed() -> bool:
+            with contextlib.suppress(DatabaseUnavailable):
+                return app.worker.is_open and app.worker.run_here(app.settings.have_changed)
+            return False
+
         async def watchdog() -> None:
             notify("WATCHDOG=1")
 
@@ -291,11 +294,18 @@ class Daemon:
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
-            # threads look for what they have to do; one waits for as long as the game's folder does not answer
-            Job("settings", SETTINGS_INTERVAL, run(app.settings.load), runs_at_start=True),
+            # threads look for what they have to do, and wait for as long as a folder or a database does not answer
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
             in_game("rights", run=run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
+            Job(
+                "settings",
+                POLL_INTERVAL,
+                run(app.settings.load),
+                runs_at_start=True,
+                look=have_settings_changed,
+                look_thread="database look",
+            ),
             in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:

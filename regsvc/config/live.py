@@ -91,10 +91,13 @@ class LiveConfig:
 
     def apply_settings(self, settings: TeamSettings, now: datetime) -> None:
         """Take the settings in place of what the config says; `current` stays the same object if nothing changes."""
-        is_open = settings.accepts_registrations(now)
-        if settings != self.settings or is_open != self._accepts:
-            self.settings, self._accepts = settings, is_open
+        if settings != self.settings or self.has_time_come(now):
+            self.settings, self._accepts = settings, settings.accepts_registrations(now)
             self._combine()
+
+    def has_time_come(self, now: datetime) -> bool:
+        """Return whether registration is to open by itself now."""
+        return self.settings.accepts_registrations(now) != self._accepts
 
     @property
     def opens_at(self) -> datetime | None:

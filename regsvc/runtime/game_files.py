@@ -18,7 +18,7 @@ from regsvc.runtime.reload import PendingRestart
 
 log = logging.getLogger(__name__)
 
-POLL_INTERVAL: Final = timedelta(seconds=2)
+POLL_INTERVAL: Final = timedelta(seconds=1.9)  # changes are to take effect within 2 seconds
 
 _NEVER_READ: Final = object()
 

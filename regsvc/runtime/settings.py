@@ -38,10 +38,17 @@ class ServerSettings:
         self._now = now
         self.changes: Mapping[str, SettingChange] = {}
         """The last change of each setting, by name."""
+        self._loaded: list[tuple[str, str]] = []
+
+    def have_changed(self) -> bool:
+        """Return whether `load` would change anything, such as what another daemon has stored."""
+        stored = list(Setting.select(Setting.name, Setting.value).tuples())
+        return stored != self._loaded or self._live.has_time_come(self._now())
 
     def load(self) -> None:
         """Put what is stored in force here. A value that cannot be read counts for nothing."""
         rows = {row.name: row for row in Setting.select()}
+        self._loaded = [(row.name, row.value) for row in rows.values()]
         registration, announcement = _read(rows.get(_REGISTRATION)), _read(rows.get(_ANNOUNCEMENT))
         opens_at = registration.get("opensAt")
         settings = TeamSettings(

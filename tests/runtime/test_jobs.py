@@ -16,6 +16,7 @@ from regsvc.cli import serve
 from regsvc.core.errors import DatabaseUnavailable
 from regsvc.notifications.delivery import DeliveryWorker, wake_if_due
 from regsvc.runtime import jobs
+from regsvc.runtime.game_files import POLL_INTERVAL
 from regsvc.runtime.jobs import Job, JobRunner
 from tests.support.mail_parts import ALICE
 from tests.support.services import ServiceHarness
@@ -202,14 +203,14 @@ async def test_a_game_folder_that_does_not_answer_holds_up_its_own_looks_only(
 
 
 def test_an_idle_daemon_sleeps(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What looks at files does so on two threads; timers of the event loop are rare, and in step with each other."""
+    """What looks at files does so on threads; timers of the event loop are rare, and in step with each other."""
     listed: list[Job] = []
     monkeypatch.setattr(serve, "JobRunner", listed.extend)
     serve.Daemon(services.app, Mock())
     intervals = [job.every for job in listed if job.look is None]
     assert not any(every % timedelta(seconds=5) for every in intervals)
     assert sum(timedelta(minutes=1) / every for every in intervals) <= 12
-    assert {job.every for job in listed if job.look} == {timedelta(seconds=2)}
+    assert {job.every for job in listed if job.look} == {POLL_INTERVAL}
 
 
 def test_one_statement_serves_every_kind_of_message(services: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
