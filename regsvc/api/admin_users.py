@@ -55,6 +55,7 @@ from regsvc.core.rights import ROLES, Permission
 from regsvc.core.text import MAX_REASON
 from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.gates import ListedState
+from regsvc.users.notes import MAX_NOTE
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -195,6 +196,15 @@ class HistoryFields(Output, frozen=True, kw_only=True):
     is_same_email: bool
 
 
+class NoteFields(Output, frozen=True, kw_only=True):
+    """A note of the team about this user, or about an earlier user with the same name or e-mail address."""
+
+    text: Annotated[str, Meta(examples=["Plays with Bob."])]
+    author: Annotated[str, Meta(examples=["Olivia"])]
+    created_at: EpochMilliseconds
+    is_same_user: bool
+
+
 class ScoredAnswerFields(Output, frozen=True, kw_only=True):
     """A question as it was asked, with the answers and their points; `points` is null until a person has read them."""
 
@@ -248,7 +258,11 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     password_set_at: EpochMilliseconds | None
     banned_from: Annotated[Status, Meta(description="The status that returns when the ban ends.")] | None
     questionnaire: QuestionnaireResultFields | None
+    earlier_answers: Annotated[
+        list[ScoredAnswerFields] | None, Meta(description="Those of the last rejection, for pending users; else null.")
+    ]
     history: list[HistoryFields]
+    notes: list[NoteFields]
     mails: list[MailFields]
     commands: list[CommandFields]
     sessions: list[SessionFields]
@@ -311,6 +325,20 @@ async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
             ],
         )
     )
+
+
+class NoteRequest(Request, frozen=True, kw_only=True):
+    """A note about a user, for the team."""
+
+    username: Username
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE, examples=["Plays with Bob."])]
+
+
+@ROUTES.add("POST", "/api/admin/user/note", Permission.USERS_REVIEW, errors.UserNotFound)
+async def add_note(call: ApiHandler, request: NoteRequest) -> MessageReply:
+    """Write a note about a user. Players are not shown notes, but the export of their data has them."""
+    username = await call.run(call.services.notes.add, request.username, request.text, call.principal.actor)
+    return MessageReply(message=call.message("note_added", username=username))
 
 
 class WhyStepFields(Output, frozen=True, kw_only=True):

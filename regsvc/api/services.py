@@ -43,6 +43,7 @@ from regsvc.runtime.updates import Updates
 from regsvc.sync.service import SyncService
 from regsvc.users.export import UserExport
 from regsvc.users.gates import Gates
+from regsvc.users.notes import Notes
 from regsvc.users.user_details import UserDetailsLoader
 from regsvc.users.user_list import UserList
 
@@ -90,6 +91,7 @@ class Services:
     session_ending: SessionEnding
     second_factor: SecondFactorSetup
     users: UserList
+    notes: Notes
     why_not: WhyNot
     user_details: UserDetailsLoader
     audit: Audit

@@ -124,6 +124,13 @@ class ExportedUser(Output, frozen=True, kw_only=True):
     ]
 
 
+class ExportedAnswer(Output, frozen=True, kw_only=True):
+    """A question as it was asked, with the answers, but without their points."""
+
+    question: Annotated[str, Meta(examples=["What do you do?"])]
+    answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
+
+
 class ExportedReview(Output, frozen=True, kw_only=True):
     """A decision about the account."""
 
@@ -133,6 +140,14 @@ class ExportedReview(Output, frozen=True, kw_only=True):
     reason: str | None
     ban_expires_at: EpochMilliseconds | None
     reviewed_at: EpochMilliseconds
+    answers: Annotated[list[ExportedAnswer] | None, Meta(description="The answers that a rejection was about.")]
+
+
+class ExportedNote(Output, frozen=True, kw_only=True):
+    """A note that the team wrote about the user."""
+
+    text: Annotated[str, Meta(examples=["Plays with Bob."])]
+    created_at: EpochMilliseconds
 
 
 class SessionFields(Output, frozen=True, kw_only=True):
@@ -187,13 +202,6 @@ class ExportedChat(Output, frozen=True, kw_only=True):
     global_name: str | None
 
 
-class ExportedAnswer(Output, frozen=True, kw_only=True):
-    """A question as it was asked, with the answers, but without their points."""
-
-    question: Annotated[str, Meta(examples=["What do you do?"])]
-    answers: Annotated[list[str], Meta(examples=[["I talk to the player."]])]
-
-
 class ExportedQuestionnaire(Output, frozen=True, kw_only=True):
     """The questionnaire that the user registered with."""
 
@@ -240,6 +248,7 @@ class ExportUserReply(Reply, frozen=True, kw_only=True):
     exported_at: EpochMilliseconds
     user: ExportedUser
     reviews: list[ExportedReview]
+    notes: list[ExportedNote]
     sessions: list[SessionFields]
     clients: list[ClientFields]
     mails: list[ExportedMail]

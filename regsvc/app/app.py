@@ -100,6 +100,7 @@ from regsvc.users.chat_links import ChatLinks
 from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
 from regsvc.users.gates import Gates
+from regsvc.users.notes import Notes
 from regsvc.users.retention import Retention, find_reapply_at_after
 from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
@@ -581,6 +582,7 @@ class App:
         services.gates = self.gates
         services.users = UserList(self.context.is_operator, self.gates)
         services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)
+        services.notes = Notes(self._database, self.audit, now)
         services.mail_resender = MailResender(
             self._database, self.outbox, self.mail_renderer, self.mail_queue, self.audit
         )

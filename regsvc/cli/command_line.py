@@ -258,6 +258,9 @@ def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.Argument
     role = add("role", "make an approved user a reviewer or moderator, or take that role away")
     _add_name(role)
     role.add_argument("role", choices=(*ROLES, "none"))
+    note = add("note", "write a note about a user, for the team")
+    _add_name(note)
+    note.add_argument("text", metavar="TEXT")
     reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
     _add_name(reset)
 

@@ -21,6 +21,7 @@ from regsvc.database.bulk import MAX_COUNT
 from regsvc.database.models import BANNED, User
 from regsvc.notifications.rcon import CommandRecord, list_commands
 from regsvc.runtime.why import find_answer, word
+from regsvc.users.notes import NoteRecord, list_notes
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_details import MAX_RECORDS
 from regsvc.users.user_list import UserListItem
@@ -41,6 +42,9 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
         return _reset_totp(args, app, Principal(Actor(actor), EVERYTHING))
     if args.action == "role":
         return _give_role(args, app, Principal(Actor(actor), EVERYTHING))
+    if args.action == "note":
+        print(f"{app.worker.run_here(app.services.notes.add, args.username, args.text, Actor(actor))}: noted")
+        return 0
     return _decide(args, app, Principal(Actor(actor), EVERYTHING))
 
 
@@ -124,6 +128,8 @@ def _show(args: argparse.Namespace, app: App) -> int:
         shown["allowlist_entry"] = listed
     if dispute is not None:
         shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
+    if notes := app.worker.run_here(_list_notes, entry.username):
+        shown["notes"] = notes
     if commands := app.worker.run_here(_list_commands, entry.username):
         shown["commands"] = commands
     if dates:
@@ -153,6 +159,11 @@ def _find_second_factor(username: str, app: App) -> str:
 def _list_commands(username: str) -> list[CommandRecord]:
     """Return the host's commands about this user, newest first."""
     return list_commands(User.get(User.username_key == name_key(username)), MAX_RECORDS)
+
+
+def _list_notes(username: str) -> list[NoteRecord]:
+    """Return the team's notes about this user, newest first."""
+    return list_notes(User.get(User.username_key == name_key(username)), MAX_RECORDS)
 
 
 def _to_json(value: Any) -> Any:

@@ -57,6 +57,7 @@ ACTIONS: Final = (
     "user.recovery_code_used",
     "user.session_ended",
     "user.role_changed",
+    "user.note_added",
     "settings.changed",
     "token.created",
     "token.revoked",

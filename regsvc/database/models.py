@@ -187,6 +187,19 @@ class Review(BaseModel):
     operator = CharField(255)
     reviewed_at = UtcDateTimeField()
     email_key = CharField(320, null=True, index=True)
+    answers = TextField(null=True)
+
+
+class Note(BaseModel):
+    """A note that the team wrote about a user, kept after the user is gone."""
+
+    id = BigAutoField()
+    user_id = BigIntegerField()
+    username_key = CharField(255, index=True)
+    email_key = CharField(320, null=True, index=True)
+    author = CharField(255)
+    text = TextField()
+    created_at = UtcDateTimeField()
 
 
 class SyncRecord(BaseModel):
@@ -454,6 +467,7 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     Lease,
     User,
     Review,
+    Note,
     SyncRecord,
     Allowed,
     StoredBucket,

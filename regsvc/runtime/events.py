@@ -32,6 +32,7 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.reopened": "user_reopened",
     "user.deleted": "user_deleted",
     "user.answers_changed": "user_answers_changed",
+    "user.note_added": "user_note_added",
     "sync.run": SYNC_FINISHED,
     "allowlist.run": SYNC_FINISHED,
 }

@@ -16,6 +16,7 @@ from regsvc.database.audit import AUTOMATED_ACTORS, Audit, AuditRecord
 from regsvc.database.models import User
 from regsvc.notifications.mail.history import MailEntry
 from regsvc.users.chat_links import ChatAccount
+from regsvc.users.notes import NoteRecord, list_notes
 from regsvc.users.user_details import (
     ClientRecord,
     ListedRecord,
@@ -80,6 +81,7 @@ class Export:
     exported_at: datetime
     user: ExportedUserRecord
     reviews: list[ReviewRecord]
+    notes: list[NoteRecord]
     sessions: list[SessionRecord]
     clients: list[ClientRecord]
     mails: list[MailEntry]
@@ -107,6 +109,7 @@ class UserExport:
             raise Unauthorized
         lists: dict[str, list[Any]] = {
             "reviews": list_own_reviews(user, MAX_RECORDS),
+            "notes": [note for note in list_notes(user, MAX_RECORDS) if note.is_same_user],
             "sessions": list_sessions(user, self.now(), MAX_RECORDS, current_jti=session.jti),
             "clients": list_clients(user, MAX_RECORDS),
             "mails": list_mails(user, MAX_RECORDS),

@@ -27,6 +27,7 @@ from regsvc.database.models import (
     TAKEN_OFF,
     Allowed,
     Review,
+    StoredQuestionnaire,
     User,
 )
 from regsvc.notifications.mail.queue import MailQueue, UserMail
@@ -159,7 +160,7 @@ class _Decision:
             columns["banned_from"] = self.before
         return columns
 
-    def review(self, by: Actor, moment: datetime) -> dict[str, Any]:
+    def review(self, by: Actor, moment: datetime, answers: str | None) -> dict[str, Any]:
         """Return the columns of the review."""
         return {
             "user_id": self.user.id,
@@ -173,6 +174,7 @@ class _Decision:
             "operator": by.name,
             "reviewed_at": moment,
             "email_key": self.user.email_key,
+            "answers": answers,
         }
 
     def audit_record(self) -> tuple[str, str, dict[str, Any]]:
@@ -445,10 +447,19 @@ def _write_reviews(
     decisions: Sequence[_Decision], mailed: Sequence[_Decision], by: Actor, moment: datetime
 ) -> dict[int, int]:
     """Write the reviews and return, by user id, at least the ids of those that are mailed."""
-    if len(decisions) == 1:
-        return {decisions[0].user.id: Review.insert(decisions[0].review(by, moment)).execute()}
-    insert_rows(Review._meta.database, Review, [decision.review(by, moment) for decision in decisions])
+    rejected = [decision.user.id for decision in decisions if decision.name == "reject"]
+    answers = _answers_of(rejected) if rejected else {}
+    rows = [decision.review(by, moment, answers.get(decision.user.id)) for decision in decisions]
+    if len(rows) == 1:
+        return {decisions[0].user.id: Review.insert(rows[0]).execute()}
+    insert_rows(Review._meta.database, Review, rows)
     return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
+
+
+def _answers_of(user_ids: Sequence[int]) -> dict[int, str]:
+    """Return the stored answers by user id: once such a user applies again, their row is gone, and with it these."""
+    stored: Any = StoredQuestionnaire.select(StoredQuestionnaire.user, StoredQuestionnaire.answers)
+    return dict(stored.where(StoredQuestionnaire.user.in_(user_ids)).tuples())
 
 
 def _reviews_of(users: Sequence[User]) -> list[tuple[int, int, str | None]]:

@@ -5,16 +5,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
+
 from plugin_bridge.authme.players import in_milliseconds, known_email
 from regsvc.auth.sessions import public_id
 from regsvc.core.clock import Clock, from_epoch_ms
 from regsvc.core.email_address import parse_email
 from regsvc.core.errors import Refusal, UserNotFound
 from regsvc.core.text import name_key
-from regsvc.database.models import UNVERIFIED, Allowed, KnownClient, OutboxEntry, Review, Session, SyncRecord, User
+from regsvc.database.models import (
+    PENDING,
+    UNVERIFIED,
+    Allowed,
+    KnownClient,
+    OutboxEntry,
+    Review,
+    Session,
+    SyncRecord,
+    User,
+)
 from regsvc.notifications.mail.history import MailEntry, mail_entry
 from regsvc.notifications.rcon import CommandRecord, list_commands
 from regsvc.users.gates import Gate, Gates
+from regsvc.users.notes import NoteRecord, list_notes
 from regsvc.users.user_list import UserList, UserListItem
 
 
@@ -56,6 +69,8 @@ class ReviewRecord:
     is_same_user: bool
     is_same_name: bool
     is_same_email: bool
+    answers: "tuple[AnsweredQuestion, ...] | None" = None
+    """The answers that a rejection was about; None: there were none."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +194,7 @@ def _review(row: Review, user: User) -> ReviewRecord:
         is_same_user=row.user_id == user.id,
         is_same_name=row.username_key == user.username_key,
         is_same_email=row.email_key is not None and row.email_key == user.email_key,
+        answers=None if row.answers is None else msgspec.json.decode(row.answers, type=tuple[AnsweredQuestion, ...]),
     )
 
 
@@ -242,6 +258,7 @@ class UserDetails:
     banned_from: str | None
     questionnaire: QuestionnaireResult | None
     history: list[ReviewRecord]
+    notes: list[NoteRecord]
     mails: list[MailEntry]
     commands: list[CommandRecord]
     sessions: list[SessionRecord]
@@ -250,6 +267,13 @@ class UserDetails:
     gates: tuple[Gate, ...]
     listed: ListedRecord | None
     """None also if the game's allowlist is not kept."""
+
+    @property
+    def earlier_answers(self) -> "tuple[AnsweredQuestion, ...] | None":
+        """The answers of the last rejection, while the user waits for review again."""
+        if self.entry.status != PENDING:
+            return None
+        return next((review.answers for review in self.history if review.answers is not None), None)
 
 
 @dataclass(frozen=True)
@@ -297,6 +321,7 @@ class UserDetailsLoader:
             banned_from=user.banned_from,
             questionnaire=self.find_questionnaire(user.id),
             history=list_history(user, MAX_RECORDS),
+            notes=list_notes(user, MAX_RECORDS),
             mails=list_mails(user, MAX_RECORDS),
             commands=list_commands(user, MAX_RECORDS),
             sessions=list_sessions(user, self.now(), MAX_RECORDS),

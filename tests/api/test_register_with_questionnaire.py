@@ -1,9 +1,11 @@
 """POST /api/register where a questionnaire is asked: no step is skipped, nothing is believed, nothing is burnt."""
 
+from typing import Any
+
 import pytest
 
 from tests.support.our_tables import everything_stored
-from tests.support.questions import FIGHT, TALK, WORDS, applies, asking, token_for
+from tests.support.questions import FIGHT, PASSING, TALK, WORDS, applies, asking, token_for
 from tests.support.refusals import assert_refused
 from tests.support.stack import MakeStack, Stack
 
@@ -52,6 +54,28 @@ def test_a_refused_registration_burns_no_result(asking_stack: Stack) -> None:
         "invalid_code",
     ]
     assert applies(asking_stack, alice, token, code=code).status == 201
+
+
+def test_who_applies_again_is_seen_beside_the_earlier_answers(asking_stack: Stack) -> None:
+    stack, alice = asking_stack, asking_stack.newcomer("alice")
+
+    def shown() -> dict[str, Any]:
+        user: dict[str, Any] = stack.get("/api/admin/user", {"username": alice.name}, token=stack.olivia()).json["user"]
+        return user
+
+    assert applies(stack, alice, token_for(stack, TALK | WORDS)).status == 201
+    assert shown()["earlierAnswers"] is None
+    first = shown()["questionnaire"]["answers"]
+    stack.decides("reject", alice, mayReapply=True)
+    assert shown()["earlierAnswers"] is None  # they are still those of the application
+
+    assert applies(stack, alice, token_for(stack, PASSING)).status == 201
+
+    assert shown()["earlierAnswers"] == first
+    assert shown()["questionnaire"]["answers"] != first
+    stack.decides("approve", alice)
+    export = stack.get("/api/user/export", token=stack.user_token(alice)).json
+    assert [review["answers"] for review in export["reviews"]] == [None]  # of this account, not of the rejected one
 
 
 def test_the_review_queue_shows_score_and_summary(asking_stack: Stack) -> None:

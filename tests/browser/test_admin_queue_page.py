@@ -14,7 +14,7 @@ from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator, box_of, open_queue, standing_clock
 from tests.support.applicants import insert_applicants
 from tests.support.our_tables import ago, our_busy, our_database
-from tests.support.questions import PASSING, UNSCORED, applies, asking, token_for
+from tests.support.questions import PASSING, TALK, UNSCORED, WORDS, applies, asking, token_for
 from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until
 
@@ -355,6 +355,30 @@ def test_everybody_can_review(stack: Stack, open_page: OpenPage, size: str, lang
         "all => all.filter(e => e.checkVisibility()).map(e => [e.outerHTML, e.getBoundingClientRect().height])",
     )
     assert not [size for size in sizes if size[1] < 44]
+
+
+def test_who_applies_again_is_read_beside_the_earlier_answers(stack: Stack, open_page: OpenPage) -> None:
+    """And what Olivia notes of it is there for the rest of the team."""
+    alice = stack.newcomer("alice")
+    applies(stack, alice, token_for(stack, TALK | WORDS))
+    stack.decides("reject", alice, mayReapply=True)
+    applies(stack, alice, token_for(stack))
+    olivia = open_queue(open_page, size="phone")
+    page, card = olivia.page, olivia.card
+    talk, build, why = (card.locator(".answers > li", has_text=it) for it in ("What do", "Which are", "Why here"))
+    expect(talk).to_contain_text("as before the last rejection")
+    expect(build.locator(".earlier blockquote")).to_have_text("skipped")
+    expect(why.locator(".earlier blockquote")).to_have_text("I like it.")
+    expect(card.get_by_text("No notes yet.")).to_be_visible()
+    card.get_by_label("New note").fill("Asked Bob, who knows her")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(card.locator("section blockquote")).to_have_text("Asked Bob, who knows her")
+    expect(card.get_by_label("New note")).to_have_value("")
+    assert find_serious_faults(page) == []
+    assert not is_wider_than_the_screen(page)
+    olivia.go(f"#user?name={alice.name}")
+    expect(page.locator("section blockquote", has_text="Asked Bob")).to_be_visible()
 
 
 def too_many(route: Route) -> None:

@@ -217,7 +217,7 @@ def wait(self, timeout=None):
     try:
         while not (is_notified := lock.acquire(False)) and time.monotonic() < ends_at:
             sleep(0.001)
-        if not is_notified:
+        if not is_notified and lock in self._waiters:  # another thread may notify it just now
             self._waiters.remove(lock)
         return is_notified
     finally:

@@ -12,7 +12,7 @@ export type ApproveRequest = { language?: string | null; username?: string | nul
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "settings.changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.note_added" | "settings.changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -110,7 +110,7 @@ export type EndSessionRequest = { language?: string | null; session: string };
 
 export type EndUserSessionRequest = { language?: string | null; username: string; session: string };
 
-export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; listed: ListedFields | null; truncated: Array<string> };
+export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; notes: Array<ExportedNote>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; listed: ListedFields | null; truncated: Array<string> };
 
 export type ExportedAnswer = { question: string; answers: Array<string> };
 
@@ -120,9 +120,11 @@ export type ExportedChat = { platform: string; id: string; username: string; dis
 
 export type ExportedMail = { template: string; to: string; language: string; createdAt: number; state: "waiting" | "sent" | "failed" | "dropped"; doneAt: number | null };
 
+export type ExportedNote = { text: string; createdAt: number };
+
 export type ExportedQuestionnaire = { score: number; maxScore: number; passScore: number; isPassed: boolean; submittedAt: number; answers: Array<ExportedAnswer> };
 
-export type ExportedReview = { transition: "approve" | "reject" | "ban" | "unban" | "reopen" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; reviewedAt: number };
+export type ExportedReview = { transition: "approve" | "reject" | "ban" | "unban" | "reopen" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; reviewedAt: number; answers: Array<ExportedAnswer> | null };
 
 export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null; totpEnabledAt: number | null };
 
@@ -165,6 +167,10 @@ export type NameQuery = { language?: string | null; username: string };
 export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; registered: boolean };
 
 export type NetworkServerFields = { name: string; online: boolean; players: OnlinePlayersFields; version: string | null; checkedAt: number | null; statusHidden: boolean };
+
+export type NoteFields = { text: string; author: string; createdAt: number; isSameUser: boolean };
+
+export type NoteRequest = { language?: string | null; username: string; text: string };
 
 export type OnlinePlayersFields = { online: number | null; max: number | null; list?: Array<string> };
 
@@ -286,7 +292,7 @@ export type UpdateUserReply = { success: true; message?: string; email: string; 
 
 export type UpdateUserRequest = { language?: string | null; email: string; code?: string | null; proof?: string | null; currentPassword: string };
 
-export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; history: Array<HistoryFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
+export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; earlierAnswers: Array<ScoredAnswerFields> | null; history: Array<HistoryFields>; notes: Array<NoteFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
 
 export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
 
@@ -366,6 +372,7 @@ export interface PostRoutes {
   "user/delete": { reply: DeleteUserReply; body: DeleteByAnyPasswordRequest };
   "user/sessions/end": { reply: MessageReply; body: EndSessionRequest };
   "chat/unlink": { reply: MessageReply; body: UnlinkChatRequest };
+  "admin/user/note": { reply: MessageReply; body: NoteRequest };
   "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ApproveRequest };
   "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: RejectRequest };
   "admin/user/ban": { reply: DecisionReply | BulkDecisionReply; body: BanRequest };

@@ -28,6 +28,23 @@ CREATE TABLE regsvc_token (
   revoked_at   {moment} NULL -- when it was revoked, or its maker lost the right
 );
 
+ALTER TABLE regsvc_review ADD COLUMN
+  answers {long_text} NULL -- JSON of the answers that a rejection is about, to compare when the player applies again;
+
+CREATE TABLE regsvc_note (
+  id           {id}, -- in order
+  user_id      BIGINT NOT NULL, -- id of the user at that time
+  username_key {text:255} NOT NULL, -- in lower case
+  email_key    {text:320} NULL, -- the user's proven address at that time, normalized
+  author       {text:255} NOT NULL, -- who wrote it
+  text         {long_text} NOT NULL, -- what the team wrote; never shown to players, but in their export
+  created_at   {moment} NOT NULL -- when
+);
+
+CREATE INDEX regsvc_note_username_key ON regsvc_note (username_key);
+
+CREATE INDEX regsvc_note_email_key ON regsvc_note (email_key);
+
 CREATE TABLE regsvc_setting (
   name       {text:40} PRIMARY KEY, -- registration or announcement
   value      {long_text} NOT NULL, -- JSON

@@ -41,6 +41,7 @@ export const USER_EVENTS = [
   "user_unbanned",
   "user_reopened",
   "user_deleted",
+  "user_note_added",
   ANSWERS_CHANGED,
 ];
 

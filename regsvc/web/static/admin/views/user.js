@@ -8,6 +8,7 @@ import { Signal } from "../../shared/signal.js";
 import { listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
+import { NotesSection } from "../notes.js";
 import { may, mayDecide } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { whyPanel } from "../why.js";
@@ -51,8 +52,10 @@ class UserPage {
     this.about = make("div", { class: "user-about" });
     this.password = passwordSection(context, name);
     this.details = make("div", {});
+    this.notes = new NotesSection(context, name, "h3");
+    this.notes.onAdded = () => this.load();
     this.player = make("section", {});
-    const left = make("section", {}, this.details, this.password.element);
+    const left = make("section", {}, this.details, this.notes.element, this.password.element);
     const columns = make("div", { class: "columns" }, left, this.player);
     this.elements = [this.state, this.actions, this.about, columns];
   }
@@ -103,6 +106,7 @@ class UserPage {
   renderUser() {
     const user = this.user.value;
     this.password.update(user);
+    this.notes.update(user);
     const links = renderLinks(this.context, this.name);
     if (user === null) {
       replaceContent(this.about, make("p", {}, t("user_gone")), links);

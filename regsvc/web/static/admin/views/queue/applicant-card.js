@@ -3,6 +3,7 @@
 import { asRefusal } from "../../../shared/api.js";
 import { button, make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
+import { NotesSection } from "../../notes.js";
 import { foldedWhy } from "../../why.js";
 import { renderActions, renderDetails, renderMoreActions, renderSummary } from "./applicant.js";
 
@@ -35,6 +36,11 @@ export class ApplicantCard {
     }
     this.title = make("h3", { tabindex: "-1" }, applicant.username);
     const details = make("div", { class: "details" }, make("p", { class: "quiet-text" }, t("loading")));
+    const notes = new NotesSection(this.context, applicant.username, "h4");
+    notes.onAdded = () => {
+      this.applicants.forget(applicant.username);
+      return this.loadDetails(applicant, details, notes);
+    };
     const act = (/** @type {import("./applicant.js").ActionName} */ name) => this.actions.act(name, applicant);
     replaceContent(
       this.element,
@@ -42,9 +48,10 @@ export class ApplicantCard {
       renderActions(act),
       renderSummary(applicant),
       details,
+      notes.element,
       foldedWhy(this.context, applicant.username),
     );
-    this.loadDetails(applicant, details);
+    this.loadDetails(applicant, details, notes);
   }
 
   focus() {
@@ -54,18 +61,20 @@ export class ApplicantCard {
   /**
    * @param {ListedUser} applicant
    * @param {HTMLElement} container
+   * @param {NotesSection} notes
    */
-  async loadDetails(applicant, container) {
+  async loadDetails(applicant, container, notes) {
     try {
       const user = await this.applicants.details(applicant.username);
       replaceContent(container, renderDetails(user));
+      notes.update(user);
     } catch (error) {
       const refusal = asRefusal(error);
       if (refusal.code === "user_not_found") {
         this.actions.onGone(applicant);
         return;
       }
-      const retry = button(t("try_again"), () => this.loadDetails(applicant, container), "quiet");
+      const retry = button(t("try_again"), () => this.loadDetails(applicant, container, notes), "quiet");
       replaceContent(container, make("p", { class: "notice", "data-kind": "bad" }, refusal.message), retry);
     }
     this.actions.onShown(applicant);

@@ -54,7 +54,7 @@ export function renderDetails(user, level = "h4") {
       [t("ip"), registrationIp && link(hashFor("users", { search: registrationIp }), registrationIp)],
       [t("email_proven"), user.isEmailVerified ? null : t("email_unproven")],
     ]),
-    user.questionnaire && renderQuestionnaire(user.questionnaire, level),
+    user.questionnaire && renderQuestionnaire(user.questionnaire, user.earlierAnswers, level),
     make(level, {}, t("history")),
     user.history.length ? renderHistory(user.history) : make("p", { class: "quiet-text" }, t("history_none")),
   ];
@@ -62,9 +62,12 @@ export function renderDetails(user, level = "h4") {
 
 /**
  * @param {QuestionnaireResult} result
+ * @param {Answer[] | null} earlier those of the last rejection
  * @param {"h3" | "h4"} level
  */
-function renderQuestionnaire({ score, maxScore, passScore, isPassed, requiresReview, summary, answers }, level) {
+function renderQuestionnaire(result, earlier, level) {
+  const { score, maxScore, passScore, isPassed, requiresReview, summary, answers } = result;
+  const before = new Map(earlier?.map((answer) => [answer.question, answer.answers]));
   const verdict = t(requiresReview ? "to_be_read" : isPassed ? "passed" : "failed");
   const kind = requiresReview ? "wait" : isPassed ? "good" : "bad";
   const unread = answers.filter(({ points }) => points === null);
@@ -81,7 +84,11 @@ function renderQuestionnaire({ score, maxScore, passScore, isPassed, requiresRev
     ),
     unread.length > 0 && make("p", { class: "quiet-text" }, describeUnread(unread)),
     notes && make("p", { class: "quiet-text" }, notes),
-    make("ol", { class: "answers" }, answers.map(renderAnswer)),
+    make(
+      "ol",
+      { class: "answers" },
+      answers.map((answer) => renderAnswer(answer, before.get(answer.question))),
+    ),
   ];
 }
 
@@ -103,8 +110,11 @@ function describePoints({ points, maxPoints }) {
   return points === 0 && maxPoints === 0 ? null : t("worth", { points, maxPoints });
 }
 
-/** @param {Answer} answer */
-function renderAnswer(answer) {
+/**
+ * @param {Answer} answer
+ * @param {string[]} [before] what was answered to it before the last rejection
+ */
+function renderAnswer(answer, before) {
   const { question, type, answers, points, note } = answer;
   const isText = type === "text";
   const text = describePoints(answer);
@@ -117,7 +127,20 @@ function renderAnswer(answer) {
     make("p", { class: "question" }, question, score),
     given.length === 0 ? none : isText ? given : make("ul", {}, given),
     note && make("p", { class: "quiet-text" }, t("note", { note })),
+    before && renderEarlier(before, before.join() === answers.join()),
   );
+}
+
+/**
+ * @param {string[]} answers
+ * @param {boolean} isSame as now
+ */
+function renderEarlier(answers, isSame) {
+  if (isSame) {
+    return make("p", { class: "quiet-text" }, t("answer_same"));
+  }
+  const words = answers.length > 0 ? answers.join("\n") : t("answer_skipped_before");
+  return make("div", { class: "earlier" }, make("p", {}, t("answered_before")), make("blockquote", {}, words));
 }
 
 /**

@@ -136,6 +136,15 @@ export class Applicants {
   }
 
   /**
+   * Let the details of an applicant be loaded anew.
+   *
+   * @param {string} username
+   */
+  forget(username) {
+    this.#details.delete(username.toLowerCase());
+  }
+
+  /**
    * Remove an applicant who was decided about, or whose name now belongs to another one.
    *
    * @param {string} username

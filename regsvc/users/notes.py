@@ -1,0 +1,66 @@
+"""Notes that the team writes about users; like reviews they are kept by name and address after a user is gone."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from peewee import Database
+
+from regsvc.core.clock import Clock, to_milliseconds
+from regsvc.core.errors import InvalidField, UserNotFound
+from regsvc.core.text import clean_lines, name_key
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.models import Note, User
+
+MAX_NOTE: Final = 2000
+
+
+@dataclass(frozen=True)
+class NoteRecord:
+    """A note, and whether it is about this very user or an earlier one of the name or address."""
+
+    text: str
+    author: str
+    created_at: datetime
+    is_same_user: bool
+
+
+class Notes:
+    """Notes of the team. Blocking: for a worker thread."""
+
+    def __init__(self, database: Database, audit: Audit, now: Clock) -> None:
+        self._database = database
+        self._audit = audit
+        self._now = now
+
+    def add(self, username: str, written: str, by: Actor) -> str:
+        """Add a note and return the user's name. Raises `UserNotFound`, and `InvalidField` if it is empty or too long.
+
+        The text is not in the audit log, which other people may read.
+        """
+        text = clean_lines(written).strip()
+        if not 0 < len(text) <= MAX_NOTE:
+            raise InvalidField("text")
+        with self._database.atomic():
+            user = User.get_or_none(User.username_key == name_key(username))
+            if user is None:
+                raise UserNotFound
+            Note.insert(
+                user_id=user.id,
+                username_key=user.username_key,
+                email_key=user.email_key,
+                author=by.name,
+                text=text,
+                created_at=to_milliseconds(self._now()),
+            ).execute()
+            self._audit.record("user.note_added", by, user.username)
+        return str(user.username)
+
+
+def list_notes(user: User, limit: int) -> list[NoteRecord]:
+    """Return the notes about this user and earlier users of the name or e-mail address, newest first."""
+    belongs = Note.username_key == user.username_key
+    if user.email_key is not None:
+        belongs = belongs | (Note.email_key == user.email_key)
+    rows = Note.select().where(belongs).order_by(Note.id.desc()).limit(limit)
+    return [NoteRecord(row.text, row.author, row.created_at, row.user_id == user.id) for row in rows]

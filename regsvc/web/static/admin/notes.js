@@ -1,0 +1,70 @@
+// The team's notes about a user, and the form for a new one, which stays as it is while the list changes.
+
+import { asRefusal } from "../shared/api.js";
+import { make, replaceContent, uniqueId } from "../shared/dom.js";
+import { formatTime, t } from "../shared/i18n.js";
+import { notice } from "../shared/notice.js";
+import { may } from "./permissions.js";
+
+export class NotesSection {
+  /**
+   * @param {import("./view-context.js").ViewContext} context
+   * @param {string} username
+   * @param {"h3" | "h4"} level of the heading
+   */
+  constructor({ api }, username, level) {
+    this.api = api;
+    this.username = username;
+    /** @type {() => unknown} */
+    this.onAdded = () => null;
+    const id = uniqueId("note");
+    this.text = make("textarea", { id, rows: "2", maxlength: "2000", required: true });
+    this.list = make("div", {});
+    const form = make(
+      "form",
+      { onsubmit: (/** @type {Event} */ event) => this.send(event) },
+      make("div", { class: "field" }, make("label", { for: id }, t("note_label")), this.text),
+      make("button", { type: "submit", class: "quiet" }, t("note_add")),
+    );
+    this.element = make(
+      "section",
+      { hidden: true },
+      make(level, {}, t("notes")),
+      this.list,
+      may("users.review") && form,
+    );
+  }
+
+  /** @param {UserDetails | null} user null: there is no such user any more */
+  update(user) {
+    this.element.hidden = user === null;
+    const notes = user?.notes ?? [];
+    replaceContent(
+      this.list,
+      notes.length === 0
+        ? make("p", { class: "quiet-text" }, t("notes_none"))
+        : make("ol", { class: "history" }, notes.map(renderNote)),
+    );
+  }
+
+  /** @param {Event} event */
+  async send(event) {
+    event.preventDefault();
+    try {
+      const { message = "" } = await this.api.post("admin/user/note", {
+        username: this.username,
+        text: this.text.value,
+      });
+      this.text.value = "";
+      notice.announce(message, "good");
+      await this.onAdded();
+    } catch (error) {
+      notice.showRefusal(asRefusal(error));
+    }
+  }
+}
+
+/** @param {UserDetails["notes"][number]} note */
+function renderNote({ text, author, createdAt }) {
+  return make("li", {}, t("note_by", { author, at: formatTime(createdAt) }), make("blockquote", {}, text));
+}

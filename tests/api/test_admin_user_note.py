@@ -1,0 +1,73 @@
+"""POST /api/admin/user/note: what the team tells each other about a user."""
+
+from dataclasses import replace
+
+from tests.api.test_admin_user_role import with_role
+from tests.support.command_line import companion
+from tests.support.refusals import assert_refused
+from tests.support.stack import Person, Stack
+from tests.support.together import at_once
+
+PATH = "/api/admin/user/note"
+
+
+def notes_of(stack: Stack, person: Person) -> list[tuple[str, str, bool]]:
+    user = stack.get("/api/admin/user", {"username": person.name}, token=stack.olivia()).json["user"]
+    return [(note["author"], note["text"], note["isSameUser"]) for note in user["notes"]]
+
+
+def test_rita_notes_what_olivia_reads(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    rita, token = with_role(stack, "reviewer")
+    assert stack.post(PATH, {"username": alice.name, "text": " Plays with Bob.\u202e "}, token=token).status == 200
+    assert stack.decide("note", alice, text="Bob vouches\nfor her.").status == 200
+    assert notes_of(stack, alice) == [
+        ("Olivia", "Bob vouches\nfor her.", True),
+        (rita.name, "Plays with Bob.", True),
+    ]
+    assert [entry["detail"] for entry in stack.audits(alice, "user.note_added")] == [None, None]
+
+
+def test_alice_gets_it_in_her_export_without_its_author(stack: Stack) -> None:
+    alice = stack.approved("alice")
+    stack.decides("note", alice, text="Knows redstone.")
+    export = stack.get("/api/user/export", token=stack.user_token(alice))
+    [note] = export.json["notes"]
+    assert note.keys() == {"text", "createdAt"}
+    assert note["text"] == "Knows redstone."
+
+
+def test_a_note_stays_with_the_name(stack: Stack) -> None:
+    """But it is not in the export of another user who bears the name later."""
+    rick = stack.pending("rick")
+    stack.decides("note", rick, text="Griefed elsewhere.")
+    stack.decides("delete", rick)
+    assert_refused(stack.decide("note", rick, text="Gone."), 404, "user_not_found", field="username")
+    assert stack.register(replace(rick, email=f"new.{rick.email}")).status == 201
+    assert notes_of(stack, rick) == [("Olivia", "Griefed elsewhere.", False)]
+    stack.decides("approve", rick)
+    assert stack.get("/api/user/export", token=stack.user_token(rick)).json["notes"] == []
+
+
+def test_what_is_refused(stack: Stack) -> None:
+    alice = stack.pending("alice")
+    for text in ("", " \u202e\n", "x" * 2001):
+        assert_refused(stack.decide("note", alice, text=text), 422, "invalid_field", field="text")
+    assert_refused(stack.post(PATH, {"username": alice.name, "text": "x"}), 401, "unauthorized")
+    assert notes_of(stack, alice) == []
+
+
+def test_forty_notes_at_once_are_forty(stack: Stack) -> None:
+    alice, olivia = stack.pending("alice"), stack.olivia()
+    calls = [
+        lambda number=number: stack.post(PATH, {"username": alice.name, "text": str(number)}, token=olivia)
+        for number in range(40)
+    ]
+    assert {reply.status for reply in at_once(calls)} == {200}
+    assert {int(text) for _author, text, _ in notes_of(stack, alice)} == set(range(40))
+
+
+def test_the_command_line_notes_and_shows(stack: Stack) -> None:
+    alice, config = stack.pending("alice"), stack.daemon.config_file
+    assert companion("users", "note", alice.name, "Knows Bob", config=config).status == 0
+    assert "Knows Bob" in companion("users", "show", alice.name, config=config).output
