@@ -26,7 +26,7 @@ venv: $(STAMP)  ## makes .venv with the companion and its development tools
 run: $(STAMP)  ## prepares a demo game server in var/ and serves it
 	$(PY) -m regsvc.cli.demo
 
-test: $(STAMP)  ## installs what the tests need and runs them (PYTEST_ARGS="-k name" for some)
+test: $(STAMP) $(JS_STAMP)  ## installs what the tests need and runs them (PYTEST_ARGS="-k name" for some)
 	@sh tests/install_system_packages.sh
 	TMPDIR=$(TEST_TMPDIR) $(PY) -m pytest $(PYTEST_ARGS)
 

@@ -460,6 +460,7 @@ class SetPasswordRequest(ReviewRequest, frozen=True, kw_only=True):
 class DecisionReply(Reply, frozen=True, kw_only=True):
     """The result for one user."""
 
+    kind: Annotated[str, Meta(extra_json_schema={"const": "one"}, examples=["one"])] = "one"
     username: Username
     status: Outcome
     warnings: Warnings | UnsetType = UNSET
@@ -480,6 +481,7 @@ class BulkDecisionResult(Output, frozen=True, kw_only=True):
 class BulkDecisionReply(Reply, frozen=True, kw_only=True):
     """One result per name, in the order of the request."""
 
+    kind: Annotated[str, Meta(extra_json_schema={"const": "many"}, examples=["many"])] = "many"
     results: list[BulkDecisionResult]
 
 

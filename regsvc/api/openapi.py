@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, UnsetType
 
 from regsvc import __version__
 from regsvc.api.applications import APPLICATION_TOKEN_HEADER
 from regsvc.api.base import ApiHandler
 from regsvc.api.chat import LINK_COOKIE_NAME, LINK_TOKEN_HEADER
-from regsvc.api.messages import Output, Request
+from regsvc.api.messages import EpochMilliseconds, Output, Request, Username
 from regsvc.api.registration import PROOF_HEADER
 from regsvc.api.route import (
     ACCESS_TOKEN,
@@ -33,9 +34,10 @@ from regsvc.api.route import (
     Routes,
 )
 from regsvc.core import errors
-from regsvc.core.errors import Category, Refusal
+from regsvc.core.errors import REFUSALS, Category, Refusal
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.translations import Translations
+from regsvc.notifications.webhook import Event
 
 Schema = dict[str, Any]
 
@@ -56,10 +58,20 @@ def make_schemas(types: Iterable[type]) -> dict[str, Schema]:
     for name, schema in schemas.items():
         if "description" in schema:
             schema["description"] = inspect.cleandoc(schema["description"])
+        for field in schema.get("properties", {}).values():
+            _describe_default(field)
         if name in outputs:
             fields = msgspec.structs.fields(outputs[name])
             schema["required"] = [field.encode_name for field in fields if field.default is not UNSET]
     return schemas
+
+
+def _describe_default(field: Schema) -> None:
+    """Tell the default in words: generators of clients make each field that has one mandatory."""
+    default = field.pop("default", None)
+    if default or default is False:
+        words = f"{json.dumps(default)} if missing."
+        field["description"] = f"{field['description']} {words}" if "description" in field else words.capitalize()
 
 
 def reference(kind: type) -> Schema:
@@ -125,6 +137,35 @@ GENERAL: Final[tuple[type[Refusal], ...]] = (
 )
 """Refusals that any route may answer with."""
 
+
+class WebhookFields(Output, frozen=True, kw_only=True):
+    """An event; `reason` is in words, and `reasonCode` names it if it is a built-in one."""
+
+    server: Annotated[str, Meta(description="`server.name`.", examples=["Willow Valley"])]
+    event: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Event))}, examples=["approved"])]
+    delivery: Annotated[str, Meta(examples=["1f0e7c52-6c0b-4bb0-9f5e-2d1b6a0f9c11"])]
+    username: Username
+    status: Annotated[
+        str,
+        Meta(
+            extra_json_schema={"enum": ["pending", "approved", "rejected", "banned", "deleted"]}, examples=["approved"]
+        ),
+    ]
+    at: EpochMilliseconds
+    reason: str | UnsetType = UNSET
+    reason_code: str | UnsetType = UNSET
+    expires_at: EpochMilliseconds | UnsetType = UNSET
+
+
+class WebhookCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a webhook: `companion` is for programs, the rest for chat services that take such messages."""
+
+    content: Annotated[str, Meta(examples=["Alice was approved."])]
+    embeds: list[dict[str, str]]
+    allowed_mentions: dict[str, list[str]]
+    companion: WebhookFields
+
+
 _ABOUT: Final = """\
 The registration and administration backend beside a Minecraft server.
 
@@ -143,7 +184,7 @@ _REFUSAL: Final[Schema] = {
     "type": "object",
     "properties": {
         "success": {"type": "boolean", "const": False},
-        "code": {"type": "string", "description": "A stable code for programs."},
+        "code": {"type": "string", "enum": sorted(REFUSALS), "description": "A stable code for programs."},
         "message": {"type": "string", "description": "Text for people, in their language."},
         "field": {"type": "string", "description": "The field of the request that was refused."},
         "fault": {"type": "string", "description": "The exact rule that was broken."},
@@ -222,7 +263,7 @@ class OpenApiBuilder:
         self._is_legacy = is_legacy
         self._shared_responses: dict[str, Any] = {}
         used = (kind for route in self._routes for kind in (route.request_type, *route.reply_types))
-        self._schemas = make_schemas({kind: None for kind in used if kind is not None})
+        self._schemas = make_schemas({kind: None for kind in (*used, WebhookCall) if kind is not None})
 
     def build(self) -> dict[str, Any]:
         """Return the whole document as plain data."""
@@ -238,12 +279,27 @@ class OpenApiBuilder:
             },
             "servers": [{"url": self._server_url}],
             "paths": paths,
+            "webhooks": {event: {"post": self._webhook(event)} for event in get_args(Event)},
             "components": {
                 "schemas": {**self._schemas, "Refusal": _REFUSAL},
                 "responses": self._shared_responses,
                 "headers": _HEADERS,
                 "securitySchemes": _SECURITY_SCHEMES,
             },
+        }
+
+    def _webhook(self, event: str) -> dict[str, Any]:
+        schema = reference(WebhookCall)
+        return {
+            "operationId": f"webhook{event.capitalize()}",
+            "summary": f"A user was {event}.",
+            "description": "Sent to `webhook.url`, signed in `webhook-signature`; `webhook-id` is the same at every "
+            "attempt. It is repeated for a day until the status is one of 2xx.",
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": schema, "example": example_of(schema, self._schemas)}},
+            },
+            "responses": {"2XX": {"description": "The event was received."}},
         }
 
     def _operation(self, route: Route) -> dict[str, Any]:
@@ -315,10 +371,19 @@ class OpenApiBuilder:
             return described | {"content": {"application/json": {"schema": {"type": "object"}}}}
         kinds = [reference(kind) for kind in route.reply_types]
         examples = {kind.__name__: {"value": example_of(reference(kind), self._schemas)} for kind in route.reply_types}
+        schema = kinds[0] if len(kinds) == 1 else self._alternatives(route.reply_types)
         if sent_as_200 and route.status == 200:
-            kinds.append(_refusal_schema(sent_as_200))
-        schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+            schema = {"anyOf": [schema, _refusal_schema(sent_as_200)]}
         return described | {"content": {"application/json": {"schema": schema, "examples": examples}}}
+
+    def _alternatives(self, kinds: Sequence[type]) -> Schema:
+        """Return the schema of replies of which each names its kind, or which have nothing that tells them apart."""
+        fields = [self._schemas[kind.__name__]["properties"].get("kind") for kind in kinds]
+        references = [reference(kind) for kind in kinds]
+        if not all(fields):
+            return {"anyOf": references}
+        mapping = {field["const"]: it["$ref"] for field, it in zip(fields, references, strict=True)}
+        return {"oneOf": references, "discriminator": {"propertyName": "kind", "mapping": mapping}}
 
     def _refused(self, kinds: list[type[Refusal]]) -> dict[str, Any]:
         """Return the response of one status, as a reference if all routes may answer with it."""

@@ -32,7 +32,7 @@ export type BeginSecondFactorReply = { success: true; message?: string; secret: 
 
 export type BeginSecondFactorRequest = { language?: string | null; currentPassword: string };
 
-export type BulkDecisionReply = { success: true; message?: string; results: Array<BulkDecisionResult> };
+export type BulkDecisionReply = { success: true; message?: string; kind: "many"; results: Array<BulkDecisionResult> };
 
 export type BulkDecisionResult = { success: boolean; message: string; username: string; status?: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string>; code?: string; field?: string };
 
@@ -94,7 +94,7 @@ export type CreateUserReply = { success: true; message?: string; username: strin
 
 export type CreateUserRequest = { language?: string | null; username: string; email?: string | null; password?: string | null };
 
-export type DecisionReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
+export type DecisionReply = { success: true; message?: string; kind: "one"; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; warnings?: Array<string> };
 
 export type DeleteByAnyPasswordRequest = { language?: string | null; currentPassword?: string | null; totp?: string | null; password?: string | null };
 
@@ -206,7 +206,7 @@ export type QuestionnaireResultFields = { score: number; maxScore: number; passS
 
 export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
 
-export type Refusal = { success: false; code: string; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
+export type Refusal = { success: false; code: "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_denied" | "chat_link_required" | "chat_not_linked" | "chat_not_member" | "code_required" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_link_token" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "method_not_allowed" | "no_such_token" | "not_enabled" | "not_operator" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "sync_running" | "token_name_taken" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "unknown_path" | "unsupported_media_type" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; applicationToken: string };
 
@@ -309,6 +309,10 @@ export type ValidTokenReply = { success: true; message?: string; valid: true; us
 export type VerifyTokenRequest = { language?: string | null; token: string };
 
 export type VersionReply = { success: true; message?: string; currentVersion: string; latestVersion: string | null; updateAvailable: boolean; releasesUrl: string | null; checkedAt: number | null; plugin: PluginVersionFields };
+
+export type WebhookCall = { content: string; embeds: Array<Record<string, string>>; allowed_mentions: Record<string, Array<string>>; companion: WebhookFields };
+
+export type WebhookFields = { server: string; event: "registered" | "approved" | "rejected" | "banned" | "unbanned" | "reopened" | "deleted"; delivery: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; at: number; reason?: string; reasonCode?: string; expiresAt?: number };
 
 export type WhyReply = { success: true; message?: string; answer: WhyStepFields | null; steps: Array<WhyStepFields> };
 

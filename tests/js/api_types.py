@@ -55,8 +55,9 @@ def _type(schema: Schema) -> str:
         return json.dumps(schema["const"])
     if "enum" in schema:
         return " | ".join(json.dumps(value) for value in schema["enum"])
-    if "anyOf" in schema:
-        return " | ".join(dict.fromkeys(_type(option) for option in schema["anyOf"]))
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    if alternatives:
+        return " | ".join(dict.fromkeys(_type(option) for option in alternatives))
     kind = schema.get("type")
     if kind == "array":
         return f"Array<{_type(schema.get('items', {}))}>"

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema_rs import Draft202012Validator
@@ -13,6 +13,9 @@ from regsvc.api.openapi import list_refusals
 from regsvc.api.route import Access, Route, Routes
 from regsvc.api.routes import ROUTES
 from regsvc.core.errors import REFUSALS
+from regsvc.core.i18n.translations import load_translations
+from regsvc.database.models import OutboxEntry
+from regsvc.notifications.webhook import Event, render_webhook
 from tests.support.contract import document, with_types_in_place
 from tests.support.each import assert_each
 from tests.support.stack import MakeStack, Stack
@@ -37,7 +40,8 @@ def contents_in(value: object) -> list[dict[str, Any]]:
         return [content for member in value for content in contents_in(member)]
     if not isinstance(value, dict):
         return []
-    here = list(value["content"].values()) if isinstance(value.get("content"), dict) else []
+    content = value.get("content")
+    here = list(content.values()) if isinstance(content, dict) and "examples" not in content else []  # or a field
     return here + [content for member in value.values() for content in contents_in(member)]
 
 
@@ -131,6 +135,25 @@ def test_every_example_fits_its_schema(is_legacy: bool) -> None:
         validator = Draft202012Validator(with_types_in_place(content["schema"], whole["components"]["schemas"]))
         for example in [content["example"]] if "example" in content else content.get("examples", {}).values():
             validator.validate(example["value"] if "example" not in content else example)
+
+
+def test_one_and_many_are_told_apart() -> None:
+    reply = response_of(document()["paths"]["/api/admin/user/approve"]["post"], 200)["content"]["application/json"]
+    one, many = "#/components/schemas/DecisionReply", "#/components/schemas/BulkDecisionReply"
+    assert reply["schema"]["discriminator"] == {"propertyName": "kind", "mapping": {"one": one, "many": many}}
+    assert [example["value"]["kind"] for example in reply["examples"].values()] == ["one", "many"]
+
+
+def test_every_event_of_the_webhook_is_described() -> None:
+    whole = document()
+    assert set(whole["webhooks"]) == set(get_args(Event))
+    schema = with_types_in_place({"$ref": "#/components/schemas/WebhookCall"}, whole["components"]["schemas"])
+    validator = Draft202012Validator(schema)
+    for event in whole["webhooks"]:
+        payload = {"event": event, "delivery": "1", "username": "Alice", "status": "approved", "at": 1}
+        for more in ({}, {"reason": "reject.short_answers"}, {"expiresAt": 2}):
+            message = OutboxEntry(language="en", payload=json.dumps(payload | more))
+            validator.validate(json.loads(render_webhook(message, load_translations(), "Willow Valley")[1]))
 
 
 def test_every_refusal_of_a_route_stands_under_its_status() -> None:
