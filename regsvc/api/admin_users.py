@@ -55,7 +55,6 @@ from regsvc.core.rights import ROLES, Permission
 from regsvc.core.text import MAX_REASON
 from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.gates import ListedState
-from regsvc.users.notes import MAX_NOTE
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -325,20 +324,6 @@ async def show_user(call: ApiHandler, query: NameQuery) -> UserDetailsReply:
             ],
         )
     )
-
-
-class NoteRequest(Request, frozen=True, kw_only=True):
-    """A note about a user, for the team."""
-
-    username: Username
-    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE, examples=["Plays with Bob."])]
-
-
-@ROUTES.add("POST", "/api/admin/user/note", Permission.USERS_REVIEW, errors.UserNotFound)
-async def add_note(call: ApiHandler, request: NoteRequest) -> MessageReply:
-    """Write a note about a user. Players are not shown notes, but the export of their data has them."""
-    username = await call.run(call.services.notes.add, request.username, request.text, call.principal.actor)
-    return MessageReply(message=call.message("note_added", username=username))
 
 
 class WhyStepFields(Output, frozen=True, kw_only=True):

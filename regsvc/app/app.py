@@ -456,6 +456,8 @@ class App:
             limits=self.limits,
             scorer=make_scorer(config, language),
             translations=self.translations,
+            access=self.access,
+            audit=self.audit,
             language=language,
         )
 

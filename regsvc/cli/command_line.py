@@ -258,11 +258,20 @@ def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.Argument
     role = add("role", "make an approved user a reviewer or moderator, or take that role away")
     _add_name(role)
     role.add_argument("role", choices=(*ROLES, "none"))
+    _add_review_actions(add)
+    reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
+    _add_name(reset)
+
+
+def _add_review_actions(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add what reviewers do before they decide."""
     note = add("note", "write a note about a user, for the team")
     _add_name(note)
     note.add_argument("text", metavar="TEXT")
-    reset = add("reset-totp", "remove the second factor of a user who has lost it, and end all their sessions")
-    _add_name(reset)
+    points = add("points", "give the points of a text answer, while the user waits for review")
+    _add_name(points)
+    points.add_argument("question", metavar="QUESTION", type=int, help="the question's id")
+    points.add_argument("points", metavar="POINTS", type=int)
 
 
 def _add_list_options(parser: argparse.ArgumentParser) -> None:

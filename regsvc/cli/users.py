@@ -42,6 +42,10 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
         return _reset_totp(args, app, Principal(Actor(actor), EVERYTHING))
     if args.action == "role":
         return _give_role(args, app, Principal(Actor(actor), EVERYTHING))
+    if args.action == "points":
+        judge, by = app.services.questionnaires.judge, Principal(Actor(actor), EVERYTHING)
+        print(f"{app.worker.run_here(judge, args.username, args.question, args.points, by)}: judged")
+        return 0
     if args.action == "note":
         print(f"{app.worker.run_here(app.services.notes.add, args.username, args.text, Actor(actor))}: noted")
         return 0

@@ -58,6 +58,7 @@ ACTIONS: Final = (
     "user.session_ended",
     "user.role_changed",
     "user.note_added",
+    "user.answer_judged",
     "settings.changed",
     "token.created",
     "token.revoked",

@@ -1,7 +1,7 @@
 """Details of one user for admins: the list item with history, mails, sessions, clients and player."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -99,6 +99,11 @@ class ListedRecord:
     uuid: str | None
     reason: str | None
     since: datetime
+
+
+def _settled(result: "QuestionnaireResult | None", status: str) -> "QuestionnaireResult | None":
+    """Return the result of a user of this status: after the decision nothing in it is left to be read."""
+    return result if result is None or status == PENDING else replace(result, requires_review=False)
 
 
 def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str | None = None) -> list[SessionRecord]:
@@ -319,7 +324,7 @@ class UserDetailsLoader:
             registration_ip=user.registration_ip,
             password_set_at=user.password_set_at,
             banned_from=user.banned_from,
-            questionnaire=self.find_questionnaire(user.id),
+            questionnaire=_settled(self.find_questionnaire(user.id), entry.status),
             history=list_history(user, MAX_RECORDS),
             notes=list_notes(user, MAX_RECORDS),
             mails=list_mails(user, MAX_RECORDS),

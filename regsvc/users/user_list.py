@@ -199,7 +199,7 @@ class UserList:
             questionnaire_score=row.score,
             questionnaire_passed=row.is_passed,
             questionnaire_review_summary=row.summary,
-            questionnaire_requires_review=row.requires_review,
+            questionnaire_requires_review=row.requires_review and row.status == PENDING,
             rejections=rejections,
         )
 

@@ -27,6 +27,7 @@ def test_it_takes_effect_in_the_game_and_here_and_ends_every_session(stack: Stac
 
     assert reply.json == {
         "success": True,
+        "kind": "one",
         "message": f"The password of {bob.name} was set.",
         "username": bob.name,
         "status": "approved",

@@ -11,6 +11,7 @@ def test_the_reason_is_stored_mailed_and_shown_to_its_owner(stack: Stack) -> Non
     reply = stack.decides("reject", alice, reason="  an impolite name  ")
     assert reply.json == {
         "success": True,
+        "kind": "one",
         "message": f"{alice.name} was rejected.",
         "username": alice.name,
         "status": "rejected",

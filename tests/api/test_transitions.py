@@ -61,7 +61,7 @@ def test_a_legal_decision_has_one_effect_and_one_entry(stack: Stack, transition:
     reply = stack.decides(transition, replace(person, name=person.name.upper()), reason="because")
 
     target = LEGAL[transition, status]
-    assert set(reply.json) == {"success", "message", "username", "status"}
+    assert set(reply.json) == {"success", "message", "kind", "username", "status"}
     assert (reply.json["username"], reply.json["status"]) == (person.name, target)
     assert person.name in reply.json["message"]
     assert stack.status(person) == (None if target == "deleted" else target)

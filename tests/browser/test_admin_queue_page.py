@@ -381,6 +381,19 @@ def test_who_applies_again_is_read_beside_the_earlier_answers(stack: Stack, open
     expect(page.locator("section blockquote", has_text="Asked Bob")).to_be_visible()
 
 
+def test_points_are_given_on_the_card(stack: Stack, open_page: OpenPage) -> None:
+    alice = stack.newcomer("alice")
+    applies(stack, alice, token_for(stack, TALK | WORDS))
+    olivia = open_queue(open_page)
+    card = olivia.card
+    expect(card.locator(".score")).to_contain_text("50")
+    card.get_by_label("Points, up to 30").fill("20")
+    olivia.page.keyboard.press("Enter")
+    expect(card.locator(".score")).to_contain_text("70")
+    expect(card.get_by_label("Points, up to 30")).to_have_value("20")
+    assert find_serious_faults(olivia.page) == []
+
+
 def too_many(route: Route) -> None:
     refusal = {"success": False, "code": "rate_limited", "message": "Slow down.", "remainingSeconds": 5}
     route.fulfill(status=429, headers={"Retry-After": "5"}, json=refusal)

@@ -12,7 +12,7 @@ export type ApproveRequest = { language?: string | null; username?: string | nul
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.note_added" | "settings.changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.note_added" | "user.answer_judged" | "settings.changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -187,6 +187,8 @@ export type PasswordLinkRequest = { language?: string | null; username: string }
 export type PlayerFields = { presence: "unasked" | "absent" | "present" | "gone"; plugin: string; since: number; realname: string | null; email: string | null; registeredAt: number | null; wish: string | null; lockReason: string | null; lockedAt: number | null; premiumUuid: string | null; conflicts: Array<string> };
 
 export type PluginVersionFields = { name: string; currentVersion: string | null; latestVersion: string | null; updateAvailable: boolean };
+
+export type PointsRequest = { language?: string | null; username: string; questionId: number; points: number };
 
 export type QuestionFields = { id: number; question: string; language: string | null; type: "single_choice" | "multiple_choice" | "text"; required: boolean; input: QuestionInputFields; options: Array<OptionFields> };
 
@@ -376,7 +378,6 @@ export interface PostRoutes {
   "user/delete": { reply: DeleteUserReply; body: DeleteByAnyPasswordRequest };
   "user/sessions/end": { reply: MessageReply; body: EndSessionRequest };
   "chat/unlink": { reply: MessageReply; body: UnlinkChatRequest };
-  "admin/user/note": { reply: MessageReply; body: NoteRequest };
   "admin/user/approve": { reply: DecisionReply | BulkDecisionReply; body: ApproveRequest };
   "admin/user/reject": { reply: DecisionReply | BulkDecisionReply; body: RejectRequest };
   "admin/user/ban": { reply: DecisionReply | BulkDecisionReply; body: BanRequest };
@@ -387,6 +388,8 @@ export interface PostRoutes {
   "admin/user/password-link": { reply: PasswordLinkReply; body: PasswordLinkRequest };
   "admin/user/create": { reply: CreateUserReply; body: CreateUserRequest };
   "admin/user/sessions/end": { reply: MessageReply; body: EndUserSessionRequest };
+  "admin/user/note": { reply: MessageReply; body: NoteRequest };
+  "admin/user/points": { reply: MessageReply; body: PointsRequest };
   "admin/user/role": { reply: RoleReply; body: RoleRequest };
   "admin/token/create": { reply: CreateTokenReply; body: CreateTokenRequest };
   "admin/token/revoke": { reply: MessageReply; body: TokenNameRequest };

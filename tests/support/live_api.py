@@ -97,7 +97,7 @@ def make_services(config: Config, authme: AuthMeConfig | None = None) -> Service
     services.sessions = TwoTokens()
     services.gates = Gates(authme is not None, lambda: False)
     services.questionnaires = Questionnaires(
-        Questionnaire((), config.questionnaire.pass_score), config.questionnaire, *[unused] * 8
+        Questionnaire((), config.questionnaire.pass_score), config.questionnaire, *[unused] * 10
     )
     services.chat = ChatLinking(
         None,

@@ -5,6 +5,7 @@ registration that redeems it assigns the row to the new user, where it stays for
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -12,7 +13,7 @@ import msgspec
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.core.clock import Clock
-from regsvc.core.errors import QuestionnaireFailed, QuestionnaireRequired
+from regsvc.core.errors import InvalidField, QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.bulk import redate
 from regsvc.database.models import StoredQuestionnaire, User
 from regsvc.registration.questionnaire.questions import ChoiceQuestion, Evaluation, ScoredAnswer
@@ -85,6 +86,16 @@ class QuestionnaireResults:
         StoredQuestionnaire.delete().where(StoredQuestionnaire.user == user_id).execute()
         self.redeem(token, user_id)
 
+    def rescore(self, user_id: int, result: QuestionnaireResult) -> None:
+        """Store the points of a result that has been judged, and what follows from them."""
+        StoredQuestionnaire.update(
+            score=result.score,
+            is_passed=result.is_passed,
+            requires_review=result.requires_review,
+            summary=result.summary[:_MAX_SUMMARY],
+            answers=msgspec.json.encode(result.answers).decode(),
+        ).where(StoredQuestionnaire.user == user_id).execute()
+
     def find_of(self, user_id: int) -> QuestionnaireResult | None:
         """Return the user's result, or None."""
         return self.find_all_of([user_id]).get(user_id)
@@ -124,6 +135,30 @@ def _result_of(row: StoredQuestionnaire) -> QuestionnaireResult:
         summary=row.summary,
         submitted_at=row.submitted_at,
         answers=msgspec.json.decode(row.answers, type=tuple[AnsweredQuestion, ...]),
+    )
+
+
+def judge(result: QuestionnaireResult, question_id: int, points: int) -> QuestionnaireResult:
+    """Return the result with these points for the answer to a text question; its summary is still the old one.
+
+    Raises `InvalidField` for a question without such an answer, and for more points than it brings.
+    """
+    answers = {answer.question_id: answer for answer in result.answers}
+    judged = answers.get(question_id)
+    if judged is None or judged.type != "text" or not judged.answers:
+        raise InvalidField("questionId")
+    if not 0 <= points <= judged.max_points:
+        raise InvalidField("points")
+    answers[question_id] = replace(judged, points=points)
+    unread = [answer for answer in answers.values() if answer.points is None]
+    known = sum(answer.points or 0 for answer in answers.values())
+    best = known + sum(answer.max_points for answer in unread)
+    return replace(
+        result,
+        answers=tuple(answers.values()),
+        score=max(0, known),
+        is_passed=max(0, best) >= result.pass_score,
+        requires_review=bool(unread),
     )
 
 

@@ -1,26 +1,31 @@
 """Submission of the questionnaire, and its step of the registration."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from peewee import Database
 
+from regsvc.accounts.access import AccountAccess, Principal
 from regsvc.auth.rate_limits import DurableLimits, in_total
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core.caller import Caller
-from regsvc.core.errors import NotEnabled, RateLimited
+from regsvc.core.errors import InvalidField, NotEnabled, RateLimited, UserNotFound, WrongStatus
 from regsvc.core.i18n.translations import Translations
+from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
+from regsvc.database.audit import Audit
+from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
-from regsvc.database.models import User
+from regsvc.database.models import PENDING, User
 from regsvc.registration.questionnaire.questions import Answer, Evaluation, Questionnaire, ScoredAnswer, TextQuestion
-from regsvc.registration.questionnaire.results import QuestionnaireResults, record_answer
+from regsvc.registration.questionnaire.results import QuestionnaireResults, judge, record_answer
 from regsvc.registration.questionnaire.scorer import ChatScorer, TextAnswer
 from regsvc.registration.registration import RegistrationCondition, RegistrationRequest
+from regsvc.users.user_details import AnsweredQuestion
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class Questionnaires:
     limits: DurableLimits
     scorer: ChatScorer | None
     translations: Translations
+    access: AccountAccess
+    audit: Audit
     language: str
     """The host's language, in which results are saved for admins."""
 
@@ -89,6 +96,30 @@ class Questionnaires:
         scored = await asyncio.gather(*map(self._score, to_score))
         evaluation = evaluation.with_points({answer.question.id: answer for answer in scored})
         return await self.worker.run(self._save, evaluation, submitter)
+
+    def judge(self, username: str, question_id: int, points: int, by: Principal) -> str:
+        """Give the points of a text answer, as a member of the team who has read it; return the user's name. Blocking.
+
+        Raises `UserNotFound`, `ProtectedOperator`, `WrongStatus` once the user is decided about, and `InvalidField`.
+        """
+        with self.database.atomic():
+            key = name_key(username)
+            select_rows(self.database, User, [User.id], User.username_key, [key], for_update=True)
+            user = User.get_or_none(User.username_key == key)
+            if user is None:
+                raise UserNotFound
+            self.access.require_permission(user, "points", by)
+            if user.status != PENDING:
+                raise WrongStatus(user.status)
+            result = self.results.find_of(user.id)
+            if result is None:
+                raise InvalidField("questionId")
+            judged = judge(result, question_id, points)
+            summary = self._summarize(judged.score, judged.max_score, judged.pass_score, judged.answers)
+            self.results.rescore(user.id, replace(judged, summary=summary))
+            detail = {"questionId": question_id, "points": points}
+            self.audit.record("user.answer_judged", by.actor, user.username, detail)
+        return str(user.username)
 
     def _list_scorable(self, evaluation: Evaluation) -> list[ScoredAnswer]:
         """Return the unread answers that the scorer can score; none for a failed submission."""
@@ -127,7 +158,8 @@ class Questionnaires:
             else:
                 self._start_cool_down(submitter)
             answers = [record_answer(answer, self.language) for answer in evaluation.answers]
-            token, saved = self.results.save(evaluation, answers, self._summarize(evaluation))
+            summary = self._summarize(evaluation.score, evaluation.max_score, evaluation.pass_score, answers)
+            token, saved = self.results.save(evaluation, answers, summary)
         return SubmittedAnswers(
             token=token,
             score=evaluation.score,
@@ -168,19 +200,16 @@ class Questionnaires:
     def _cool_down(self) -> tuple[RateLimit, ...]:
         return (RateLimit(1, self.config.retry_after),) if self.config.retry_after else ()
 
-    def _summarize(self, evaluation: Evaluation) -> str:
+    def _summarize(self, score: int, max_score: int, pass_score: int, answers: Sequence[AnsweredQuestion]) -> str:
         """Return the summary for the review queue: points, unread answers and the scorer's reasons."""
-        lines = [
-            self._text(
-                "points", score=evaluation.score, max_score=evaluation.max_score, pass_score=evaluation.pass_score
-            )
-        ]
-        if evaluation.unread:
-            lines.append(self._text("unread", count=len(evaluation.unread), open_points=evaluation.open_points))
-        for answer in evaluation.answers:
+        lines = [self._text("points", score=score, max_score=max_score, pass_score=pass_score)]
+        unread = [answer for answer in answers if answer.points is None]
+        if unread:
+            open_points = sum(answer.max_points for answer in unread)
+            lines.append(self._text("unread", count=len(unread), open_points=open_points))
+        for answer in answers:
             if answer.note:
-                question = answer.question
-                facts = {"question_id": question.id, "points": answer.points, "max_points": question.max_points}
+                facts = {"question_id": answer.question_id, "points": answer.points, "max_points": answer.max_points}
                 lines.append(self._text("scored", **facts, note=answer.note))
         return "\n".join(lines)
 

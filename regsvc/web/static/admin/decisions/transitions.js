@@ -42,6 +42,7 @@ export const USER_EVENTS = [
   "user_reopened",
   "user_deleted",
   "user_note_added",
+  "user_answer_judged",
   ANSWERS_CHANGED,
 ];
 

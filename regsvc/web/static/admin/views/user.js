@@ -5,10 +5,10 @@ import { link, make, replaceContent } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { Signal } from "../../shared/signal.js";
+import { givePoints, NotesSection } from "../additions.js";
 import { listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
-import { NotesSection } from "../notes.js";
 import { may, mayDecide } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { whyPanel } from "../why.js";
@@ -115,7 +115,14 @@ class UserPage {
       return;
     }
     replaceContent(this.about, renderFacts(user), links);
-    replaceContent(this.details, renderDetails(user, "h3"));
+    replaceContent(
+      this.details,
+      renderDetails(
+        user,
+        "h3",
+        givePoints(this.context, this.name, () => this.load()),
+      ),
+    );
     const sessions = renderSessions(user, (session) => this.endSession(session));
     const why = [make("h3", {}, t("why_title")), whyPanel(this.context, user.username)];
     const inGame = [why, renderGates(user), renderPlayer(user)];

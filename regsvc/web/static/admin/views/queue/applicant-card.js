@@ -3,7 +3,7 @@
 import { asRefusal } from "../../../shared/api.js";
 import { button, make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
-import { NotesSection } from "../../notes.js";
+import { givePoints, NotesSection } from "../../additions.js";
 import { foldedWhy } from "../../why.js";
 import { renderActions, renderDetails, renderMoreActions, renderSummary } from "./applicant.js";
 
@@ -37,10 +37,7 @@ export class ApplicantCard {
     this.title = make("h3", { tabindex: "-1" }, applicant.username);
     const details = make("div", { class: "details" }, make("p", { class: "quiet-text" }, t("loading")));
     const notes = new NotesSection(this.context, applicant.username, "h4");
-    notes.onAdded = () => {
-      this.applicants.forget(applicant.username);
-      return this.loadDetails(applicant, details, notes);
-    };
+    notes.onAdded = () => this.loadAgain(applicant, details, notes);
     const act = (/** @type {import("./applicant.js").ActionName} */ name) => this.actions.act(name, applicant);
     replaceContent(
       this.element,
@@ -63,10 +60,21 @@ export class ApplicantCard {
    * @param {HTMLElement} container
    * @param {NotesSection} notes
    */
+  loadAgain(applicant, container, notes) {
+    this.applicants.forget(applicant.username);
+    return this.loadDetails(applicant, container, notes);
+  }
+
+  /**
+   * @param {ListedUser} applicant
+   * @param {HTMLElement} container
+   * @param {NotesSection} notes
+   */
   async loadDetails(applicant, container, notes) {
     try {
       const user = await this.applicants.details(applicant.username);
-      replaceContent(container, renderDetails(user));
+      const judge = givePoints(this.context, applicant.username, () => this.loadAgain(applicant, container, notes));
+      replaceContent(container, renderDetails(user, "h4", judge));
       notes.update(user);
     } catch (error) {
       const refusal = asRefusal(error);

@@ -1,14 +1,16 @@
 // The parts of an applicant's card: summary, answers, and the history of the name and the address.
 
-import { button, definitionList, link, make } from "../../../shared/dom.js";
+import { button, definitionList, link, make, uniqueId } from "../../../shared/dom.js";
 import { formatTime, hasText, languageName, t } from "../../../shared/i18n.js";
 import { badge } from "../../badges.js";
+import { may } from "../../permissions.js";
 import { timeAgo } from "../../phrases.js";
 import { hashFor } from "../../view-context.js";
 
 /** @typedef {"approve" | "reject" | "approve_words"} ActionName "approve_words" is an approval with a message */
 /** @typedef {NonNullable<UserDetails["questionnaire"]>} QuestionnaireResult */
 /** @typedef {QuestionnaireResult["answers"][number]} Answer */
+/** @typedef {(questionId: number, points: number) => unknown} Judge gives the points of an answer */
 /** @typedef {UserDetails["history"][number]} Review */
 
 /**
@@ -46,15 +48,16 @@ function renderRejections({ count, lastAt, lastReason }) {
  *
  * @param {UserDetails} user
  * @param {"h3" | "h4"} level of the headings
+ * @param {Judge} judge
  */
-export function renderDetails(user, level = "h4") {
+export function renderDetails(user, level, judge) {
   const { registrationIp } = user;
   return [
     definitionList([
       [t("ip"), registrationIp && link(hashFor("users", { search: registrationIp }), registrationIp)],
       [t("email_proven"), user.isEmailVerified ? null : t("email_unproven")],
     ]),
-    user.questionnaire && renderQuestionnaire(user.questionnaire, user.earlierAnswers, level),
+    user.questionnaire && renderQuestionnaire(user.questionnaire, user, level, judge),
     make(level, {}, t("history")),
     user.history.length ? renderHistory(user.history) : make("p", { class: "quiet-text" }, t("history_none")),
   ];
@@ -62,12 +65,13 @@ export function renderDetails(user, level = "h4") {
 
 /**
  * @param {QuestionnaireResult} result
- * @param {Answer[] | null} earlier those of the last rejection
+ * @param {UserDetails} user
  * @param {"h3" | "h4"} level
+ * @param {Judge} judge
  */
-function renderQuestionnaire(result, earlier, level) {
+function renderQuestionnaire(result, { earlierAnswers, status }, level, judge) {
   const { score, maxScore, passScore, isPassed, requiresReview, summary, answers } = result;
-  const before = new Map(earlier?.map((answer) => [answer.question, answer.answers]));
+  const before = new Map(earlierAnswers?.map((answer) => [answer.question, answer.answers]));
   const verdict = t(requiresReview ? "to_be_read" : isPassed ? "passed" : "failed");
   const kind = requiresReview ? "wait" : isPassed ? "good" : "bad";
   const unread = answers.filter(({ points }) => points === null);
@@ -87,7 +91,7 @@ function renderQuestionnaire(result, earlier, level) {
     make(
       "ol",
       { class: "answers" },
-      answers.map((answer) => renderAnswer(answer, before.get(answer.question))),
+      answers.map((answer) => renderAnswer(answer, before.get(answer.question), status === "pending" ? judge : null)),
     ),
   ];
 }
@@ -112,9 +116,10 @@ function describePoints({ points, maxPoints }) {
 
 /**
  * @param {Answer} answer
- * @param {string[]} [before] what was answered to it before the last rejection
+ * @param {string[] | undefined} before what was answered to it before the last rejection
+ * @param {Judge | null} judge null: the user is decided about
  */
-function renderAnswer(answer, before) {
+function renderAnswer(answer, before, judge) {
   const { question, type, answers, points, note } = answer;
   const isText = type === "text";
   const text = describePoints(answer);
@@ -127,8 +132,26 @@ function renderAnswer(answer, before) {
     make("p", { class: "question" }, question, score),
     given.length === 0 ? none : isText ? given : make("ul", {}, given),
     note && make("p", { class: "quiet-text" }, t("note", { note })),
+    judge && isText && given.length > 0 && may("users.review") && renderPoints(answer, judge),
     before && renderEarlier(before, before.join() === answers.join()),
   );
+}
+
+/**
+ * @param {Answer} answer
+ * @param {Judge} judge
+ */
+function renderPoints({ questionId, points, maxPoints }, judge) {
+  const id = uniqueId("points");
+  const input = make("input", { id, type: "number", min: "0", max: `${maxPoints}`, required: true });
+  input.value = `${points ?? ""}`;
+  const onsubmit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    judge(questionId, Number(input.value));
+  };
+  const label = make("label", { for: id }, t("points_label", { maxPoints }));
+  const button = make("button", { type: "submit", class: "quiet" }, t("points_give"));
+  return make("form", { class: "points", onsubmit }, label, " ", input, " ", button);
 }
 
 /**

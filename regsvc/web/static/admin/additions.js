@@ -1,4 +1,4 @@
-// The team's notes about a user, and the form for a new one, which stays as it is while the list changes.
+// What the team adds to an application: notes, and points of answers.
 
 import { asRefusal } from "../shared/api.js";
 import { make, replaceContent, uniqueId } from "../shared/dom.js";
@@ -6,6 +6,7 @@ import { formatTime, t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { may } from "./permissions.js";
 
+/** The notes, and the form for a new one, which stays as it is while the list changes. */
 export class NotesSection {
   /**
    * @param {import("./view-context.js").ViewContext} context
@@ -67,4 +68,23 @@ export class NotesSection {
 /** @param {UserDetails["notes"][number]} note */
 function renderNote({ text, author, createdAt }) {
   return make("li", {}, t("note_by", { author, at: formatTime(createdAt) }), make("blockquote", {}, text));
+}
+
+/**
+ * Return what gives the points of an answer.
+ *
+ * @param {import("./view-context.js").ViewContext} context
+ * @param {string} username
+ * @param {() => unknown} onGiven
+ */
+export function givePoints({ api }, username, onGiven) {
+  return async (/** @type {number} */ questionId, /** @type {number} */ points) => {
+    try {
+      const { message = "" } = await api.post("admin/user/points", { username, questionId, points });
+      notice.announce(message, "good");
+      await onGiven();
+    } catch (error) {
+      notice.showRefusal(asRefusal(error));
+    }
+  };
 }
