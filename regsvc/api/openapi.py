@@ -155,6 +155,11 @@ class WebhookFields(Output, frozen=True, kw_only=True):
     reason: str | UnsetType = UNSET
     reason_code: str | UnsetType = UNSET
     expires_at: EpochMilliseconds | UnsetType = UNSET
+    chat_account: (
+        Annotated[dict[str, str], Meta(description="`platform`, `id` and `username` of the linked account.")]
+        | UnsetType
+    ) = UNSET
+    admin_url: Annotated[str, Meta(description="The user's page at `/admin`.")] | UnsetType = UNSET
 
 
 class WebhookCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,8 +296,8 @@ class OpenApiBuilder:
     def _webhook(self, event: str) -> dict[str, Any]:
         schema = reference(WebhookCall)
         return {
-            "operationId": f"webhook{event.capitalize()}",
-            "summary": f"A user was {event}.",
+            "operationId": "webhook" + event.title().replace("_", ""),
+            "summary": f"The event `{event}` of a user.",
             "description": "Sent to `webhook.url`, signed in `webhook-signature`; `webhook-id` is the same at every "
             "attempt. It is repeated for a day until the status is one of 2xx.",
             "requestBody": {

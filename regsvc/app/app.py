@@ -307,7 +307,7 @@ class App:
             on_finished=lambda _message, outcome: self.metrics.count_delivery("webhook", outcome),
         )
         self.webhook = WebhookQueue(outbox, server.language, self._now, is_on=bool(config.url))
-        transport = WebhookTransport(config, self.translations, server.name, self._now)
+        transport = WebhookTransport(config, self.translations, server.name, self.base_url, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.webhook.is_on))
 
     def _wire_sync(self) -> None:
@@ -425,7 +425,7 @@ class App:
     def _wire_chat(self) -> None:
         """Links to chat accounts."""
         config = self._config.chat
-        self.chat_links = ChatLinks(self._secrets, self.audit, self._now)
+        self.chat_links = ChatLinks(self._secrets, self.audit, self.webhook, self._now)
         self.chat_requests = AuthorizationRequests(self._secrets, self._now)
         provider = None
         if config.platform:
@@ -505,6 +505,7 @@ class App:
             mail_limits=self.mail_limits,
             live=self.live,
             audit=self.audit,
+            webhook=self.webhook,
             wake=self.mail_queue.wake_all,
         )
 
@@ -578,7 +579,7 @@ class App:
             audit=self.audit,
             operators=ops.names,
             level_of=self.context.level_of,
-            announce=lambda user: None,
+            announce=lambda user: self.webhook.enqueue("role_changed", user.username, user.status),
         )
         self.sync.before_run = lambda: self.team_roles.note_typed()
         services.gates = self.gates

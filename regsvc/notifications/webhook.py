@@ -6,20 +6,24 @@ The URL is a secret: no log line and no error contains it.
 import json
 import re
 import uuid
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal, NoReturn
+from urllib.parse import quote
 
 from regsvc.config.host_sections import WebhookSection
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.http_response import NoResponse, PrivateAddress, Response
 from regsvc.core.i18n.translations import Translations
-from regsvc.core.text import shorten, strip_invisible
+from regsvc.core.text import name_key, shorten, strip_invisible
 from regsvc.core.webhook_signature import signed_headers
-from regsvc.database.models import OutboxEntry
+from regsvc.database.models import ChatLink, OutboxEntry, User
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
 
-Event = Literal["registered", "approved", "rejected", "banned", "unbanned", "reopened", "deleted"]
+Decision = Literal["registered", "approved", "rejected", "banned", "unbanned", "reopened", "deleted"]
+Event = Literal[Decision, "answers_changed", "chat_linked", "chat_unlinked", "role_changed"]
+"""What webhooks tell; a decision, or something else that happened to a user."""
 
 _RECEIVER: Final = Recipient("webhook", "webhook")
 """The only recipient. It has a name because its URL is a secret: anyone who knows it can post there."""
@@ -42,10 +46,23 @@ class WebhookQueue:
         self._language = language
         self._now = now
 
+    def find_chat(self, username: str) -> dict[str, str] | None:
+        """Return the user's chat account as events tell it; None: there is none, or no event is sent."""
+        return _find_chat(username) if self.is_on else None
+
     def enqueue(
-        self, event: Event, username: str, status: str, reason: str | None = None, expires_at: datetime | None = None
+        self,
+        event: Event,
+        username: str,
+        status: str,
+        reason: str | None = None,
+        expires_at: datetime | None = None,
+        chat: Mapping[str, str] | None = None,
     ) -> None:
-        """Enqueue an event in the transaction of its cause. It contains no IP address, no password and no e-mail."""
+        """Enqueue an event in the transaction of its cause. It contains no IP address, no password and no e-mail.
+
+        `chat`: the account that `find_chat` returned, where it is not to be looked up as the event is sent.
+        """
         if not self.is_on:
             return
         payload: dict[str, Any] = {
@@ -59,17 +76,41 @@ class WebhookQueue:
             payload["reason"] = reason
         if expires_at is not None:
             payload["expiresAt"] = epoch_ms(expires_at)
+        if chat is not None:
+            payload["chatAccount"] = chat
         self.outbox.put(event, _RECEIVER, self._language, payload=json.dumps(payload, ensure_ascii=False))
 
 
-def render_webhook(message: OutboxEntry, translations: Translations, server_name: str) -> tuple[str, bytes]:
+def describe_chat(platform: str, account_id: str, username: str) -> dict[str, str]:
+    """Return a chat account as events tell it."""
+    return {"platform": platform, "id": account_id, "username": username}
+
+
+def _find_chat(username: str) -> dict[str, str] | None:
+    link = ChatLink.select().join(User).where(User.username_key == name_key(username)).first()
+    return None if link is None else describe_chat(link.platform, link.account_id, link.username)
+
+
+def render_webhook(
+    message: OutboxEntry,
+    translations: Translations,
+    server_name: str,
+    base_url: str,
+    chat: Mapping[str, str] | None = None,
+) -> tuple[str, bytes]:
     """Return the id and the body of the call, in the host's language.
+
+    `base_url`: where players reach us; empty: not known. `chat`: the user's chat account.
 
     The id is the same at every attempt, so receivers can detect duplicates. No name in the body can mention a user,
     apply formatting or become a link.
     """
     payload = json.loads(message.payload or "{}")
     reason = payload.get("reason")
+    if chat is not None:
+        payload.setdefault("chatAccount", chat)
+    if base_url and payload["event"] != "deleted":
+        payload["adminUrl"] = f"{base_url}/admin#user?name={quote(payload['username'], safe='')}"
     name = escape_markdown(shorten(payload["username"], _MAX_NAME))
     words = translations.reason(reason, message.language)
     if words != reason:  # it is a code; an operator's own words stay as they are
@@ -108,19 +149,26 @@ class WebhookTransport(Transport):
 
     noun: ClassVar[str] = "webhook call"
 
-    def __init__(self, config: WebhookSection, translations: Translations, server_name: str, now: Clock) -> None:
+    def __init__(
+        self, config: WebhookSection, translations: Translations, server_name: str, base_url: str, now: Clock
+    ) -> None:
         """`config.url` empty: no webhook is configured any more, and events enqueued earlier are dropped."""
+        self._base_url = base_url
         self._config = config
         self._translations = translations
         self._server_name = server_name
         self._now = now
+
+    def prepare(self, message: OutboxEntry) -> Any:
+        """Return the chat account of the user whom the event is about, or None. Blocking: for a worker thread."""
+        return _find_chat(json.loads(message.payload or "{}")["username"])
 
     async def send(self, message: OutboxEntry, prepared: Any) -> None:
         from regsvc.core.http_client import HttpClient
 
         if not self._config.url:
             raise Drop("no webhook is configured any more")
-        delivery, body = render_webhook(message, self._translations, self._server_name)
+        delivery, body = render_webhook(message, self._translations, self._server_name, self._base_url, prepared)
         signature = signed_headers(delivery, body, self._config.secret, self._now())
         headers = {"Content-Type": "application/json", **signature}
         with HttpClient(_TIMEOUT, public_only=not self._config.allow_private) as client:

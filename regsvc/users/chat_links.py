@@ -22,6 +22,7 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import REJECTED, ChatLink, User
+from regsvc.notifications.webhook import Event, WebhookQueue, describe_chat
 
 CLAIM_TIMEOUT: Final = timedelta(hours=1)
 """How long an unclaimed link can be claimed, and how long a link token shows the account."""
@@ -51,9 +52,10 @@ class ChatAccount:
 class ChatLinks:
     """Chat links: create, claim, find and delete them."""
 
-    def __init__(self, secrets: DerivedSecrets, audit: Audit, now: Clock) -> None:
+    def __init__(self, secrets: DerivedSecrets, audit: Audit, webhook: WebhookQueue, now: Clock) -> None:
         self._secrets = secrets
         self._audit = audit
+        self._webhook = webhook
         self._now = now
 
     def token_hash(self, token: str) -> str:
@@ -185,6 +187,9 @@ class ChatLinks:
     def _record(self, action: str, account: ChatAccount, user: User, by: Actor, why: str | None = None) -> None:
         detail = {"platform": account.platform, "account": account.id} | ({"why": why} if why else {})
         self._audit.record(action, by, user.username, detail)
+        told = describe_chat(account.platform, account.id, account.username)
+        event: Event = "chat_linked" if action == "chat.linked" else "chat_unlinked"
+        self._webhook.enqueue(event, user.username, user.status, chat=told)
 
 
 def find_linked_owner(address: EmailAddress) -> User | None:

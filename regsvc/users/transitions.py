@@ -32,7 +32,7 @@ from regsvc.database.models import (
 )
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 from regsvc.notifications.rcon import Decided, RconQueue
-from regsvc.notifications.webhook import Event, WebhookQueue
+from regsvc.notifications.webhook import Decision, WebhookQueue
 from regsvc.users.gates import HELD_BACK, Gates
 
 _ROWS: Final = 500
@@ -62,7 +62,7 @@ class Transition:
 
     sources: frozenset[str]
     target: str | None
-    event: Event
+    event: Decision
     is_by_sql: bool = True
     """Whether a status typed in SQL stands for it."""
 
@@ -286,9 +286,10 @@ class Transitions:
 
     def delete(self, user: User, by: Actor, details: DecisionDetails) -> None:
         """Delete the user and their sessions; the reviews stay. Raises `UserNotFound`."""
+        chat = self._webhook.find_chat(user.username)  # gone with the user
         if not User.delete().where(User.id == user.id).execute():
             raise UserNotFound
-        self._record([_Decision(user, "delete", user.status, None, details)], by, to_milliseconds(self._now()))
+        self._record([_Decision(user, "delete", user.status, None, details)], by, to_milliseconds(self._now()), chat)
 
     def _refuse_edits(self, users: Sequence[User], by: Actor) -> None:
         records, groups = [], defaultdict(list)
@@ -323,8 +324,10 @@ class Transitions:
                     setattr(user, name, value)
         self._record(decisions, by, moment)
 
-    def _record(self, decisions: Sequence[_Decision], by: Actor, moment: datetime) -> None:
-        """Write reviews and audit records, and announce the transitions."""
+    def _record(
+        self, decisions: Sequence[_Decision], by: Actor, moment: datetime, chat: Mapping[str, str] | None = None
+    ) -> None:
+        """Write reviews and audit records, and announce the transitions. `chat`: the account of one who is deleted."""
         if not decisions:
             return
         mailed, records = [], []
@@ -343,6 +346,7 @@ class Transitions:
                     decision.target or DELETED,
                     decision.details.reason,
                     decision.ban_expires_at,
+                    chat,
                 )
             for decision in mailed:
                 mail = self._mail_of(decision)

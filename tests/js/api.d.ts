@@ -314,7 +314,7 @@ export type VersionReply = { success: true; message?: string; currentVersion: st
 
 export type WebhookCall = { content: string; embeds: Array<Record<string, string>>; allowed_mentions: Record<string, Array<string>>; companion: WebhookFields };
 
-export type WebhookFields = { server: string; event: "registered" | "approved" | "rejected" | "banned" | "unbanned" | "reopened" | "deleted"; delivery: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; at: number; reason?: string; reasonCode?: string; expiresAt?: number };
+export type WebhookFields = { server: string; event: "registered" | "approved" | "rejected" | "banned" | "unbanned" | "reopened" | "deleted" | "answers_changed" | "chat_linked" | "chat_unlinked" | "role_changed"; delivery: string; username: string; status: "pending" | "approved" | "rejected" | "banned" | "deleted"; at: number; reason?: string; reasonCode?: string; expiresAt?: number; chatAccount?: Record<string, string>; adminUrl?: string };
 
 export type WhyReply = { success: true; message?: string; answer: WhyStepFields | null; steps: Array<WhyStepFields> };
 

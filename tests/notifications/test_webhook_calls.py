@@ -1,6 +1,6 @@
 """The webhook of a running daemon: events are posted, also after a crash, and nothing is delayed by it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -12,6 +12,7 @@ from regsvc.database.failpoints import VARIABLE
 from tests.support.our_tables import ago, our_database
 from tests.support.peers.mariadb import MariaDBServer
 from tests.support.peers.webhook_receiver import Call, WebhookReceiver
+from tests.support.questions import TALK, WORDS, applies, asking, token_for
 from tests.support.stack import Person, Stack
 from tests.support.watching import ask_until, scrape
 
@@ -32,14 +33,16 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 @pytest.fixture(params=["sqlite", "mariadb"])
 def make_told(request: pytest.FixtureRequest, tmp_path: Path, receiver: WebhookReceiver) -> Iterator[MakeTold]:
-    """Starts a stack whose daemon posts to the receiver; keys of `webhook` may be given."""
+    """Starts a stack whose daemon posts to the receiver; keys of `webhook`, and other sections, may be given."""
     server: MariaDBServer | None = request.getfixturevalue("mariadb") if request.param == "mariadb" else None
     stacks: list[Stack] = []
 
-    def make(**webhook: object) -> Stack:
+    def make(more: Mapping[str, Mapping[str, Any]] | None = None, /, **webhook: object) -> Stack:
         keys = {"url": receiver.url, "secret": SECRET, "allow_private": True, **webhook}
         environment = {VARIABLE: str(tmp_path / "kill-at")}
-        stack = Stack(request.param, tmp_path, server, config={"webhook": keys}, environment=environment)
+        stack = Stack(
+            request.param, tmp_path, server, config={"webhook": keys, **(more or {})}, environment=environment
+        )
         stacks.append(stack.__enter__())
         return stack
 
@@ -91,6 +94,34 @@ def test_a_registration_and_every_decision_is_told_and_signed(make_told: MakeTol
     assert len({call.headers["webhook-id"] for call in receiver.calls}) == len(receiver.calls)
     assert alice.email not in "".join(call.body.decode() for call in receiver.calls)
     ask_until(lambda: scrape(stack.daemon).of("companion_webhook_calls_total", outcome="sent"), lambda n: n >= 6)
+
+
+def test_what_else_happens_is_told_with_chat_account_and_page(
+    make_told: MakeTold, receiver: WebhookReceiver, tmp_path: Path
+) -> None:
+    stack = make_told(asking(tmp_path))
+    alice = stack.newcomer("alice")
+    token = applies(stack, alice, token_for(stack)).json["applicationToken"]
+    changed = stack.post("/api/application/answers", {"answers": TALK | WORDS}, headers={"X-Application-Token": token})
+    assert changed.status == 200, changed.text
+    stack.decides("approve", alice)
+    [row] = our_database(stack).query("SELECT id FROM regsvc_user WHERE username = ?", (alice.name,))
+    our_database(stack).execute(
+        "INSERT INTO regsvc_chat_link"
+        " (user_id, claimed_account, platform, account_id, username, discriminator, token_hash, linked_at)"
+        " VALUES (?, 'discord:4711', 'discord', '4711', 'alice', '0', 'no token', ?)",
+        (row["id"], ago(minutes=1)),
+    )
+    stack.decides("role", alice, role="reviewer")
+    stack.decides("delete", alice)
+    events = ["registered", "answers_changed", "approved", "role_changed", "deleted"]
+    assert events_of(receiver, alice, 5) == events
+    role, deleted = (call.payload for call in receiver.calls[-2:])
+    account = {"platform": "discord", "id": "4711", "username": "alice"}
+    assert (role["chatAccount"], deleted["chatAccount"]) == (account, account)
+    assert role["adminUrl"].endswith(f"/admin#user?name={alice.name}")
+    assert "adminUrl" not in deleted
+    assert "chatAccount" not in receiver.calls[0].payload
 
 
 def test_a_receiver_that_never_answers_holds_up_no_request_and_no_mail(

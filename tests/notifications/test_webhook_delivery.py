@@ -68,7 +68,7 @@ class WebhookHarness:
 
     def transport(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookTransport:
         config = WebhookSection(url, secret, allows_private)
-        return WebhookTransport(config, load_translations(), "Example Craft", self._clock)
+        return WebhookTransport(config, load_translations(), "Example Craft", "", self._clock)
 
     @asynccontextmanager
     async def delivering(self, transport: Transport) -> AsyncIterator["WatchedWorker"]:

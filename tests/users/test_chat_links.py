@@ -14,6 +14,8 @@ from regsvc.core.email_address import parse_email
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import BANNED, PENDING, AuditEntry, ChatLink, User
+from regsvc.notifications.outbox import Outbox
+from regsvc.notifications.webhook import WEBHOOK_RETRY_POLICY, WebhookQueue
 from regsvc.users.chat_links import CLAIM_TIMEOUT, ChatAccount, ChatLinks, find_linked_owner
 from tests.support.database_fixtures import InParallel, MakeUser
 from tests.support.manual_clock import ManualClock
@@ -26,7 +28,12 @@ A_MOMENT = timedelta(milliseconds=1)
 
 @pytest.fixture
 def links(our_database: Database, clock: ManualClock) -> ChatLinks:
-    return ChatLinks(DerivedSecrets(b"k" * 32), Audit(clock), clock)
+    return ChatLinks(
+        DerivedSecrets(b"k" * 32),
+        Audit(clock),
+        WebhookQueue(Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY), "en", clock, is_on=False),
+        clock,
+    )
 
 
 def keep(links: ChatLinks, token: str, account: ChatAccount = ALICES) -> str:

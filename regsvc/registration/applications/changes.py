@@ -17,6 +17,7 @@ from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
 from regsvc.database.models import PENDING, User
 from regsvc.notifications.mail.queue import MailLimits
+from regsvc.notifications.webhook import WebhookQueue
 from regsvc.registration.applications.status import Applications, ApplicationStatus, may_correct_email
 from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import Questionnaires, Submitter
@@ -44,6 +45,7 @@ class ApplicationChanges:
     mail_limits: MailLimits
     live: LiveConfig
     audit: Audit
+    webhook: WebhookQueue
     wake: Callable[[], None]
     """Wakes the open streams."""
 
@@ -100,6 +102,7 @@ class ApplicationChanges:
         with self._locked(token) as user:
             self.questionnaires.results.replace_of(user.id, submitted)
             self.audit.record("user.answers_changed", Actor(user.username, caller.address), user.username)
+            self.webhook.enqueue("answers_changed", user.username, user.status)
 
     @contextmanager
     def _locked(self, token: str) -> Iterator[User]:

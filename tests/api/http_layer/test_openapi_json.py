@@ -20,6 +20,7 @@ from tests.support.contract import document, with_types_in_place
 from tests.support.each import assert_each
 from tests.support.stack import MakeStack, Stack
 
+CHAT = {"platform": "discord", "id": "1", "username": "alice"}
 each_document = pytest.mark.parametrize("is_legacy", [False, True], ids=["true statuses", "legacy statuses"])
 
 
@@ -153,7 +154,11 @@ def test_every_event_of_the_webhook_is_described() -> None:
         payload = {"event": event, "delivery": "1", "username": "Alice", "status": "approved", "at": 1}
         for more in ({}, {"reason": "reject.short_answers"}, {"expiresAt": 2}):
             message = OutboxEntry(language="en", payload=json.dumps(payload | more))
-            validator.validate(json.loads(render_webhook(message, load_translations(), "Willow Valley")[1]))
+            validator.validate(
+                json.loads(
+                    render_webhook(message, load_translations(), "Willow Valley", "https://example.org", CHAT)[1]
+                )
+            )
 
 
 def test_every_refusal_of_a_route_stands_under_its_status() -> None:
