@@ -381,6 +381,20 @@ def test_who_applies_again_is_read_beside_the_earlier_answers(stack: Stack, open
     expect(page.locator("section blockquote", has_text="Asked Bob")).to_be_visible()
 
 
+def test_links_in_answers_can_be_opened(stack: Stack, open_page: OpenPage) -> None:
+    alice = stack.newcomer("alice")
+    text = "See http://a.io/x."
+    applies(stack, alice, token_for(stack, TALK | {"9": {"type": "text", "textAnswer": text}}))
+    answer = open_queue(open_page).card.locator(".answers blockquote")
+    expect(answer).to_have_text(text)
+    [opened] = answer.get_by_role("link").all()
+    assert [opened.get_attribute(name) for name in ("href", "rel", "target")] == [
+        "http://a.io/x",
+        "noreferrer nofollow ugc",
+        "_blank",
+    ]
+
+
 def test_points_are_given_on_the_card(stack: Stack, open_page: OpenPage) -> None:
     alice = stack.newcomer("alice")
     applies(stack, alice, token_for(stack, TALK | WORDS))

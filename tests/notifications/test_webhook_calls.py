@@ -40,9 +40,8 @@ def make_told(request: pytest.FixtureRequest, tmp_path: Path, receiver: WebhookR
     def make(more: Mapping[str, Mapping[str, Any]] | None = None, /, **webhook: object) -> Stack:
         keys = {"url": receiver.url, "secret": SECRET, "allow_private": True, **webhook}
         environment = {VARIABLE: str(tmp_path / "kill-at")}
-        stack = Stack(
-            request.param, tmp_path, server, config={"webhook": keys, **(more or {})}, environment=environment
-        )
+        config = {"webhook": keys, **(more or {})}
+        stack = Stack(request.param, tmp_path, server, config=config, environment=environment)
         stacks.append(stack.__enter__())
         return stack
 

@@ -124,7 +124,7 @@ function renderAnswer(answer, before, judge) {
   const isText = type === "text";
   const text = describePoints(answer);
   const score = text && make("span", { class: "worth", "data-is": points === null ? "unread" : null }, text);
-  const given = answers.map((words) => make(isText ? "blockquote" : "li", {}, words));
+  const given = answers.map((words) => (isText ? make("blockquote", {}, withLinks(words)) : make("li", {}, words)));
   const none = make("p", { class: "quiet-text" }, t("not_answered"));
   return make(
     "li",
@@ -135,6 +135,19 @@ function renderAnswer(answer, before, judge) {
     judge && isText && given.length > 0 && may("users.review") && renderPoints(answer, judge),
     before && renderEarlier(before, before.join() === answers.join()),
   );
+}
+
+/**
+ * Return the text with its web addresses as links, which tell those pages nothing of ours.
+ *
+ * @param {string} text
+ */
+function withLinks(text) {
+  const parts = text.split(/(https?:\/\/[^\s<>"]+[^\s<>".,;:!?)\]])/);
+  return parts.map((part, index) => {
+    const attributes = { href: part, target: "_blank", rel: "noreferrer nofollow ugc" };
+    return index % 2 === 1 ? make("a", attributes, part) : part;
+  });
 }
 
 /**
