@@ -431,6 +431,7 @@ class ApiHandler(BaseHandler):
                     raise Unauthorized
                 authenticate = self.services.api_tokens.authenticate
                 self.session = await self.run(authenticate, bearers[0], self.caller, route.permission)
+                self.services.metrics.token_requests.labels(self.session.username).inc()
             elif bearers and route.access is Access.ADMIN:
                 verify = partial(sessions.authenticate_admin, permission=route.permission)
                 self.session = await self.run(verify, bearers[0], self.caller, is_activity=route.is_activity)

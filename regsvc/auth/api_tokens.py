@@ -128,7 +128,7 @@ class ApiTokens:
             for row in active
             if row.made_by in dismissed or not find_rights(self._team, str(row.made_by)).permissions
         ]
-        return self._revoke(Token.made_by.in_(sorted(lost))) if lost else 0
+        return self._revoke(Token.id.in_(lost)) if lost else 0
 
     def authenticate(self, bearer: str, caller: Caller, permission: Permission | None) -> VerifiedSession:
         """Return the token as a session of its maker.

@@ -102,6 +102,9 @@ class Metrics:
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.refusals = self._counter("companion_http_refusals", "Requests refused, by code.", "code")
+        self.token_requests = self._counter(
+            "companion_api_token_requests", "Requests of API tokens, without those refused.", "token"
+        )
         self.connections = self._gauge("companion_http_connections", "Open connections.")
         self.refused_connections = self._counter(
             "companion_http_connections_refused",

@@ -11,6 +11,7 @@ from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
+from tests.support.watching import ask_until, scrape
 
 
 def make_token(stack: Stack, name: str, *permissions: str, by: str | None = None) -> str:
@@ -47,6 +48,24 @@ def test_it_dies_with_its_makers_right(stack: Stack, operators: Operators) -> No
     operators.dismiss(oscar)
 
     assert_refused(stack.get("/api/admin/users", token=token), 401, "unauthorized")
+
+    ask_until(lambda: is_revoked(stack, "oscars-bot"), bool)  # the daemon notices within seconds
+    operators.appoint(oscar)
+    stack.admin_token(oscar.name, oscar.password)
+    assert_refused(stack.get("/api/admin/users", token=token), 401, "unauthorized")
+
+
+def is_revoked(stack: Stack, name: str) -> bool:
+    [row] = our_database(stack).query("SELECT revoked_at FROM regsvc_token WHERE name = ?", (name,))
+    return row["revoked_at"] is not None
+
+
+def test_the_requests_of_each_are_counted(stack: Stack) -> None:
+    token = make_token(stack, "counted", "users.read")
+    for _ in range(3):
+        stack.get("/api/admin/users", token=token)
+    stack.post("/api/admin/user/ban", {"username": "nobody"}, token=token)
+    assert scrape(stack.daemon).of("companion_api_token_requests_total", token="counted (Olivia)") == 3
 
 
 @pytest.mark.parametrize("permission", sorted(NOT_FOR_TOKENS))

@@ -135,3 +135,15 @@ def test_mails_in_total_are_used_up(doctor_case: DoctorCase) -> None:
     finding = doctor_case.only_finding("mail.used_up")
     assert finding.title.startswith("verification.limits_total (60 per hour) is used up for another ")
     assert "captcha.also_for" in finding.do
+
+
+def test_tokens_are_unused(doctor_case: DoctorCase) -> None:
+    token = (
+        "INSERT INTO regsvc_token (name, active_name, public_part, hash, permissions, maker, created_at, last_used_at,"
+        " revoked_at) VALUES (?, ?, ?, 'x', 'users.read', 'Olivia', '2026-01-01 00:00:00.000', ?, ?)"
+    )
+    now = datetime.now(UTC)
+    recent, long_ago = (f"{now - timedelta(days=days):%Y-%m-%d %H:%M:%S}.000" for days in (80, 100))
+    for name, used_at, revoked_at in (("busy", recent, None), ("idle", long_ago, None), ("gone", long_ago, recent)):
+        doctor_case.our_database.execute(token, (name, None if revoked_at else name, name, used_at, revoked_at))
+    assert doctor_case.only_finding("team.unused_tokens").title == "1 token is unused: idle."

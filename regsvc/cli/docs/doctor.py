@@ -30,6 +30,7 @@ _AREAS: Final = {
     "machine": "The machine",
     "sync": "The sync",
     "outbox": "Mail, webhook and console messages",
+    "team": "The team",
     "doctor": "The doctor itself",
 }
 

@@ -19,6 +19,7 @@ from regsvc.sync.service import stands_still
 
 _SMTP: Final = FixLocation(Source.OURS, '[mail] backend = "smtp", host, username, password_file, sender')
 _STUCK_AFTER: Final = timedelta(minutes=5)
+_UNUSED_AFTER: Final = timedelta(days=90)
 _SEVERAL: Final = 3
 """Recipients whose mails were refused that are no coincidence."""
 _FIX_CAUSE: Final = Sentence("Fix the cause (see last_error). These are not sent again, but later ones are.")
@@ -264,3 +265,20 @@ def messages_are_stuck(facts: Facts) -> Iterator[Sentence]:
                 "The oldest has been waiting since {at:%Y-%m-%d %H:%M} UTC, and no companion is running here.",
                 at=oldest_at,
             )
+
+
+@check(
+    "team.unused_tokens",
+    Severity.RISKY,
+    means="API tokens have not been used for 90 days.",
+    why="A forgotten token still opens what it names to anybody who finds it.",
+    do="Revoke those that no bot needs: companion token revoke NAME, or in Team at /admin.",
+    where=FixLocation(Source.DATABASE, "SELECT * FROM regsvc_token WHERE revoked_at IS NULL"),
+)
+def tokens_are_unused(facts: Facts) -> Iterator[Sentence]:
+    before = facts.host.now() - _UNUSED_AFTER
+    names = [name for name, at in facts.own_tables.token_uses.items() if at is not None and at < before]
+    if names:
+        yield plural(
+            len(names), "{count} token is unused: {names}", "{count} tokens are unused: {names}", names=", ".join(names)
+        )

@@ -26,6 +26,8 @@ _NEWEST_MAILS: Final = (
     " AND (outcome IN ('sent', 'failed') OR (outcome IS NULL AND last_error IS NOT NULL)) ORDER BY id DESC LIMIT 20"
 )
 _ALLOWLIST: Final = 105  # the migration that makes its table
+_TEAM: Final = 106
+"""The migration that made the table of API tokens."""
 _LONG_AGO_SQLITE: Final = "since < strftime('%Y-%m-%d %H:%M:%f', 'now', '-10 minutes')"
 _LONG_AGO_MYSQL: Final = "since < UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE"
 MAX_NAMES: Final = 3
@@ -94,6 +96,8 @@ class OwnTables:
     users: Mapping[str, int]
     """Their number by status."""
     waiting_mails: int
+    token_uses: Mapping[str, datetime | None]
+    """When each active API token was last used, or made, by its name."""
 
 
 def require_no_migration(database: ReadOnlyDatabase) -> None:
@@ -155,7 +159,15 @@ def inspect_own_tables(database: ReadOnlyDatabase) -> OwnTables | None:
         mail_totals=_mail_totals(database),
         users={str(row["status"]): int(row["n"]) for row in users},
         waiting_mails=int(waiting),
+        token_uses=_token_uses(database) if int(newest) >= _TEAM else {},
     )
+
+
+def _token_uses(database: ReadOnlyDatabase) -> dict[str, datetime | None]:
+    rows = database.rows(
+        "SELECT name, COALESCE(last_used_at, created_at) AS at FROM regsvc_token WHERE revoked_at IS NULL ORDER BY name"
+    )
+    return {str(row["name"]): _moment(row["at"]) for row in rows}
 
 
 def _find_players_table(database: ReadOnlyDatabase, recorded: str | None) -> str | None:
