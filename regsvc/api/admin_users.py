@@ -55,6 +55,7 @@ from regsvc.core.rights import ROLES, Permission
 from regsvc.core.text import MAX_REASON
 from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.gates import ListedState
+from regsvc.users.signals import Kind as SignalKind
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -128,6 +129,21 @@ class RejectionFields(Output, frozen=True, kw_only=True):
     last_reason: Annotated[str, Meta(examples=["Too young"])] | None
 
 
+class NeighbourFields(Output, frozen=True, kw_only=True):
+    """Another user whom a signal is about."""
+
+    username: Username
+    status: Status
+
+
+class SignalFields(Output, frozen=True, kw_only=True):
+    """Others from the same address, or from its IPv4 /24 or IPv6 /64; `users` are at most 5, banned ones first."""
+
+    kind: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(SignalKind))}, examples=["same_network"])]
+    count: Count
+    users: list[NeighbourFields]
+
+
 class UserFields(Output, frozen=True, kw_only=True):
     """A user as shown to admins. Never contains a hash, salt, code or token."""
 
@@ -150,6 +166,7 @@ class UserFields(Output, frozen=True, kw_only=True):
         bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
     ]
     rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
+    signals: Annotated[list[SignalFields], Meta(description="What to know before deciding; for pending users.")]
     plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
     plugin_since: EpochMilliseconds | None
     allowlist: Annotated[

@@ -155,7 +155,7 @@ class User(BaseModel):
     password_set_at = UtcDateTimeField(null=True)
     token_generation = IntegerField(default=0)
     origin = CharField(16)
-    registration_ip = CharField(45, null=True)
+    registration_ip = CharField(45, null=True, index=True)
     created_at = UtcDateTimeField()
     reason = TextField(null=True)
     reviewed_by = CharField(255, null=True)

@@ -23,6 +23,7 @@ from regsvc.database.models import (
 )
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.gates import Gates, ListedState
+from regsvc.users.signals import Signal, find_signals
 from regsvc.users.user_query import ALL, SORTS, Sort, UserQuery, make_cursor, parse_cursor, search_condition, validate
 
 _MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
@@ -104,6 +105,7 @@ class UserListItem:
     questionnaire_review_summary: str | None = None
     questionnaire_requires_review: bool | None = None
     rejections: Rejections | None = None  # earlier ones; for pending users only
+    signals: tuple[Signal, ...] = ()  # for pending users only
 
 
 @dataclass(frozen=True)
@@ -171,10 +173,11 @@ class UserList:
         )
 
     def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
-        rejections = find_rejections([row for row in rows if row.status == PENDING])
-        return tuple(self._entry(row, rejections.get(row.id)) for row in rows)
+        waiting = [row for row in rows if row.status == PENDING]
+        rejections, signals = find_rejections(waiting), find_signals(waiting)
+        return tuple(self._entry(row, rejections.get(row.id), signals.get(row.id, ())) for row in rows)
 
-    def _entry(self, row: Any, rejections: Rejections | None) -> UserListItem:
+    def _entry(self, row: Any, rejections: Rejections | None, signals: tuple[Signal, ...]) -> UserListItem:
         has_chat = row.chat_id is not None
         account = ChatAccount(row.chat_platform, row.chat_id, row.chat_username) if has_chat else None
         return UserListItem(
@@ -201,6 +204,7 @@ class UserList:
             questionnaire_review_summary=row.summary,
             questionnaire_requires_review=row.requires_review and row.status == PENDING,
             rejections=rejections,
+            signals=signals,
         )
 
     def _matching(self, query: UserQuery, sort: Sort) -> "_Matching":
@@ -400,6 +404,7 @@ def _full_rows(ids: Any) -> Any:
                 User.reviewed_at,
                 User.ban_expires_at,
                 User.last_login_at,
+                User.registration_ip,
                 User.role,
                 SyncRecord.plugin_state,
                 SyncRecord.plugin_since,

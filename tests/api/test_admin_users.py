@@ -29,6 +29,7 @@ FIELDS = {
     "questionnaireReviewSummary",
     "questionnaireRequiresReview",
     "rejections",
+    "signals",
     "allowlist",
     "plugin",
     "pluginSince",

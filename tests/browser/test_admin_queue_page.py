@@ -381,6 +381,21 @@ def test_who_applies_again_is_read_beside_the_earlier_answers(stack: Stack, open
     expect(page.locator("section blockquote", has_text="Asked Bob")).to_be_visible()
 
 
+def test_a_wave_from_one_network_is_seen_as_such(stack: Stack, open_page: OpenPage) -> None:
+    names = insert_applicants(stack, 3)
+    for number, name in enumerate(names):
+        our_database(stack).execute(
+            "UPDATE regsvc_user SET registration_ip = ? WHERE username = ?", (f"203.0.113.{number // 2}", name)
+        )
+    olivia = open_queue(open_page, size="phone")
+    expect(olivia.card).to_contain_text(f"From the same address (1): {names[1]} (Waiting for review)")
+    expect(olivia.card).to_contain_text(f"From the same network (1): {names[2]}")
+    assert find_serious_faults(olivia.page) == []
+    assert not is_wider_than_the_screen(olivia.page)
+    olivia.card.get_by_role("link", name=names[1]).click()
+    expect(olivia.page.get_by_role("heading", name=names[1])).to_be_visible()
+
+
 def test_links_in_answers_can_be_opened(stack: Stack, open_page: OpenPage) -> None:
     alice = stack.newcomer("alice")
     text = "See http://a.io/x."

@@ -11,6 +11,8 @@ ALTER TABLE regsvc_user ADD COLUMN
 
 CREATE INDEX regsvc_user_role ON regsvc_user (role);
 
+CREATE INDEX regsvc_user_registration_ip ON regsvc_user (registration_ip);
+
 CREATE INDEX regsvc_user_applied_role ON regsvc_user (applied_role);
 
 CREATE TABLE regsvc_token (

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regsvc.api.admin_users import BanRequest, ReviewRequest, UsersQuery
@@ -101,7 +101,7 @@ def test_any_bytes_are_an_object_or_a_refusal(body: bytes) -> None:
         return
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])  # beside other tests
 @given(st.dictionaries(st.sampled_from(["username", "usernames", "expiresAt", "reason", "silent"]), JSON))
 def test_any_object_is_a_request_or_names_its_field(fields: dict[str, object]) -> None:
     assert fault_of(fields) in {None, *fields}

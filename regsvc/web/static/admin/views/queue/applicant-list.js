@@ -124,6 +124,7 @@ function renderBadges({
   questionnairePassed,
   questionnaireRequiresReview,
   rejections,
+  signals,
   platform,
 }) {
   const rejected = rejections?.count ?? 0;
@@ -132,6 +133,10 @@ function renderBadges({
     isOperator && badge(t("operator"), "bad"),
     questionnaireScore !== null && badge(t("points", { score: questionnaireScore }), kind),
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
+    signals.map(({ kind, count, users }) => {
+      const isBad = users.some(({ status }) => status === "banned" || status === "rejected");
+      return badge(t(`tag_${kind}`, { count }), isBad ? "bad" : "wait");
+    }),
     platform === "bedrock" && badge(t("bedrock")),
   ];
 }

@@ -19,7 +19,7 @@ import { hashFor } from "../../view-context.js";
  * @param {ListedUser} applicant
  */
 export function renderSummary(applicant) {
-  const { email, regTime, language, platform, chat, rejections, isOperator } = applicant;
+  const { email, regTime, language, platform, chat, rejections, signals, isOperator } = applicant;
   return [
     isOperator && make("p", { class: "notice", "data-kind": "bad" }, t("operator_pending")),
     definitionList([
@@ -30,7 +30,18 @@ export function renderSummary(applicant) {
       [t("chat"), chat && `${chat.username ?? ""} (${chat.id})`],
     ]),
     rejections !== null && rejections.count > 0 && renderRejections(rejections),
+    signals.map(renderSignal),
   ];
+}
+
+/** @param {ListedUser["signals"][number]} signal */
+function renderSignal({ kind, count, users }) {
+  const names = users.map(({ username, status }) => [
+    " ",
+    link(hashFor("user", { name: username }), username),
+    status === "approved" ? "" : ` (${t(`status_${status}`)})`,
+  ]);
+  return make("p", { class: "notice" }, t(`signal_${kind}`, { count }), names, users.length < count && " …");
 }
 
 /** @param {NonNullable<ListedUser["rejections"]>} rejections */
