@@ -69,7 +69,7 @@ def test_a_line_tells_all_but_what_is_secret(stack: Stack) -> None:
     assert user["rejections"] == {"count": 0, "lastAt": None, "lastReason": None}
     assert (user["isOperator"], user["allowlist"]) == (False, "off")
     payload = {"username", "email", "status", "regTime", "language", "platform", "plugin", "pluginSince", "rejections"}
-    assert {user[name] for name in FIELDS - payload - {"isOperator", "allowlist"}} == {None}
+    assert {user[name] for name in FIELDS - payload - {"isOperator", "allowlist", "signals"}} == {None}
 
 
 def test_a_line_follows_what_happens(stack: Stack) -> None:
