@@ -581,7 +581,7 @@ class App:
             level_of=self.context.level_of,
             announce=lambda user: self.webhook.enqueue("role_changed", user.username, user.status),
         )
-        self.sync.before_run = lambda: self.team_roles.note_typed()
+        self.sync.before_run = self.team_roles.note_typed
         services.gates = self.gates
         services.users = UserList(self.context.is_operator, self.gates)
         services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)

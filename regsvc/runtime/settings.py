@@ -38,22 +38,22 @@ class ServerSettings:
         self._now = now
         self.changes: Mapping[str, SettingChange] = {}
         """The last change of each setting, by name."""
-        self._loaded: list[tuple[str, str]] = []
+        self._loaded: dict[str, str] = {}
 
     def have_changed(self) -> bool:
         """Return whether `load` would change anything, such as what another daemon has stored."""
-        stored = list(Setting.select(Setting.name, Setting.value).tuples())
+        rows: Any = Setting.select(Setting.name, Setting.value).tuples()
+        stored = dict(rows)
         return stored != self._loaded or self._live.has_time_come(self._now())
 
     def load(self) -> None:
         """Put what is stored in force here. A value that cannot be read counts for nothing."""
         rows = {row.name: row for row in Setting.select()}
-        self._loaded = [(row.name, row.value) for row in rows.values()]
+        self._loaded = {name: row.value for name, row in rows.items()}
         registration, announcement = _read(rows.get(_REGISTRATION)), _read(rows.get(_ANNOUNCEMENT))
-        opens_at = registration.get("opensAt")
         settings = TeamSettings(
             is_open=registration.get("open") is not False,
-            opens_at=from_epoch_ms(opens_at) if isinstance(opens_at, int) else None,
+            opens_at=_read_moment(registration.get("opensAt")),
             announcements={str(language): str(text) for language, text in announcement.items()},
         )
         self.changes = {name: SettingChange(row.changed_by, row.changed_at) for name, row in rows.items()}
@@ -86,6 +86,13 @@ class ServerSettings:
             upsert_query(Setting, [row], unique=(Setting.name,), overwrite=overwrite).execute()
             self._audit.record("settings.changed", by, detail={"setting": name, **value})
         self.load()
+
+
+def _read_moment(written: object) -> datetime | None:
+    try:
+        return from_epoch_ms(written) if isinstance(written, int) else None
+    except (OverflowError, ValueError, OSError):  # out of range
+        return None
 
 
 def _read(row: Setting | None) -> dict[str, Any]:

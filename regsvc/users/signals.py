@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 from operator import or_
 from typing import Any, Final, Literal
 
@@ -88,9 +88,11 @@ def _text_ranges(network: Network) -> Iterator[tuple[str, str]]:
         start = str(first).rpartition(".")[0]
         yield f"{start}.", f"{start}/"  # the character after the dot
         return
-    groups = first.exploded.split(":")[:4]
-    whole = ":".join(f"{int(group, 16):x}" for group in groups)
-    yield f"{whole}:", f"{whole};"  # the character after the colon
-    compressed = str(IPv6Address(int(first) | 1)).rpartition(":")[0]  # where zeros are left out
-    if compressed != f"{whole}:":
-        yield f"{compressed}", f"{compressed};"
+    groups = [f"{int(group, 16):x}" for group in first.exploded.split(":")[:4]]
+    starts = {":".join(groups)}
+    for begin in range(4):  # zeros may be left out, of the network alone or together with those of the host
+        for end in range(begin + 1, 5):
+            if set(groups[begin:end]) == {"0"} and (end == 4 or end - begin > 1):
+                starts.add(":".join(groups[:begin]) + ":" + "".join(f":{group}" for group in groups[end:]))
+    for start in starts:
+        yield f"{start}:", f"{start};"  # the character after the colon

@@ -73,6 +73,9 @@ def test_a_value_typed_in_sql_that_is_none_counts_for_nothing(stack: Stack) -> N
     set_open(stack, False)
     our_database(stack).execute("UPDATE regsvc_setting SET value = 'yes' WHERE name = 'registration'")
     ask_until(lambda: is_open(stack), bool)
+    far = '{"open": false, "opensAt": ' + "9" * 30 + "}"
+    our_database(stack).execute("UPDATE regsvc_setting SET value = ? WHERE name = 'registration'", (far,))
+    ask_until(lambda: is_open(stack), lambda shown: not shown)
 
 
 def test_the_config_wins_where_it_says_closed(make_stack: MakeStack) -> None:

@@ -152,13 +152,13 @@ def judge(result: QuestionnaireResult, question_id: int, points: int) -> Questio
     answers[question_id] = replace(judged, points=points)
     unread = [answer for answer in answers.values() if answer.points is None]
     known = sum(answer.points or 0 for answer in answers.values())
-    best = known + sum(answer.max_points for answer in unread)
+    is_passed = max(0, known + sum(answer.max_points for answer in unread)) >= result.pass_score
     return replace(
         result,
         answers=tuple(answers.values()),
         score=max(0, known),
-        is_passed=max(0, best) >= result.pass_score,
-        requires_review=bool(unread),
+        is_passed=is_passed,
+        requires_review=is_passed and bool(unread),
     )
 
 
