@@ -52,6 +52,7 @@ DEVELOPMENT = [
     "mcstatus>=14.2",
     "aio-mc-rcon>=3.5",
     "Authlib>=1.9.8",
+    "PyNaCl>=1.6.2",
     "openapi-spec-validator>=0.9",
     "jsonschema-rs>=0.60",
     "schemathesis>=4.32",

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from peewee import Database
 
+from plugin_bridge.server.files import OpsFile
 from regsvc.accounts.access import AccountAccess, Principal
 from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.sessions import Sessions
+from regsvc.auth.team_accounts import TeamAccounts
+from regsvc.config.live import LiveConfig
 from regsvc.core import errors
 from regsvc.core.rights import ROLES, Role, Team
 from regsvc.core.text import name_key
@@ -40,6 +43,7 @@ class TeamRoles:
     sessions: Sessions
     links: PasswordLinks
     tokens: ApiTokens
+    accounts: TeamAccounts
     audit: Audit
     operators: Callable[[], Collection[str]]
     level_of: Callable[[str], int]
@@ -112,4 +116,44 @@ class TeamRoles:
     def _end_open(self, user: User) -> None:
         self.sessions.revoke_admin(user.id)
         links, tokens = self.links.revoke_of(user.username_key), self.tokens.revoke_of(user.username_key)
-        log.info("the role of %s changed: ended links %d, tokens %d", user.username, links, tokens)
+        chats = self.accounts.revoke_of(user.id)
+        counts = (user.username, links, tokens, chats)
+        log.info("the role of %s changed: ended links %d, tokens %d, chat accounts %d", *counts)
+
+
+class LostRights:
+    """End of what members of the team had open when they lost their rights, so that it does not revive with those."""
+
+    def __init__(self, roles: TeamRoles, ops: OpsFile, live: LiveConfig) -> None:
+        self._roles = roles
+        self._ops = ops
+        self._live = live
+        self._needed_second_factor: tuple[bool, bool] | None = None  # when `end` last ran
+
+    @property
+    def _needed_totp(self) -> tuple[bool, bool]:
+        """Whether operators, and others of the team, need a second factor."""
+        auth = self._live.current.auth
+        return auth.needs_totp(is_operator=True), auth.needs_totp(is_operator=False)
+
+    def have_changed(self) -> bool:
+        """Return whether `end` has something to look for. Blocking."""
+        dismissed, is_needed = self._ops.find_dismissed(), self._needed_totp
+        return dismissed is not None and (bool(dismissed) or is_needed != self._needed_second_factor)
+
+    def end(self) -> None:
+        """End what operators had open when they lost their rights. Blocking.
+
+        At the start, and when an operator has left ops.json or who needs a second factor has changed. Until then it is
+        refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
+        """
+        if not self.have_changed():
+            return
+        dismissed = self._ops.find_dismissed() or frozenset()
+        is_needed, roles = self._needed_totp, self._roles
+        ended = [it.revoke_unentitled(dismissed) for it in (roles.sessions, roles.links, roles.tokens, roles.accounts)]
+        self._ops.forget_dismissed(dismissed)
+        self._needed_second_factor = is_needed
+        if any(ended):
+            text = "ended what operators without the right had open: sessions %d, links %d, tokens %d, chat accounts %d"
+            log.info(text, *ended)

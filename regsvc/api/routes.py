@@ -17,6 +17,7 @@ from regsvc.api import (
     review,
     server_settings,
     team,
+    team_chat,
     users,
 )
 from regsvc.api.legacy.aliases import with_aliases
@@ -35,6 +36,7 @@ ROUTES = with_aliases(
         *admin_users.ROUTES,
         *review.ROUTES,
         *team.ROUTES,
+        *team_chat.ROUTES,
         *server_settings.ROUTES,
         *admin.ROUTES,
         *events.ROUTES,

@@ -20,6 +20,7 @@ from regsvc.accounts.team import TeamRoles
 from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.auth.sessions import Sessions
+from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
 from regsvc.core.i18n.translations import Translations
@@ -41,6 +42,7 @@ from regsvc.runtime.metrics import Metrics
 from regsvc.runtime.settings import ServerSettings
 from regsvc.runtime.updates import Updates
 from regsvc.sync.service import SyncService
+from regsvc.team_chat.service import TeamChats
 from regsvc.users.export import UserExport
 from regsvc.users.gates import Gates
 from regsvc.users.notes import Notes
@@ -72,6 +74,8 @@ class Services:
     sessions: Sessions
     api_tokens: ApiTokens
     team_roles: TeamRoles
+    team_accounts: TeamAccounts
+    team_chat: TeamChats
     gates: Gates
     verification: EmailVerification
     registration: Registration

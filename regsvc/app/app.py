@@ -20,7 +20,7 @@ from regsvc.accounts.password_checker import PasswordChecker
 from regsvc.accounts.second_factor import SecondFactorSetup
 from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
-from regsvc.accounts.team import TeamRoles
+from regsvc.accounts.team import LostRights, TeamRoles
 from regsvc.allowlist.profiles import Profiles
 from regsvc.allowlist.run import AllowlistRunner, ListReport, keeps_list, read_list_config
 from regsvc.api.services import Services
@@ -33,6 +33,7 @@ from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
 from regsvc.auth.second_factor import SecondFactors
 from regsvc.auth.sessions import KnownClients, Sessions
+from regsvc.auth.team_accounts import TeamAccounts
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.bounded_pool import BoundedPool
@@ -96,6 +97,9 @@ from regsvc.sync.report import SyncReport
 from regsvc.sync.run import SyncRunner
 from regsvc.sync.service import SyncService
 from regsvc.sync.sync_context import SyncContext
+from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
+from regsvc.team_chat.service import make_platforms, open_chats
+from regsvc.team_chat.telling import Cards, TeamChatQueue, TeamChatTransport, purge_messages
 from regsvc.users.chat_links import ChatLinks
 from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
@@ -144,6 +148,7 @@ class App:
         self._wire_own_account()
         self._wire_game()
         self._wire_admin()
+        self._wire_team_chat()
 
     def _wire_process(self) -> None:
         """The process: config in force, worker threads, metrics, delivery of messages."""
@@ -165,7 +170,6 @@ class App:
         self.deliveries: list[DeliveryWorker] = []
         self.clock = ClockWatch(self._now)
         self.pending_restart = PendingRestart()
-        self._needed_second_factor: tuple[bool, bool] | None = None  # when `end_lost_rights` last ran
         self.installation = InstallationWatch(config.server.state_dir, self.context.location.file)
 
     def _wire_auth(self) -> None:
@@ -190,6 +194,8 @@ class App:
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
         self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
+        accounts = TeamAccounts(self._secrets, self.team, self.audit, self._now)
+        self.team_accounts = self.services.team_accounts = accounts
         self.events = self.services.events = EventStreams(self.worker, self._may_go_on_listening)
 
     def _wire_passwords(self) -> None:
@@ -224,7 +230,7 @@ class App:
             "mail",
             mail_retry_policy(config.mail.max_attempts),
             on_sent=lambda message: start_code(message, self.codes),
-            on_finished=lambda _message, outcome: self.metrics.count_delivery("mail", outcome),
+            on_finished=partial(self._count_delivery, "mail"),
         )
         live = self.live
         self.mail_renderer = MailRenderer(
@@ -279,6 +285,9 @@ class App:
             on_used_up=self.metrics.count_used_up_budget,
         )
 
+    def _count_delivery(self, kind: str, _message: OutboxEntry, outcome: Outcome) -> None:
+        self.metrics.count_delivery(kind, outcome)
+
     def _wire_console(self) -> None:
         """Commands to the game servers' remote consoles."""
         config, servers, files = self._config, self._config.game_servers, self.context.properties_files
@@ -300,13 +309,13 @@ class App:
     def _wire_webhook(self) -> None:
         """The webhook that informs the host."""
         config, server = self._config.webhook, self._config.server
-        outbox = Outbox(
-            self._now,
-            "webhook",
-            WEBHOOK_RETRY_POLICY,
-            on_finished=lambda _message, outcome: self.metrics.count_delivery("webhook", outcome),
+        on_finished = partial(self._count_delivery, "webhook")
+        outbox = Outbox(self._now, "webhook", WEBHOOK_RETRY_POLICY, on_finished=on_finished)
+        self.team_chat_queue = chats = TeamChatQueue(
+            self._config.team_chats, server.language, self._now, partial(self._count_delivery, "team_chat")
         )
-        self.webhook = WebhookQueue(outbox, server.language, self._now, is_on=bool(config.url))
+        is_on, language = bool(config.url), server.language
+        self.webhook = WebhookQueue(outbox, language, self._now, is_on=is_on, also_tell=chats.enqueue)
         transport = WebhookTransport(config, self.translations, server.name, self.base_url, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.webhook.is_on))
 
@@ -314,9 +323,8 @@ class App:
         """The sync with the gates: AuthMe's table, and the game's allowlist."""
         config, context, players = self._config, self.context, self._players
         self.gates = Gates(players.is_enabled, lambda: keeps_list(config, context.properties_files[""].current))
-        self.transitions = Transitions(
-            self.audit, self.mail_queue, self.webhook, self.console, self._now, gates=self.gates
-        )
+        told, tell = (self.mail_queue, self.webhook, self.console), self.team_chat_queue.tell_applicant
+        self.transitions = Transitions(self.audit, *told, self._now, gates=self.gates, tell_applicant=tell)
         sync_context = SyncContext(
             self._database, players, self.transitions, self.audit, self._now, context.uuids.find, self.console
         )
@@ -576,11 +584,13 @@ class App:
             sessions=self.sessions,
             links=self.links,
             tokens=self.api_tokens,
+            accounts=self.team_accounts,
             audit=self.audit,
             operators=ops.names,
             level_of=self.context.level_of,
             announce=lambda user: self.webhook.enqueue("role_changed", user.username, user.status),
         )
+        self.lost_rights = LostRights(self.team_roles, ops, self.live)
         self.sync.before_run = self.team_roles.note_typed
         services.gates = self.gates
         services.users = UserList(self.context.is_operator, self.gates)
@@ -595,6 +605,18 @@ class App:
         gates, files = self.gates, (self.context.uuids, self.context.properties_files[""])
         services.why_not = WhyNot(self.reconciler, self.credential_rules, self.live, gates, self.sync, *files)
         services.doctor = CachedCall(self._examine, timedelta(minutes=1), "doctor")
+
+    def _wire_team_chat(self) -> None:
+        """Channels of chat platforms in which the team decides."""
+        services, queue, now = self.services, self.team_chat_queue, self._now
+        cards = Cards(services.users, self.questionnaire_results.find_of, self.translations, self.base_url)
+        platforms = make_platforms(self._config.team_chats, self.base_url)
+        transport = TeamChatTransport(platforms, queue, cards, self.translations, self._config.server.name, now)
+        self.deliveries.append(DeliveryWorker(self.worker, queue.outbox, transport, is_on=lambda: queue.is_on))
+        decisions = TeamDecisions(self.team_accounts, self.team, services.decisions, cards, queue, now)
+        count = self.metrics.count_chat_action
+        receiver = ChatReceiver(decisions, self.worker, self.translations, self._on_change, count, now)
+        services.team_chat = open_chats(platforms, receiver)
 
     async def _examine(self) -> "tuple[Checkup, datetime]":
         """Return what the doctor finds, and when; on a thread of its own."""
@@ -640,11 +662,13 @@ class App:
         The allowlist follows decisions in the same way, until `sync.stop`, and Minecraft accounts are looked up for it.
         """
         deliver = [delivery.run() for delivery in self.deliveries]
+        deliver += [platform.run() for platform in self.services.team_chat.platforms.values()]
         await asyncio.gather(*deliver, self.sync.follow_decisions(), self.profiles.run())
 
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
-        for stop in (self.profiles.stop, *(delivery.stop for delivery in self.deliveries)):
+        platforms = self.services.team_chat.platforms.values()
+        for stop in (self.profiles.stop, *(it.stop for it in self.deliveries), *(it.stop for it in platforms)):
             stop()
 
     def open(self, *, is_open: bool = True) -> None:
@@ -667,35 +691,6 @@ class App:
         is_token = session.audience == "token"
         return (self.api_tokens.is_still_valid if is_token else self.sessions.is_still_admin)(session)
 
-    @property
-    def _needed_totp(self) -> tuple[bool, bool]:
-        """Whether operators, and others of the team, need a second factor."""
-        auth = self.live.current.auth
-        return auth.needs_totp(is_operator=True), auth.needs_totp(is_operator=False)
-
-    def have_rights_changed(self) -> bool:
-        """Return whether `end_lost_rights` has something to look for. Blocking."""
-        dismissed, is_needed = self.context.ops.find_dismissed(), self._needed_totp
-        return dismissed is not None and (bool(dismissed) or is_needed != self._needed_second_factor)
-
-    def end_lost_rights(self) -> None:
-        """End what operators had open when they lost their rights: it must not revive with those. Blocking.
-
-        At the start, and when an operator has left ops.json or who needs a second factor has changed. Until then it is
-        refused as it is used, by what ops.json says at that moment. An ops.json that was never read ends nothing.
-        """
-        if not self.have_rights_changed():
-            return
-        dismissed = self.context.ops.find_dismissed() or frozenset()
-        is_needed = self._needed_totp
-        sessions, links = self.sessions.revoke_unentitled(dismissed), self.links.revoke_unentitled(dismissed)
-        tokens = self.api_tokens.revoke_unentitled(dismissed)
-        self.context.ops.forget_dismissed(dismissed)
-        self._needed_second_factor = is_needed
-        if sessions or links or tokens:
-            counts = (sessions, links, tokens)
-            log.info("ended what operators without the right had open: sessions %d, links %d, tokens %d", *counts)
-
     def purge_expired(self) -> None:
         """Delete what has expired. Blocking; each line is its own statement."""
         self.sessions.purge_expired()
@@ -706,6 +701,8 @@ class App:
         self.questionnaire_results.purge_expired()
         self.chat_requests.purge_expired()
         self.chat_links.purge_expired()
+        self.team_accounts.purge_expired()
+        purge_messages(self._now, self._config.retention.outbox)
 
     def start_clock(self) -> None:
         """Let a clock that was set back while no daemon ran count as set now. Blocking."""

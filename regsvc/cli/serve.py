@@ -297,7 +297,7 @@ class Daemon:
             # threads look for what they have to do, and wait for as long as a folder or a database does not answer
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
-            in_game("rights", run=run(app.end_lost_rights), look=app.have_rights_changed, runs_at_start=True),
+            in_game("rights", run=run(app.lost_rights.end), look=app.lost_rights.have_changed, runs_at_start=True),
             Job(
                 "settings",
                 POLL_INTERVAL,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from plugin_bridge.server.files import PropertiesFile
 from regsvc.config.host_sections import MailSection
 from regsvc.config.host_style import THEMES, brace_warnings, picture_warnings, style_warnings, unusable_style_reason
-from regsvc.config.layers import GAME_SERVERS
+from regsvc.config.layers import GAME_SERVERS, TEAM_CHATS
 from regsvc.config.sections import ChatSection, Config
 from regsvc.config.value_checks import (
     exposed_reason,
@@ -28,6 +28,11 @@ from regsvc.core.i18n.translation_files import list_languages
 
 _FIRST_FREE_PORT: Final = 1024
 _ODD_SECURITY: Final = {(465, "starttls"): "tls", (587, "tls"): "starttls", (25, "tls"): "starttls"}
+_TEAM_CHAT_KEYS: Final = {
+    "discord": ("token", "public_key", "channel"),
+    "telegram": ("token", "channel"),
+    "onebot": ("token", "channel"),
+}
 _PAGE_NAMES: Final = ("register", "login", "admin", "api")
 
 
@@ -47,7 +52,7 @@ def find_violations(config: Config) -> Iterator[BrokenRule]:
     """Yield every problem between keys that are valid one by one."""
     rules = (
         *(_tls, _folders, _languages, _style, _database_url, _game, _allowlist, _authme, _auth),
-        *(_registration, _captcha, _questionnaire, _chat, _mail, _downloads),
+        *(_registration, _captcha, _questionnaire, _chat, _team_chats, _mail, _downloads),
     )
     for rule in rules:
         yield from rule(config)
@@ -299,6 +304,26 @@ def _chat(config: Config) -> Iterator[BrokenRule]:
         yield BrokenRule("chat", "role_ids", "a role belongs to a guild; set chat.guild_id too")
     if chat.guild_id and chat.platform != "discord":
         yield BrokenRule("chat", "guild_id", 'only Discord has guilds; set chat.platform = "discord", or remove it')
+
+
+def _team_chats(config: Config) -> Iterator[BrokenRule]:
+    names = set[str]()
+    for number, chat in enumerate(config.team_chats, 1):
+        section = f"{TEAM_CHATS}.{number}"
+        if not chat.platform:
+            yield BrokenRule(section, "platform", 'write "discord", "telegram" or "onebot"')
+            continue
+        for name in _TEAM_CHAT_KEYS[chat.platform]:
+            if not getattr(chat, name):
+                yield BrokenRule(section, name, f'platform = "{chat.platform}" needs it (see docs/team-chat.md)')
+        if chat.platform == "discord" and not config.server.base_url.startswith("https://"):
+            reason = "Discord sends clicks to a public https:// address; set server.base_url"
+            yield BrokenRule(section, "platform", reason)
+        if not _is_confidential(chat.api_url):
+            yield BrokenRule(section, "api_url", "the token must not be sent unencrypted; use https://")
+        if chat.channel and chat.name in names:
+            yield BrokenRule(section, "channel", "another [[team_chat]] has this channel, too; remove one of them")
+        names.add(chat.name)
 
 
 def _mail(config: Config) -> Iterator[BrokenRule]:

@@ -27,6 +27,8 @@ ConflictWinner = Literal["plugin", "companion"]
 MailBackendKind = Literal["auto", "smtp", "http", "folder", "off", "log"]
 MailProvider = Literal["", "resend", "mailgun", "brevo", "generic"]
 MailSecurity = Literal["starttls", "tls", "none"]
+TeamChatPlatform = Literal["", "discord", "telegram", "onebot"]
+Told = Literal["name", "score", "answers", "signals"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "plain", "json"]
 
@@ -471,6 +473,36 @@ class WebhookSection:
     url: str = key.secret("", 'Where events are posted; "" is off.', check=check.web_address)
     secret: str = key.secret("", "Key that signs the events.", check=check.webhook_secret)
     allow_private: bool = key.flag(False, "Whether that address may be in a private network.")
+
+
+@dataclass(frozen=True)
+class TeamChat:
+    """Channels in which the team learns of applications and decides about them: one [[team_chat]] each, in this file
+    only (see docs/team-chat.md).
+    """
+
+    platform: TeamChatPlatform = key.choice("", TeamChatPlatform, "The platform.")
+    token: str = key.secret(
+        "", "Token of the bot; OneBot: the access token that its server and we share.", check=check.header_value
+    )
+    public_key: str = key.text(
+        "", "Discord: the application's public key, which proves who sent a click.", check=check.public_key
+    )
+    channel: str = key.text("", "Id of the channel, the group or the chat.", check=check.chat_id)
+    tells: tuple[Told, ...] = key.choices(
+        ["name", "score", "signals"], Told, "What messages tell about an applicant; never an e-mail or IP address."
+    )
+    language: str = key.text("", 'Language of the messages; "" is server.language.', check=check.language_tag)
+    api_url: str = key.text(
+        "",
+        'Address of the platform\'s API; "" is its own. Telegram: also your own Bot API server.',
+        check=check.web_address,
+    )
+
+    @property
+    def name(self) -> str:
+        """The name under which the database knows this chat."""
+        return f"{self.platform}:{self.channel}"
 
 
 @dataclass(frozen=True)

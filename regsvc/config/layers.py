@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from plugin_bridge.regular_files import require_regular_file
-from regsvc.config.host_sections import GameServer
+from regsvc.config.host_sections import GameServer, TeamChat
 from regsvc.config.key_types import Key, keys_of
 from regsvc.config.sections import Config, ConfigError, Download
 
@@ -27,15 +27,18 @@ CONFIG_VARIABLE = "COMPANION_CONFIG"
 _TEST_PREFIX = "COMPANION_TEST_"
 DOWNLOADS = "downloads"
 GAME_SERVERS = "game.server"
+TEAM_CHATS = "team_chat"
+LISTED: dict[str, type] = {GAME_SERVERS: GameServer, TEAM_CHATS: TeamChat}
+"""Sections in double brackets, of which there may be many."""
 _DOWNLOAD_SECTION = re.compile(r"downloads\.[A-Za-z0-9_-]{1,64}")
-_GAME_SERVER_SECTION = re.compile(r"game\.server\.[0-9]+")
+_LISTED_SECTION = re.compile(rf"({'|'.join(map(re.escape, LISTED))})\.[0-9]+")
 _COLUMNS_PREFIX = "columns_"
 SECTIONS: dict[str, type] = {
     name: declaring
     for name, declaring in get_type_hints(Config).items()
     if isinstance(declaring, type) and is_dataclass(declaring)
 }
-"""The dataclass of each section by name, without `downloads` and `game.server`, of which there may be many."""
+"""The dataclass of each section by name, without `downloads` and those `LISTED`, of which there may be many."""
 
 
 def explain_mistake(text: str, error: tomllib.TOMLDecodeError, may_show: Callable[[str], bool]) -> str:
@@ -123,8 +126,8 @@ class Layer:
 
 def section_class(section: str) -> type | None:
     """Return the dataclass that declares a section's keys, or None if there is no such section."""
-    if _GAME_SERVER_SECTION.fullmatch(section):
-        return GameServer
+    if listed := _LISTED_SECTION.fullmatch(section):
+        return LISTED[listed[1]]
     return Download if _DOWNLOAD_SECTION.fullmatch(section) else SECTIONS.get(section)
 
 
@@ -137,8 +140,8 @@ def key_of(section: str, name: str) -> Key[Any]:
 
 def header_of(section: str) -> str:
     """Return the header of a section as people write it; which one of several follows it."""
-    if _GAME_SERVER_SECTION.fullmatch(section):
-        return f"[[{GAME_SERVERS}]] #{section.rpartition('.')[2]}"
+    if listed := _LISTED_SECTION.fullmatch(section):
+        return f"[[{listed[1]}]] #{section.rpartition('.')[2]}"
     return f"[{section}]"
 
 
@@ -174,7 +177,7 @@ def file_layer(path: Path, text: str | None = None) -> Layer:
         if isinstance(table, dict):
             tables[name] = table
         else:
-            example = f"[[{GAME_SERVERS}]]" if name.startswith(GAME_SERVERS) else "[server]"
+            example = next((f"[[{listed}]]" for listed in LISTED if name.startswith(listed)), "[server]")
             problems.append(f"{path}: {name} must be a section; write its keys below a header such as {example}.")
     return Layer(tables, lambda section, key: str(path), tuple(problems), path.absolute().parent)
 
@@ -211,27 +214,33 @@ def command_line_layer(overrides: Mapping[str, object]) -> Layer:
 
 def _may_show(name: str) -> bool:
     """Return whether messages may quote what is written for a key of this name: it is known, and nowhere a secret."""
-    sections = (*SECTIONS.values(), Download, GameServer)
+    sections = (*SECTIONS.values(), Download, *LISTED.values())
     declared = [keys_of(section)[name] for section in sections if name in keys_of(section)]
     return bool(declared) and not any(key.is_secret for key in declared)
 
 
 def _flat_tables(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield the sections of a document, with every download and every further game server as a section of its own."""
+    """Yield the sections of a document, with every download and every listed one as a section of its own."""
     game, _dot, servers = GAME_SERVERS.partition(".")
     for name, table in document.items():
         if name == DOWNLOADS and isinstance(table, dict):
             for download, keys in table.items():
                 yield f"{DOWNLOADS}.{download}", keys
         elif name == game and isinstance(table, dict) and servers in table:
-            given = table[servers]
             yield name, {key: value for key, value in table.items() if key != servers}
-            if isinstance(given, list):
-                yield from ((f"{GAME_SERVERS}.{number}", keys) for number, keys in enumerate(given, 1))
-            else:
-                yield GAME_SERVERS, given
+            yield from _numbered(GAME_SERVERS, table[servers])
+        elif name == TEAM_CHATS:
+            yield from _numbered(name, table)
         else:
             yield name, table
+
+
+def _numbered(name: str, given: object) -> Iterator[tuple[str, object]]:
+    """Yield each of the tables in a list as a section of its own."""
+    if isinstance(given, list):
+        yield from ((f"{name}.{number}", keys) for number, keys in enumerate(given, 1))
+    else:
+        yield name, given
 
 
 def _section_and_key(variable: str) -> tuple[str, str]:

@@ -13,13 +13,15 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from regsvc.config.cross_key_rules import config_warnings, find_violations
-from regsvc.config.host_sections import GameServer
+from regsvc.config.host_sections import GameServer, TeamChat
 from regsvc.config.host_style import read_style
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
     DOWNLOADS,
     GAME_SERVERS,
+    LISTED,
     SECTIONS,
+    TEAM_CHATS,
     Layer,
     command_line_layer,
     environment_layer,
@@ -122,12 +124,12 @@ class _ConfigBuilder:
             for section in self._values
             if section.startswith(prefix)
         }
-        servers = [section for section in self._values if section.startswith(f"{GAME_SERVERS}.")]
         missing = MappingProxyType(self._missing)
         config = Config(
             **sections,
             downloads=MappingProxyType(downloads),
-            servers=tuple(self._build_section(section, GameServer) for section in servers),
+            servers=self._build_listed(GAME_SERVERS, GameServer),
+            team_chats=self._build_listed(TEAM_CHATS, TeamChat),
             custom_css=read_style(sections["server"].custom_css),
             file=path,
             missing_secrets=missing,
@@ -174,6 +176,10 @@ class _ConfigBuilder:
             except ValueError as error:
                 self._add_problem(section, _sentence(section, name, given, str(error)))
         return declaring(**values)
+
+    def _build_listed(self, name: str, declaring: type) -> tuple[Any, ...]:
+        sections = [section for section in self._values if section.startswith(f"{name}.")]
+        return tuple(self._build_section(section, declaring) for section in sections)
 
     def _check_rules(self, config: Config) -> None:
         """Record violated rules, except of sections with an invalid value: those hold defaults now."""
@@ -280,9 +286,9 @@ def is_confidential(value: object, key: Key[Any]) -> bool:
 def _section_hint(section: str) -> str:
     if section.startswith(f"{DOWNLOADS}."):
         return "the id of a download consists of letters, digits, _ and -."
-    if section == GAME_SERVERS:
-        return f"write [[{GAME_SERVERS}]], since there may be several."
-    return _did_you_mean(section, (*SECTIONS, DOWNLOADS), "sections")
+    if section in LISTED:
+        return f"write [[{section}]], since there may be several."
+    return _did_you_mean(section, (*SECTIONS, DOWNLOADS, TEAM_CHATS), "sections")
 
 
 def _key_hint(section: str, name: str, keys: Iterable[str]) -> str:

@@ -28,6 +28,7 @@ from regsvc.config.host_sections import (
     RetentionSection,
     ServerSection,
     SyncSection,
+    TeamChat,
     UpdatesSection,
     WebhookSection,
 )
@@ -370,6 +371,8 @@ class Config:
     updates: UpdatesSection = field(default_factory=UpdatesSection)
     downloads: Mapping[str, Download] = field(default_factory=lambda: MappingProxyType({}))
     webhook: WebhookSection = field(default_factory=WebhookSection)
+    team_chats: tuple[TeamChat, ...] = ()
+    """The channels of the team, from [[team_chat]]."""
     retention: RetentionSection = field(default_factory=RetentionSection)
     metrics: MetricsSection = field(default_factory=MetricsSection)
     log: LogSection = field(default_factory=LogSection)

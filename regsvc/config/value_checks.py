@@ -187,6 +187,15 @@ instance_name: Final = _matching(r"[A-Za-z0-9._-]{1,24}", "at most 24 letters, d
 """The name of one daemon among several, which logs and labels can show as it is."""
 
 
+public_key: Final = _matching(
+    r"[0-9a-fA-F]{64}", "this must be the 64 digits and letters that Discord shows as Public Key"
+)
+"""The Ed25519 key of an application on Discord."""
+
+chat_id: Final = _matching(r"-?[0-9]{1,20}|@[A-Za-z0-9_]{5,32}", "this must be the id of a channel or group: a number")
+"""A channel or group of a chat platform; Telegram also has names of public channels."""
+
+
 def short_name(written: str) -> str:
     """Return a name that logs and lists have room for, without spaces around it."""
     if len(written.strip()) > 40:

@@ -224,6 +224,21 @@ ProofRequired = _define(
     "The request came without a token that carries the permission, and without another accepted proof.",
     is_business=True,
 )
+ChatPersonUnknown = _define(
+    "chat_person_unknown",
+    Category.FORBIDDEN,
+    "The account on a chat platform is linked to no member of the team.",
+)
+ChatMessageUnknown = _define(
+    "chat_message_unknown",
+    Category.NOT_FOUND,
+    "The message is in another channel than those configured, or about no application that is known.",
+)
+ChatCodeInvalid = _define(
+    "chat_code_invalid",
+    Category.NOT_FOUND,
+    "The code that links a chat account is wrong, used or older than 10 minutes.",
+)
 
 # --- A rule is broken ---
 
@@ -366,6 +381,11 @@ ProtectedOperator = _define(
     Category.CONFLICT,
     "Members of the team cannot act on themselves, or on others of the same or a higher rank.",
     field="username",
+)
+AnswersChanged = _define(
+    "answers_changed",
+    Category.CONFLICT,
+    "The applicant has changed their answers since the message that the decision is about.",
 )
 RoleNeedsApproval = _define(
     "role_needs_approval", Category.CONFLICT, "Only approved users can have a role.", field="username"

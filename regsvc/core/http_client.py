@@ -93,7 +93,13 @@ class HttpClient:
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Send a POST request. Raises `NoResponse`."""
-        return await self._fetch(self._request(url, headers, body))
+        return await self.send("POST", url, headers, body)
+
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        """Send a request of any method. Raises `NoResponse`."""
+        request = self._request(url, headers, body)
+        request.method = method
+        return await self._fetch(request)
 
     async def post_for_head(self, url: str, headers: Mapping[str, str], body: bytes, *, keep: int = 0) -> Response:
         """Send a POST request; the response's body is cut off after `keep` bytes, however it ends. Raises `NoResponse`.
@@ -127,7 +133,7 @@ class HttpClient:
             request_timeout=self._remaining,
             follow_redirects=False,  # they would carry credentials elsewhere
             decompress_response=False,  # a small body can unpack to a very large one
-            user_agent=USER_AGENT,
+            user_agent=headers.get("User-Agent", USER_AGENT),
             ssl_options=self._tls,
         )
 

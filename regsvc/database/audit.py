@@ -70,6 +70,8 @@ ACTIONS: Final = (
     "admin.denied",
     "chat.linked",
     "chat.unlinked",
+    "team_chat.linked",
+    "team_chat.unlinked",
     "sync.run",
     "sync.conflict",
     "sync.player_removed",

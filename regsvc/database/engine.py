@@ -10,7 +10,6 @@ import operator
 import os
 import random
 import sqlite3
-import sys
 import tempfile
 import threading
 import time
@@ -36,7 +35,7 @@ from pymysql import _auth
 from pymysql.connections import Connection
 from pymysql.constants import CLIENT
 
-from regsvc import CRYPTOGRAPHY
+from regsvc import allow_cryptography
 from regsvc.config.host_sections import CausalReads
 from regsvc.config.value_checks import split_database_url
 from regsvc.core.bounded_pool import BoundedPool
@@ -193,8 +192,8 @@ def open_sqlite(path: Path, busy_timeout: timedelta) -> SqliteDatabase:
 def _encrypt_password(password: bytes, salt: bytes, public_key: bytes) -> bytes:
     """Encrypt for MySQL's logins by SHA-256 without TLS: only they need the library that `regsvc` hides."""
     with _encrypt_lock:
-        if sys.modules.get(CRYPTOGRAPHY, sys) is None:
-            del sys.modules[CRYPTOGRAPHY]
+        if not vars(_auth)["_have_cryptography"]:
+            allow_cryptography()
             importlib.reload(_auth)
     encrypted: bytes = _auth.sha2_rsa_encrypt(password, salt, public_key)
     return encrypted

@@ -388,6 +388,41 @@ class ChatLink(BaseModel):
     linked_at = UtcDateTimeField()
 
 
+class TeamChatMessage(BaseModel):
+    """A message in a chat of the team about an application; the number by which people there name it is its id."""
+
+    id = BigAutoField()
+    chat = CharField(64)
+    user_id = BigIntegerField()
+    username_key = CharField(255, index=True)
+    remote_id = CharField(64, null=True)
+    shown = CharField(64)
+    version = CharField(16)
+    is_open = BooleanField()
+    changed_at = UtcDateTimeField()
+
+
+class TeamChatLink(BaseModel):
+    """An account on a chat platform that acts for a member of the team, or the code that will link one."""
+
+    id = BigAutoField()
+    user = ForeignKeyField(User, on_delete="CASCADE", backref="team_chat_links")
+    user_id: int  # peewee's name for what the key holds
+    platform = CharField(16, null=True)
+    account = CharField(300, null=True, unique=True)
+    name = CharField(255, null=True)
+    code_hash = CharField(64, null=True, unique=True)
+    created_at = UtcDateTimeField()
+    linked_at = UtcDateTimeField(null=True)
+
+
+class TeamChatEvent(BaseModel):
+    """Something that a chat platform sent us, remembered for a while so that it counts once."""
+
+    id = CharField(80, primary_key=True)
+    received_at = UtcDateTimeField(index=True)
+
+
 class StoredQuestionnaire(BaseModel):
     """A completed questionnaire. The token that refers to it is derived, never stored."""
 
@@ -481,6 +516,9 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     Link,
     ChatRequest,
     ChatLink,
+    TeamChatMessage,
+    TeamChatLink,
+    TeamChatEvent,
     StoredQuestionnaire,
     OutboxEntry,
     RateLimitWindow,

@@ -6,7 +6,7 @@ The URL is a secret: no log line and no error contains it.
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal, NoReturn
 from urllib.parse import quote
@@ -40,8 +40,18 @@ class WebhookQueue:
     The webhook informs the host, not the user. Nothing is enqueued where none is configured.
     """
 
-    def __init__(self, outbox: Outbox, language: str, now: Clock, *, is_on: bool = True) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        language: str,
+        now: Clock,
+        *,
+        is_on: bool = True,
+        also_tell: Callable[[Event, str], None] = lambda event, username: None,
+    ) -> None:
+        """`also_tell` is called for every event, also where no webhook is configured, with the user's name."""
         self.is_on = is_on
+        self._also_tell = also_tell
         self.outbox = outbox
         self._language = language
         self._now = now
@@ -63,6 +73,7 @@ class WebhookQueue:
 
         `chat`: the account that `find_chat` returned, where it is not to be looked up as the event is sent.
         """
+        self._also_tell(event, username)
         if not self.is_on:
             return
         payload: dict[str, Any] = {

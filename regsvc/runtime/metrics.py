@@ -126,8 +126,15 @@ class Metrics:
                 ("mail", "companion_mails", "Mails"),
                 ("webhook", "companion_webhook_calls", "Webhook calls"),
                 ("rcon", "companion_console_commands", "Console commands"),
+                ("team_chat", "companion_team_chat_messages", "Messages to chats of the team"),
             )
         }
+        self._chat_actions = Counter(
+            "companion_team_chat_actions",
+            "What people did in chats of the team, by what came of it: done, or the code of a refusal.",
+            ["platform", "outcome"],
+            registry=self._registry,
+        )
         self._mail_budgets = self._counter(
             "companion_mail_budget_refusals",
             'Requests refused because verification.limits_total ("mail") or limits_total_forgot ("forgot") is used up.',
@@ -228,6 +235,10 @@ class Metrics:
     def count_delivery(self, kind: str, outcome: Outcome) -> None:
         """Count a message of the outbox of this kind with a final outcome. Safe from any thread."""
         self._deliveries[kind].labels(outcome).inc()
+
+    def count_chat_action(self, platform: str, outcome: str) -> None:
+        """Count what a person did in a chat of the team: "done", or the code of the refusal."""
+        self._chat_actions.labels(platform, outcome).inc()
 
     def count_used_up_budget(self, budget: Budget) -> None:
         """Count a mail that was refused because the total was used up. Safe from any thread."""

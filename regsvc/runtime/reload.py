@@ -95,6 +95,8 @@ def plan_reload(running: Config, read: Config) -> tuple[Config, tuple[str, ...],
         waiting.append("downloads")
     if running.servers != read.servers:
         waiting.append("game.server")
+    if running.team_chats != read.team_chats:
+        waiting.append("team_chat")
     return _with_keys(running, read, applied), applied, tuple(waiting)
 
 

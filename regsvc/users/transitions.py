@@ -6,7 +6,7 @@ same few statements. The player's row follows by the reconciler. Everything runs
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -208,8 +208,11 @@ class Transitions:
         now: Clock,
         *,
         gates: Gates,
+        tell_applicant: Callable[[User], None] = lambda user: None,
     ) -> None:
+        """`tell_applicant` tells a user of their approval or rejection, beside the mail."""
         self._audit = audit
+        self._tell_applicant = tell_applicant
         self._console = console
         self._mail_queue = mail_queue
         self._webhook = webhook
@@ -334,6 +337,8 @@ class Transitions:
         for decision in decisions:
             records.append(decision.audit_record())
             is_told = not decision.details.is_silent or decision.details.sends_link
+            if is_told and decision.name in ("approve", "reject") and decision.before != decision.target:
+                self._tell_applicant(decision.user)
             if is_told and self._mail_queue.is_available:
                 mailed.append(decision)
         review_ids = _write_reviews(decisions, mailed, by, moment)

@@ -29,6 +29,9 @@ from regsvc.database.models import (
     Installation,
     Note,
     Setting,
+    TeamChatEvent,
+    TeamChatLink,
+    TeamChatMessage,
     Token,
     User,
     bind_models,
@@ -57,7 +60,8 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
     "regsvc_review": {"answers": None},
     "regsvc_installation": {"players_table": None},
 }
-NOT_COMPARED = ("regsvc_migration", "regsvc_lease", "regsvc_allowlist", "regsvc_token", "regsvc_setting", "regsvc_note")
+NEW_MODELS = (Allowed, Token, Setting, Note, TeamChatMessage, TeamChatLink, TeamChatEvent)
+NOT_COMPARED = ("regsvc_migration", "regsvc_lease", *(model._meta.table_name for model in NEW_MODELS))
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (
     "ALTER TABLE regsvc_player ADD COLUMN kept_group INT NULL",
@@ -239,7 +243,7 @@ def test_everything_is_there_after_the_upgrade(
     assert rows_of(preview) == before
     assert fetch(preview, "SELECT name FROM regsvc_migration ORDER BY number") == [(name[5:],) for name in NEWEST]
     assert migrate(preview, clock) == []
-    for model in set(MODELS) - {Allowed, Token, Setting, Note}:  # which no preview had
+    for model in set(MODELS) - {*NEW_MODELS}:  # which no preview had
         assert list(model.select()), f"the models read {model._meta.table_name}"
 
 

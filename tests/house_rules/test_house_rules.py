@@ -24,7 +24,7 @@ LAYERS = [
     "app web",
     "api",
     "doctor",
-    "registration",
+    "registration team_chat",
     "accounts runtime",
     "sync",
     "allowlist",

@@ -12,7 +12,7 @@ export type ApproveRequest = { language?: string | null; username?: string | nul
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.note_added" | "user.answer_judged" | "settings.changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.note_added" | "user.answer_judged" | "settings.changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "team_chat.linked" | "team_chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -60,9 +60,13 @@ export type ChatCallbackReply = { success: true; message?: string; linked: boole
 
 export type ChatClaimFields = { linked: boolean; user?: ChatAccountFields; code?: string; message?: string };
 
+export type ChatCodeReply = { success: true; message?: string; code: string; validSeconds: number };
+
 export type ChatConfigFields = { enabled: boolean; required: boolean; platform: string | null };
 
 export type ChatStatusReply = { success: true; message?: string; linked: boolean; user?: ChatAccountFields };
+
+export type ChatUnlinkRequest = { language?: string | null; username: string; platform: string };
 
 export type CheckCodeReply = { success: true; message?: string; proof: string; expiresInSeconds: number };
 
@@ -210,7 +214,7 @@ export type QuestionnaireResultFields = { score: number; maxScore: number; passS
 
 export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
 
-export type Refusal = { success: false; code: "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_denied" | "chat_link_required" | "chat_not_linked" | "chat_not_member" | "code_required" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_link_token" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "method_not_allowed" | "no_such_token" | "not_enabled" | "not_operator" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "sync_running" | "token_name_taken" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "unknown_path" | "unsupported_media_type" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
+export type Refusal = { success: false; code: "answers_changed" | "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_code_invalid" | "chat_denied" | "chat_link_required" | "chat_message_unknown" | "chat_not_linked" | "chat_not_member" | "chat_person_unknown" | "code_required" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_link_token" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "method_not_allowed" | "no_such_token" | "not_enabled" | "not_operator" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "sync_running" | "token_name_taken" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "unknown_path" | "unsupported_media_type" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; applicationToken: string };
 
@@ -286,6 +290,10 @@ export type SyncReportFields = { startedAt: number; durationMs: number; scanned:
 
 export type SyncRequest = { language?: string | null; plan?: boolean };
 
+export type TeamAccountFields = { username: string; platform: string; accountName: string; linkedAt: number };
+
+export type TeamChatReply = { success: true; message?: string; platforms: Array<string>; accounts: Array<TeamAccountFields> };
+
 export type TeamReply = { success: true; message?: string; members: Array<MemberFields>; tokens: Array<TokenFields> };
 
 export type TokenFields = { id: number; name: string; permissions: Array<"users.read" | "users.review" | "users.ban" | "users.manage" | "audit.read" | "sync.run" | "system.read" | "settings.write" | "team.manage">; madeBy: string; createdAt: number; expiresAt: number | null; lastUsedAt: number | null; revokedAt: number | null };
@@ -350,6 +358,7 @@ export interface GetRoutes {
   "admin/user": { reply: UserDetailsReply; body: {} };
   "admin/user/why": { reply: WhyReply; body: {} };
   "admin/team": { reply: TeamReply; body: {} };
+  "admin/team-chat": { reply: TeamChatReply; body: {} };
   "admin/server": { reply: ServerReply; body: {} };
   "admin/audits": { reply: AuditsReply; body: {} };
   "admin/mails": { reply: MailsReply; body: {} };
@@ -397,6 +406,9 @@ export interface PostRoutes {
   "admin/user/role": { reply: RoleReply; body: RoleRequest };
   "admin/token/create": { reply: CreateTokenReply; body: CreateTokenRequest };
   "admin/token/revoke": { reply: MessageReply; body: TokenNameRequest };
+  "team-chat/discord": { reply: Record<string, unknown>; body: {} };
+  "admin/team-chat/code": { reply: ChatCodeReply; body: {} };
+  "admin/team-chat/unlink": { reply: MessageReply; body: ChatUnlinkRequest };
   "admin/server/registration": { reply: MessageReply; body: RegistrationSettingRequest };
   "admin/server/announcement": { reply: MessageReply; body: AnnouncementRequest };
   "admin/mails/resend": { reply: ResendReply | BulkResendReply; body: ResendRequest };

@@ -276,7 +276,10 @@ class Stack:
             "sender": "companion@example.org",
         }
         for name, keys in self._config.items():
-            sections.setdefault(name, {}).update(keys)
+            if isinstance(keys, list):  # [[name]]
+                sections[name] = keys
+            else:
+                sections.setdefault(name, {}).update(keys)
         return sections
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from regsvc.cli.docs import write_or_check
-from regsvc.config.host_sections import GameServer
+from regsvc.config.host_sections import GameServer, TeamChat
 from regsvc.config.key_types import Key, keys_of, to_toml
-from regsvc.config.layers import DOWNLOADS, ENVIRONMENT_PREFIX, GAME_SERVERS, SECTIONS
+from regsvc.config.layers import DOWNLOADS, ENVIRONMENT_PREFIX, GAME_SERVERS, SECTIONS, TEAM_CHATS
 from regsvc.config.sections import Config, Download
 
 SAMPLE_FILE = Path(__file__).resolve().parents[3] / "conf" / "companion.toml"
@@ -20,7 +20,7 @@ The config of the companion. Every key is listed with its default: remove the # 
 
 Durations, sizes and limits are written in words: "5 minutes", "64 KiB", "10 per day".
 
-Any key but those of [[game.server]] can also be set in the environment, which takes precedence:
+Any key but those of sections in double brackets can also be set in the environment, which takes precedence:
 COMPANION_MAIL_HOST overrides host in [mail]; lists are separated by commas there. A secret can be in a file
 of its own that only the companion may read: password_file instead of password. `companion check-config`
 reports mistakes.
@@ -46,6 +46,16 @@ _GAME_SERVER_EXAMPLE = {
     "rcon_password": "a-long-password",
 }
 
+_TEAM_CHAT_EXAMPLE = {
+    "platform": "telegram",
+    "token": "the-token-of-the-bot",
+    "public_key": "",
+    "channel": "-1001234567890",
+    "tells": ["name", "score", "signals"],
+    "language": "",
+    "api_url": "",
+}
+
 
 def sample_config() -> str:
     """Return the text of conf/companion.toml: comments start with "# ", keys with "#" alone."""
@@ -55,6 +65,8 @@ def sample_config() -> str:
             blocks += _section_blocks(name, SECTIONS[name])
         elif name == "servers":
             blocks.append(_example(GameServer, f"[[{GAME_SERVERS}]]", _GAME_SERVER_EXAMPLE))
+        elif name == "team_chats":
+            blocks.append(_example(TeamChat, f"[[{TEAM_CHATS}]]", _TEAM_CHAT_EXAMPLE))
         elif name == DOWNLOADS:
             blocks.append(_example(Download, f"[{DOWNLOADS}.client]", _DOWNLOAD_EXAMPLE))
     return "\n\n".join(blocks) + "\n"

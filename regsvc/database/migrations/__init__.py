@@ -14,4 +14,6 @@ MIGRATIONS: Final = (
     "m0104_lists",
     "m0105_allowlist",
     "m0106_team",
+    "m0107_applications",
+    "m0108_team_chat",
 )

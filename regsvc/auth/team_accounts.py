@@ -1,0 +1,131 @@
+"""Accounts on chat platforms that act for members of the team.
+
+A member proves that an account is theirs with a code from /admin, or linked it as a player (`regsvc_chat_link`). What
+the account may do is what the member may do at that moment.
+"""
+
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.core.clock import Clock
+from regsvc.core.errors import ChatCodeInvalid, UserNotFound
+from regsvc.core.rights import Team
+from regsvc.core.text import name_key, shorten, strip_invisible
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.bulk import redate
+from regsvc.database.models import ChatLink, Review, TeamChatLink, User
+
+CODE_VALID: Final = timedelta(minutes=10)
+_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+_CODE_LENGTH: Final = 8
+_LONGEST_NAME: Final = 255
+
+
+@dataclass(frozen=True)
+class LinkedAccount:
+    """An account on a chat platform, and the member of the team for whom it acts."""
+
+    username: str
+    platform: str
+    account_name: str
+    linked_at: datetime
+
+
+class TeamAccounts:
+    """Accounts of the team on chat platforms: linked, found and ended. Blocking: for a worker thread."""
+
+    def __init__(self, secrets: DerivedSecrets, team: Team, audit: Audit, now: Clock) -> None:
+        self._secrets = secrets
+        self._team = team
+        self._audit = audit
+        self._now = now
+
+    def issue_code(self, user_id: int) -> str:
+        """Return a code that links one account to this user, once and within `CODE_VALID`; it ends an earlier one."""
+        code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
+        with TeamChatLink._meta.database.atomic():
+            TeamChatLink.delete().where(TeamChatLink.user == user_id, TeamChatLink.linked_at.is_null()).execute()
+            TeamChatLink.create(user=user_id, code_hash=self._digest(code), created_at=self._now())
+        return code
+
+    def redeem(self, code: str, platform: str, account_id: str, name: str) -> str:
+        """Link the account to the member of the team who has this code; return their name. Raises `ChatCodeInvalid`."""
+        account = f"{platform}:{account_id}"
+        with TeamChatLink._meta.database.atomic():
+            found = TeamChatLink.code_hash == self._digest(code.strip().upper())
+            link = TeamChatLink.select(TeamChatLink, User).join(User).where(found).first()
+            if link is None or self._now() - link.created_at > CODE_VALID or not self._is_entitled(link):
+                raise ChatCodeInvalid
+            TeamChatLink.delete().where(
+                (TeamChatLink.account == account)
+                | ((TeamChatLink.user == link.user_id) & (TeamChatLink.platform == platform))
+            ).execute()
+            changes = {"platform": platform, "account": account, "code_hash": None, "linked_at": self._now()}
+            changes["name"] = shorten(" ".join(strip_invisible(name).split()), _LONGEST_NAME)
+            if not TeamChatLink.update(changes).where(TeamChatLink.id == link.id, found).execute():
+                raise ChatCodeInvalid  # another one was faster
+            detail = {"platform": platform, "account": account_id}
+            self._audit.record("team_chat.linked", Actor(link.user.username), link.user.username, detail)
+        return str(link.user.username)
+
+    def find_member(self, platform: str, account_id: str) -> User | None:
+        """Return the user for whom this account acts, whatever they may do now, or None."""
+        account = f"{platform}:{account_id}"
+        link = TeamChatLink.select(TeamChatLink, User).join(User).where(TeamChatLink.account == account).first()
+        if link is not None:
+            member: User | None = link.user if self._is_entitled(link) else None
+            return member
+        by_player: User | None = User.select().join(ChatLink).where(ChatLink.claimed_account == account).first()
+        return by_player
+
+    def list_accounts(self, user_id: int | None = None) -> list[LinkedAccount]:
+        """Return the linked accounts of all members, or of one, by name."""
+        condition = TeamChatLink.linked_at.is_null(False)
+        if user_id is not None:
+            condition &= TeamChatLink.user == user_id
+        links: Any = TeamChatLink.select(TeamChatLink, User).join(User).where(condition).order_by(User.username_key)
+        return [
+            LinkedAccount(link.user.username, link.platform, link.name or "", link.linked_at)
+            for link in links
+            if self._is_entitled(link)
+        ]
+
+    def unlink(self, username: str, platform: str, by: Actor) -> None:
+        """End the member's link on this platform. Raises `UserNotFound` where there is none."""
+        with TeamChatLink._meta.database.atomic():
+            user = User.get_or_none(User.username_key == name_key(username))
+            own = (TeamChatLink.user == user) & (TeamChatLink.platform == platform)
+            if user is None or not TeamChatLink.delete().where(own).execute():
+                raise UserNotFound
+            self._audit.record("team_chat.unlinked", by, user.username, {"platform": platform})
+
+    def revoke_of(self, user_id: int) -> int:
+        """End all links of a member who has another role now; return their number."""
+        return int(TeamChatLink.delete().where(TeamChatLink.user == user_id).execute())
+
+    def revoke_unentitled(self, dismissed: Collection[str]) -> int:
+        """End links of users without any right, or in `dismissed`: none revives with the right."""
+        links = TeamChatLink.select(TeamChatLink, User).join(User)
+        lost = [link.id for link in links if link.user.username_key in dismissed or not self._is_entitled(link)]
+        return int(TeamChatLink.delete().where(TeamChatLink.id.in_(lost)).execute()) if lost else 0
+
+    def purge_expired(self) -> int:
+        """Delete codes that were not used in time; return their number."""
+        redate(self._now(), TeamChatLink.created_at)
+        is_expired = TeamChatLink.linked_at.is_null() & (TeamChatLink.created_at <= self._now() - CODE_VALID)
+        return int(TeamChatLink.delete().where(is_expired).execute())
+
+    def _is_entitled(self, link: TeamChatLink) -> bool:
+        """Whether the member has any right, and had no ban since: a right that returns revives no link."""
+        if not self._team.rights_of(link.user).permissions:
+            return False
+        is_later = (Review.username_key == link.user.username_key) & (Review.reviewed_at >= link.created_at)
+        ended = is_later & (Review.user_id == link.user_id) & (Review.status_after != "approved")
+        return not Review.select().where(ended).exists()
+
+    def _digest(self, code: str) -> str:
+        return self._secrets.digest("team chat code", code)

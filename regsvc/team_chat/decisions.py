@@ -1,0 +1,177 @@
+"""Actions of people in the team's chats: they link their accounts, decide and ask, by the rules of /admin."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, ParamSpec, TypeVar
+
+from peewee import IntegrityError
+
+from regsvc.accounts.access import Principal
+from regsvc.accounts.decisions import Decisions
+from regsvc.auth.team_accounts import TeamAccounts
+from regsvc.config.host_sections import TeamChat
+from regsvc.core.clock import Clock
+from regsvc.core.errors import (
+    AnswersChanged,
+    ChatMessageUnknown,
+    ChatPersonUnknown,
+    Forbidden,
+    Refusal,
+    Unauthorized,
+    UserNotFound,
+)
+from regsvc.core.i18n.languages import find_language
+from regsvc.core.i18n.translations import Translations
+from regsvc.core.rights import Permission, Team
+from regsvc.database.audit import Actor
+from regsvc.database.engine import Worker, violates_unique
+from regsvc.database.models import TeamChatEvent, TeamChatMessage, User
+from regsvc.team_chat.telling import Cards, TeamChatQueue
+from regsvc.users.transitions import DecisionDetails
+
+TEST_VERB: Final = "test"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Person:
+    """An account on a chat platform, as the platform names it."""
+
+    platform: str
+    title: str
+    """The platform's name, as the audit log shows it."""
+    account_id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Click:
+    """Action that a person asks for: a verb, the number of the message, and the text that goes with it.
+
+    `version`: that of the answers that the person has seen; None: those that the message shows.
+    """
+
+    chat: TeamChat
+    person: Person
+    verb: str
+    number: int
+    version: str | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class TeamDecisions:
+    """Decisions by people in chats. Blocking: for a worker thread."""
+
+    accounts: TeamAccounts
+    team: Team
+    decisions: Decisions
+    cards: Cards
+    queue: TeamChatQueue
+    now: Clock
+
+    def is_new(self, platform: str, event_id: str) -> bool:
+        """Remember what a platform sent; returns False for what was received before, by any daemon."""
+        try:
+            with TeamChatEvent._meta.database.atomic():
+                TeamChatEvent.create(id=f"{platform}:{event_id}"[:80], received_at=self.now())
+        except IntegrityError as error:
+            if not violates_unique(error):
+                raise
+            return False
+        return True
+
+    def check(self, click: Click) -> str:
+        """Return the applicant's name if the person may decide about this application as they have seen it.
+
+        Raises `ChatPersonUnknown`, `Forbidden`, `ChatMessageUnknown` and `AnswersChanged`.
+        """
+        return self._check(click)[1].username
+
+    def decide(self, click: Click) -> tuple[str, str]:
+        """Approve, reject or ask; returns the key of what to say and the applicant's name.
+
+        Raises what `check` and the decision raise.
+        """
+        principal, user = self._check(click)
+        self.decisions.decide(user.username, click.verb, principal, DecisionDetails(click.text or None))
+        return f"done_{click.verb}", user.username
+
+    def answer_test(self, click: Click) -> str:
+        """Record who answered the message of `companion team-chat test`; returns their name. Raises as `check` does."""
+        user = self._find_member(click.person)
+        row = TeamChatMessage.get_or_none(TeamChatMessage.id == click.number, TeamChatMessage.user_id == 0)
+        if row is None or row.chat != click.chat.name:
+            raise ChatMessageUnknown
+        TeamChatMessage.update(shown=user.username[:64], is_open=False).where(TeamChatMessage.id == row.id).execute()
+        return str(user.username)
+
+    def link(self, person: Person, code: str) -> str:
+        """Link the account to the member of the team who has the code; return their name. Raises `ChatCodeInvalid`."""
+        return self.accounts.redeem(code, person.platform, person.account_id, person.name)
+
+    def _find_member(self, person: Person) -> User:
+        user = self.accounts.find_member(person.platform, person.account_id)
+        if user is None:
+            raise ChatPersonUnknown
+        if not self.team.rights_of(user).may(Permission.USERS_REVIEW):
+            raise Forbidden(permission=Permission.USERS_REVIEW)
+        return user
+
+    def _check(self, click: Click) -> tuple[Principal, User]:
+        member = self._find_member(click.person)
+        row = TeamChatMessage.get_or_none(TeamChatMessage.id == click.number, TeamChatMessage.chat == click.chat.name)
+        if row is None:
+            raise ChatMessageUnknown
+        user = User.get_or_none(User.id == row.user_id)
+        if user is None:
+            raise UserNotFound
+        if self.cards.version_of(user) != (click.version or row.version):
+            self.queue.enqueue("answers_changed", user.username)
+            raise AnswersChanged
+        actor = Actor(f"{member.username} ({click.person.title})")
+        return Principal(actor, self.team.rights_of(member), member.username), user
+
+
+@dataclass(frozen=True)
+class ChatReceiver:
+    """Runner of the actions that platforms pass on, on a worker thread; and the words for them. For the event loop."""
+
+    decisions: TeamDecisions
+    worker: Worker
+    translations: Translations
+    on_decided: Callable[[], None]
+    """Wakes the deliveries."""
+    count: Callable[[str, str], None]
+    """Counts what came of it: platform, and "done" or the code of a refusal."""
+    now: Clock
+
+    async def run(self, platform: str, event_id: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run this part of `TeamDecisions` for what a platform sent. Raises `Unauthorized` for what came before."""
+
+        def run_once() -> T:
+            if not self.decisions.is_new(platform, event_id):
+                raise Unauthorized
+            return work(*args, **kwargs)
+
+        try:
+            result = await self.worker.run(run_once)
+        except Refusal as refusal:
+            self.count(platform, refusal.code)
+            if isinstance(refusal, AnswersChanged):
+                self.on_decided()  # the message is about to show the new ones
+            raise
+        self.count(platform, "done")
+        self.on_decided()
+        return result
+
+    def text(self, key: str, language: str, /, **facts: object) -> str:
+        """Return a text of `[team_chat]`."""
+        return self.translations.text(f"team_chat.{key}", language, **facts)
+
+    def language_of(self, chat: TeamChat, written: object = None) -> str:
+        """Return the language of a person if it is known, else that of the chat."""
+        found = find_language(self.translations.available, written) if isinstance(written, str) else None
+        return found or self.decisions.queue.language_of(chat)

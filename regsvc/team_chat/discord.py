@@ -1,0 +1,372 @@
+"""Discord: interactions that it posts to us, and messages by its REST API; no gateway connection.
+
+Sources: discord.com/developers/docs, interactions/receiving-and-responding, resources/message, topics/rate-limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from regsvc import __version__, allow_cryptography
+from regsvc.config.host_sections import TeamChat
+from regsvc.core.addresses import is_loopback, is_private
+from regsvc.core.errors import (
+    ChatCodeInvalid,
+    ChatMessageUnknown,
+    ChatPersonUnknown,
+    MalformedBody,
+    Refusal,
+    Unauthorized,
+)
+from regsvc.core.http_response import NoResponse, Response
+from regsvc.core.text import shorten
+from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
+from regsvc.notifications.webhook import escape_markdown
+from regsvc.team_chat.decisions import TEST_VERB, ChatReceiver, Click, Person
+from regsvc.team_chat.platform import Card, MessageGone, Platform
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+log = logging.getLogger(__name__)
+
+_API: Final = "https://discord.com/api/v10"
+_TIMEOUT: Final = timedelta(seconds=10)
+_REFUSED_PAUSE: Final = timedelta(minutes=5)
+"""Pause after 401, 403 and 404: Discord bans addresses that go on."""
+_LONGEST_PAUSE: Final = 2.0
+"""Seconds to wait for a rate limit without giving the message back."""
+_LONGEST_ANSWER: Final = 2.0
+"""Seconds to decide within the request; Discord waits for three."""
+_MAX_AGE: Final = timedelta(minutes=5)
+_MARKS: Final = re.compile("[\u061c\u200b\u200e\u200f\u2060\ufeff]")
+"""Marks that change the writing direction or have no width, beside those that `strip_invisible` knows."""
+
+_PING, _COMPONENT, _MODAL_SUBMIT = 1, 3, 5
+_PONG, _MESSAGE, _DEFERRED, _MODAL = 1, 4, 5, 9
+_EPHEMERAL: Final = 64
+_UNKNOWN_MESSAGE, _CANNOT_MESSAGE = 10008, 50007
+_GREEN, _RED, _GREY, _LINK = 3, 4, 2, 5
+_STYLES: Final = {"approve": _GREEN, "reject": _RED, "ask": _GREY, TEST_VERB: _GREEN}
+_LINK_VERB: Final = "link"
+_FORMS: Final = ("reject", "ask", _LINK_VERB)
+"""Verbs that need a text."""
+_CUSTOM_ID: Final = re.compile(r"(approve|reject|ask|test|link):(\d{1,18}):([0-9a-f]{0,12})")
+_MAX_TEXT: Final = 1000
+_MAX_CONTENT: Final = 2000
+
+
+class Discord(Platform):
+    """A channel on Discord."""
+
+    title: ClassVar[str] = "Discord"
+    longest: ClassVar[int] = 4000
+
+    def __init__(self, chat: TeamChat, base_url: str) -> None:
+        super().__init__(chat)
+        self._api = chat.api_url or _API
+        self._public_only = _is_public(self._api)
+        self._headers = {
+            "Authorization": f"Bot {chat.token}",
+            "User-Agent": f"DiscordBot ({base_url}, {__version__})",
+            "Content-Type": "application/json",
+        }
+        self._free_at: dict[str, float] = {}
+        """By kind of request, when the rate limit allows the next one, in the event loop's time."""
+
+    @staticmethod
+    def escape(text: str) -> str:
+        return escape_markdown(_MARKS.sub("", text))
+
+    async def post(self, card: Card, delivery: int) -> str:
+        body = {**_message(card), "nonce": str(delivery), "enforce_nonce": True}
+        sent = await self.call("POST", f"/channels/{self.chat.channel}/messages", body)
+        return str(sent["id"])
+
+    async def edit(self, remote_id: str, card: Card) -> None:
+        await self.call("PATCH", f"/channels/{self.chat.channel}/messages/{remote_id}", _message(card))
+
+    async def write_to(self, account_id: str, text: str) -> None:
+        channel = await self.call("POST", "/users/@me/channels", {"recipient_id": account_id})
+        body = {"content": text[:_MAX_CONTENT], "allowed_mentions": {"parse": []}}
+        await self.call("POST", f"/channels/{channel['id']}/messages", body)
+
+    async def examine(self) -> Mapping[str, Any]:
+        return {}
+
+    async def follow_up(self, application_id: str, token: str, data: Mapping[str, Any]) -> None:
+        """Replace the deferred answer to an interaction. Its token is all that is needed."""
+        headers = {name: value for name, value in self._headers.items() if name != "Authorization"}
+        path = f"/webhooks/{application_id}/{token}/messages/@original"
+        await self.call("PATCH", path, data, headers=headers, limited_as="follow-up")
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        limited_as: str = "",
+    ) -> dict[str, Any]:
+        """Send a request and return the object in the response."""
+        from regsvc.core.http_client import HttpClient
+
+        bucket = limited_as or f"{method} {path.rpartition('/messages/')[0] or path}"
+        await self._wait_for(bucket)
+        text = None if body is None else json.dumps(body).encode()
+        with HttpClient(_TIMEOUT, public_only=self._public_only) as client:
+            try:
+                response = await client.send(method, f"{self._api}{path}", headers or self._headers, text)
+            except NoResponse as error:
+                raise TemporaryFailure(f"Discord: {error}") from None
+        self._note_limit(bucket, response)
+        return _read(response)
+
+    async def _wait_for(self, bucket: str) -> None:
+        """Wait until the rate limit allows a request, or raise `TemporaryFailure`."""
+        wait = self._free_at.pop(bucket, 0) - asyncio.get_running_loop().time()
+        if wait > _LONGEST_PAUSE:
+            self._free_at[bucket] = asyncio.get_running_loop().time() + wait
+            raise TemporaryFailure("Discord limits our requests", timedelta(seconds=wait))
+        if wait > 0:
+            await asyncio.sleep(wait)
+
+    def _note_limit(self, bucket: str, response: Response) -> None:
+        headers = response.headers
+        is_used_up = headers.get("X-RateLimit-Remaining") == "0"
+        wait = _seconds(headers.get("Retry-After" if response.status == 429 else "X-RateLimit-Reset-After"))
+        if wait and (is_used_up or response.status == 429):
+            self._free_at[bucket] = asyncio.get_running_loop().time() + wait
+
+
+def _is_public(url: str) -> bool:
+    """Whether only public addresses are meant, as opposed to a host that names one of its own network."""
+    host = urlsplit(url).hostname or ""
+    return not (is_loopback(host) or is_private(host))
+
+
+def _seconds(written: str | None) -> float:
+    try:
+        return float(written or 0)
+    except ValueError:
+        return 0.0
+
+
+def _read(response: Response) -> dict[str, Any]:
+    """Return the object in a response. Raises what says how to go on."""
+    try:
+        fields = msgspec.json.decode(response.body) if response.body else {}
+    except (ValueError, RecursionError):
+        fields = {}
+    if response.is_success:
+        return fields if isinstance(fields, dict) else {}
+    code = fields.get("code") if isinstance(fields, dict) else None
+    told = f"Discord: {response.describe()}" + (f", code {code}" if isinstance(code, int) else "")
+    if code == _CANNOT_MESSAGE:
+        raise Drop("the person takes no messages from the bot")
+    if code == _UNKNOWN_MESSAGE:
+        raise MessageGone
+    if response.status == 429:
+        raise TemporaryFailure(told, timedelta(seconds=_seconds(response.headers.get("Retry-After"))))
+    if response.status in (401, 403, 404):
+        raise TemporaryFailure(f"{told}; see companion doctor", _REFUSED_PAUSE)
+    if response.is_temporary:
+        raise TemporaryFailure(told)
+    raise PermanentFailure(told)
+
+
+def _message(card: Card) -> dict[str, Any]:
+    """Return the body of a message: no mention in it notifies anybody."""
+    buttons: list[dict[str, Any]] = [
+        {"type": 2, "style": _STYLES[verb], "label": label[:80], "custom_id": f"{verb}:{card.number}:{card.version}"}
+        for verb, label in card.labels.items()
+    ]
+    if card.url and len(card.url) <= 512:
+        buttons.append({"type": 2, "style": _LINK, "label": "/admin", "url": card.url})
+    return {
+        "content": card.title[:_MAX_CONTENT],
+        "embeds": [{"description": "\n".join(card.lines)}] if card.lines else [],
+        "components": [{"type": 1, "components": buttons}] if buttons else [],
+        "allowed_mentions": {"parse": []},
+    }
+
+
+class DiscordInteractions:
+    """Interactions: clicks and forms, which Discord posts to us. Use on the event loop."""
+
+    def __init__(self, channels: Sequence[Discord], receiver: ChatReceiver) -> None:
+        self._channels = {channel.chat.channel: channel for channel in channels}
+        self._keys = [_public_key(key) for key in sorted({channel.chat.public_key for channel in channels})]
+        self._receiver = receiver
+        self._late: set[asyncio.Future[Any]] = set()
+
+    async def receive(self, signature: str, timestamp: str, body: bytes) -> dict[str, Any]:
+        """Return the response to an interaction. Raises `Unauthorized` unless it is Discord's, new, and in time."""
+        self._verify(signature, timestamp, body)
+        interaction = _decode(body)
+        if interaction.get("type") == _PING:
+            return {"type": _PONG}
+        task = asyncio.create_task(self._respond(interaction))
+        await asyncio.wait({task}, timeout=_LONGEST_ANSWER)
+        if task.done():
+            return task.result()
+        self._late.add(task)
+        form = self._late_form(interaction)
+        task.add_done_callback(self._drop_late if form else partial(self._follow_up, interaction))
+        return form or {"type": _DEFERRED, "data": {"flags": _EPHEMERAL}}
+
+    def _verify(self, signature: str, timestamp: str, body: bytes) -> None:
+        """Raise `Unauthorized` unless this is signed with a configured key, within five minutes."""
+        try:
+            written, age = bytes.fromhex(signature), abs(self._receiver.now().timestamp() - int(timestamp))
+        except ValueError:
+            raise Unauthorized from None
+        if not any(_is_signed(key, written, timestamp.encode("ascii", "replace") + body) for key in self._keys):
+            raise Unauthorized
+        if age > _MAX_AGE.total_seconds():
+            log.warning("Discord: an interaction was signed %.0f seconds ago or ahead: is the clock right?", age)
+            raise Unauthorized
+
+    async def _respond(self, interaction: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the response to a click or a form."""
+        receiver, event_id = self._receiver, str(interaction.get("id"))
+        channel = self._channels.get(str(interaction.get("channel_id")))
+        chat = channel.chat if channel is not None else next(iter(self._channels.values())).chat
+        language = receiver.language_of(chat, interaction.get("locale"))
+        try:
+            return await receiver.run("discord", event_id, self._handle, interaction, chat, language)
+        except Unauthorized:
+            raise
+        except Refusal as refusal:
+            return self._refuse(refusal, language)
+
+    def _handle(self, interaction: Mapping[str, Any], chat: TeamChat, language: str) -> dict[str, Any]:
+        """Do what the person wants. Blocking: for a worker thread."""
+        click = self._read_click(interaction, chat)
+        is_form, text, decisions = (
+            interaction.get("type") == _MODAL_SUBMIT,
+            self._receiver.text,
+            self._receiver.decisions,
+        )
+        if click.verb == _LINK_VERB and is_form:
+            return _private(text("linked", language, username=Discord.escape(decisions.link(click.person, click.text))))
+        if click.verb == TEST_VERB:
+            return _private(text("tested", language, username=Discord.escape(decisions.answer_test(click))))
+        if click.verb in _FORMS and not is_form:
+            username = "" if click.verb == _LINK_VERB else decisions.check(click)
+            return self._form(click, text(f"{click.verb}_title", language, username=username), language)
+        key, username = decisions.decide(click)
+        return _private(text(key, language, username=Discord.escape(username)))
+
+    def _read_click(self, interaction: Mapping[str, Any], chat: TeamChat) -> Click:
+        """Return what the interaction wants. Raises `ChatMessageUnknown`, also for another channel than configured."""
+        data, member = interaction.get("data"), interaction.get("member")
+        sender = member.get("user") if isinstance(member, dict) else None
+        custom_id = str(data.get("custom_id")) if isinstance(data, dict) else ""
+        named = _CUSTOM_ID.fullmatch(custom_id)
+        if named is None or str(interaction.get("channel_id")) != chat.channel or not isinstance(sender, dict):
+            raise ChatMessageUnknown
+        name = str(sender.get("global_name") or sender.get("username") or "")
+        person = Person("discord", Discord.title, str(sender.get("id")), name)
+        return Click(chat, person, named[1], int(named[2]), named[3], _find_text(data))
+
+    def _refuse(self, refusal: Refusal, language: str) -> dict[str, Any]:
+        """Return a private answer; to people who are not linked, with a button to do that."""
+        response = _private(self._receiver.translations.refusal(refusal, language))
+        if isinstance(refusal, ChatPersonUnknown | ChatCodeInvalid):
+            label = self._receiver.text("link", language)
+            button = {"type": 2, "style": _GREY, "label": label, "custom_id": f"{_LINK_VERB}:0:"}
+            response["data"]["components"] = [{"type": 1, "components": [button]}]
+        return response
+
+    def _form(self, click: Click, title: str, language: str) -> dict[str, Any]:
+        field = {"type": 4, "custom_id": "text", "style": 1 if click.verb == _LINK_VERB else 2, "max_length": _MAX_TEXT}
+        label = shorten(self._receiver.text(f"{click.verb}_label", language), 45)
+        labelled = {"type": 18, "label": label, "component": {**field, "required": click.verb != "reject"}}
+        custom_id = f"{click.verb}:{click.number}:{click.version}"
+        return {"type": _MODAL, "data": {"custom_id": custom_id, "title": shorten(title, 45), "components": [labelled]}}
+
+    def _late_form(self, interaction: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the form of a click whose check takes too long: a form cannot follow, and what it sends is checked."""
+        channel = self._channels.get(str(interaction.get("channel_id")))
+        if interaction.get("type") != _COMPONENT or channel is None:
+            return None
+        click = self._read_click(interaction, channel.chat)
+        language = self._receiver.language_of(channel.chat, interaction.get("locale"))
+        title = self._receiver.text(f"{click.verb}_label", language) if click.verb in _FORMS else ""
+        return self._form(click, title, language) if title else None
+
+    def _drop_late(self, task: asyncio.Future[dict[str, Any]]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    def _follow_up(self, interaction: Mapping[str, Any], task: asyncio.Future[dict[str, Any]]) -> None:
+        """Send the response that came too late for the request; nothing for one that was received before."""
+        self._late.discard(task)
+        if task.cancelled() or task.exception() is not None:
+            return
+        sending = asyncio.ensure_future(self._send_late(interaction, task.result()["data"]))
+        self._late.add(sending)
+        sending.add_done_callback(self._late.discard)
+
+    async def _send_late(self, interaction: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        any_channel = next(iter(self._channels.values()))
+        try:
+            await any_channel.follow_up(str(interaction.get("application_id")), str(interaction.get("token")), data)
+        except (Drop, TemporaryFailure, PermanentFailure, MessageGone) as error:
+            log.info("Discord: an answer came too late: %s", error)
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    try:
+        interaction = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        raise MalformedBody from None
+    if not isinstance(interaction, dict):
+        raise MalformedBody
+    return interaction
+
+
+def _find_text(data: Any) -> str:
+    """Return what was typed into the form; "" where there is none, as in a click."""
+    rows = data.get("components") if isinstance(data, dict) else None
+    for row in rows if isinstance(rows, list) else ():
+        inner = row.get("component") or next(iter(row.get("components") or ()), None)
+        if isinstance(inner, dict) and isinstance(inner.get("value"), str):
+            return str(inner["value"]).strip()[:_MAX_TEXT]
+    return ""
+
+
+def _private(text: str) -> dict[str, Any]:
+    data = {"content": text[:_MAX_CONTENT], "flags": _EPHEMERAL, "allowed_mentions": {"parse": []}}
+    return {"type": _MESSAGE, "data": data}
+
+
+def _public_key(written: str) -> Ed25519PublicKey:
+    """Return the key. Only here is the library needed, which `regsvc` keeps others from importing."""
+    allow_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return Ed25519PublicKey.from_public_bytes(bytes.fromhex(written))
+
+
+def _is_signed(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key.verify(signature, signed)
+    except InvalidSignature:
+        return False
+    return True

@@ -1,0 +1,79 @@
+"""The interface of a chat platform, and what a message about an application shows on any of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, ClassVar
+
+from regsvc.config.host_sections import TeamChat
+
+
+@dataclass(frozen=True)
+class Card:
+    """Content of a message about an application. Texts are escaped for the platform, in the chat's language.
+
+    `number` names the application in commands, `version` its answers: a decision tells which ones it is about.
+    `labels` are those of the buttons by verb; empty: there is nothing to decide any more.
+    """
+
+    number: int
+    title: str
+    lines: tuple[str, ...]
+    url: str
+    version: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Checksum of all that is shown."""
+        return sha256(repr((self.title, self.lines, self.url, self.version, sorted(self.labels))).encode()).hexdigest()
+
+
+class MessageGone(Exception):
+    """The message was deleted on the platform."""
+
+
+class Platform(ABC):
+    """A chat of the team on one platform: sends messages there, and receives what people do with them.
+
+    A new platform is a class beside `Discord`, and an entry in `PLATFORMS` (`regsvc.team_chat.service`). What people do
+    goes to `TeamDecisions`, on a worker thread. All methods raise what `Transport.send` raises.
+    """
+
+    title: ClassVar[str]
+    """The platform's name, as the audit log shows it."""
+    longest: ClassVar[int]
+    """Characters of all lines of a card together."""
+
+    def __init__(self, chat: TeamChat) -> None:
+        self.chat = chat
+
+    @staticmethod
+    @abstractmethod
+    def escape(text: str) -> str:
+        """Return a text of another person so that it neither mentions, formats nor links, on one line."""
+
+    @abstractmethod
+    async def post(self, card: Card, delivery: int) -> str:
+        """Send a new message and return its id. The same `delivery` is not sent twice, where the platform can tell."""
+
+    @abstractmethod
+    async def edit(self, remote_id: str, card: Card) -> None:
+        """Let a message show this card, or answer it where messages cannot be edited. Raises `MessageGone`."""
+
+    @abstractmethod
+    async def write_to(self, account_id: str, text: str) -> None:
+        """Send a person a message, if the platform and they allow it; `text` is escaped."""
+
+    @abstractmethod
+    async def examine(self) -> Mapping[str, Any]:
+        """Return what the doctor needs to know: `problem`, a sentence or None, and facts of the platform."""
+
+    async def run(self) -> None:
+        """Receive what people do until `stop`, where the platform does not call us."""
+        return
+
+    def stop(self) -> None:
+        """Let `run` return. Called on the event loop."""
+        return

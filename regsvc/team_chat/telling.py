@@ -1,0 +1,336 @@
+"""Messages in the team's chats about applications: enqueued with their cause, and kept as the application is now.
+
+A message in the outbox names an applicant, not a text: as it is sent, it brings the chats up to date.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from typing import ClassVar, Final
+from urllib.parse import quote
+
+from regsvc.config.host_sections import TeamChat
+from regsvc.core.clock import Clock
+from regsvc.core.i18n.translations import Translations
+from regsvc.core.text import name_key, shorten
+from regsvc.database.bulk import redate
+from regsvc.database.models import (
+    PENDING,
+    ChatLink,
+    OutboxEntry,
+    TeamChatEvent,
+    TeamChatMessage,
+    User,
+)
+from regsvc.notifications.delivery import Drop, Transport
+from regsvc.notifications.outbox import Outbox, Outcome, Recipient, RetryPolicy
+from regsvc.notifications.webhook import Event
+from regsvc.team_chat.platform import Card, MessageGone, Platform
+from regsvc.users.user_details import QuestionnaireResult
+from regsvc.users.user_list import UserList, UserListItem
+
+KIND: Final = "team_chat"
+TEST: Final = "test"
+"""Template of the message that `companion team-chat test` sends."""
+_NEWS: Final = frozenset({"registered", "reopened", "question_answered"})
+"""Events after which there is a new message, since an edited one is not noticed."""
+_CHANGES: Final = frozenset({"approved", "rejected", "banned", "deleted", "answers_changed", "question_asked"})
+_VERBS: Final = ("approve", "reject")
+_EVENTS_KEPT: Final = timedelta(minutes=15)
+_MAX_NAME: Final = 100
+_MAX_LINE: Final = 500
+_RETRY_POLICY: Final = RetryPolicy(
+    first_retry=timedelta(seconds=2),
+    longest_retry=timedelta(minutes=1),
+    max_age=timedelta(days=3),
+    claim=timedelta(minutes=1),
+)
+
+
+class TeamChatQueue:
+    """Queue of what the chats are to be told. Messages of one chat are sent in order."""
+
+    def __init__(
+        self,
+        chats: Sequence[TeamChat],
+        language: str,
+        now: Clock,
+        on_finished: Callable[[OutboxEntry, Outcome], None] = lambda message, outcome: None,
+    ) -> None:
+        """`language`: that of chats that have none of their own."""
+        self.chats = {chat.name: chat for chat in chats}
+        self._language = language
+        self._now = now
+        self._platforms = sorted({chat.platform for chat in chats})
+        self.outbox = Outbox(now, KIND, _RETRY_POLICY, on_sent=self._keep_told, on_finished=on_finished)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any chat is configured."""
+        return bool(self.chats)
+
+    def language_of(self, chat: TeamChat) -> str:
+        """Return the language of the chat's messages."""
+        return chat.language or self._language
+
+    def enqueue(self, event: Event | str, username: str) -> None:
+        """Enqueue what every chat is to show of this user, in the transaction of the event."""
+        if event not in _NEWS and event not in _CHANGES and event != TEST:
+            return
+        payload = json.dumps({"username": username}, ensure_ascii=False)
+        for name, chat in self.chats.items():
+            self.outbox.put(event, Recipient(name, name), self.language_of(chat), payload=payload)
+
+    def tell_applicant(self, user: User) -> None:
+        """Enqueue what an approved or rejected user is told on the platforms where their account is linked."""
+        if not self._platforms:
+            return
+        for link in ChatLink.select().where(ChatLink.user == user.id, ChatLink.platform.in_(self._platforms)):
+            payload = json.dumps({"account": link.account_id, "status": user.status, "reason": user.reason})
+            recipient = Recipient(link.platform, link.platform)
+            self.outbox.put(f"told_{user.status}", recipient, user.language or self._language, payload=payload)
+
+    def _keep_told(self, message: OutboxEntry) -> None:
+        """Record which messages there are, as `TeamChatTransport.send` left them in the payload."""
+        for row_id, changes in json.loads(message.payload or "{}").get("told", {}).items():
+            changed = {**changes, "changed_at": self._now()}
+            TeamChatMessage.update(changed).where(TeamChatMessage.id == int(row_id)).execute()
+
+
+@dataclass
+class _Step:
+    """A message to be sent or changed."""
+
+    card: Card
+    row: TeamChatMessage
+    is_new: bool
+
+
+@dataclass
+class _Plan:
+    """What an entry of the outbox comes to."""
+
+    platform: Platform
+    steps: list[_Step]
+
+
+@dataclass(frozen=True)
+class _PersonalMessage:
+    """What a person is told."""
+
+    platform: Platform
+    account_id: str
+    text: str
+
+
+class Cards:
+    """Maker of cards: what messages show of an application, as far as the chat is to be told."""
+
+    def __init__(
+        self,
+        users: UserList,
+        find_questionnaire: Callable[[int], QuestionnaireResult | None],
+        translations: Translations,
+        base_url: str,
+    ) -> None:
+        self._users = users
+        self._find_questionnaire = find_questionnaire
+        self._translations = translations
+        self._base_url = base_url
+
+    def version_of(self, user: User) -> str:
+        """Return the checksum of the answers of an applicant, and of which applicant it is."""
+        result = self._find_questionnaire(user.id)
+        answers = [(it.question, it.answers) for it in result.answers] if result is not None else []
+        return sha256(json.dumps([user.id, answers]).encode()).hexdigest()[:12]
+
+    def make(self, user: User, number: int, platform: Platform, language: str) -> Card:
+        """Return the card of an application as it is now."""
+        entry = self._users.find_user(user.username)
+        assert entry is not None, "the caller has just loaded the user"
+        words = _Words(self._translations, language, platform.escape)
+        status = self.describe_status(user, words)
+        is_open = user.status == PENDING
+        lines = [] if status is None else [status]
+        lines += self._facts(user, entry, platform.chat, words) if is_open else []
+        name = words.quote(user.username, _MAX_NAME) if "name" in platform.chat.tells else f"#{number}"
+        return Card(
+            number,
+            words("application", username=name),
+            tuple(_fit(lines, platform.longest)),
+            f"{self._base_url}/admin#queue?name={quote(user.username, safe='')}",
+            self.version_of(user),
+            {verb: words(verb) for verb in _VERBS} if is_open else {},
+        )
+
+    def close(self, card_of: Card, key: str, platform: Platform, language: str) -> Card:
+        """Return the card of an application about which there is nothing to decide in this message any more."""
+        words = _Words(self._translations, language, platform.escape)
+        return Card(card_of.number, card_of.title, (words(key),), card_of.url, card_of.version)
+
+    def deleted(self, row: TeamChatMessage, platform: Platform, language: str) -> Card:
+        """Return the card of an application that is gone."""
+        words = _Words(self._translations, language, platform.escape)
+        return Card(row.id, words("application", username=f"#{row.id}"), (words("deleted"),), "", row.version)
+
+    def describe_status(self, user: User, words: "_Words") -> str | None:
+        """Return what was decided and by whom; None while nothing was."""
+        if user.status == PENDING:
+            return None
+        by = words.quote(user.reviewed_by or "", _MAX_NAME)
+        line = words(f"decided_{user.status}", by=by)
+        reason = self._translations.reason(user.reason, words.language)
+        return line if not reason else f"{line} {words.quote(reason)}"
+
+    def _facts(self, user: User, entry: UserListItem, chat: TeamChat, words: "_Words") -> Iterator[str]:
+        result = self._find_questionnaire(user.id)
+        if "score" in chat.tells and result is not None:
+            facts = {"score": result.score, "max_score": result.max_score, "pass_score": result.pass_score}
+            yield self._translations.text("questionnaire.points", words.language, **facts)
+        for signal in entry.signals if "signals" in chat.tells else ():
+            text = self._translations.text(f"page.admin.signal_{signal.kind}", words.language, count=signal.count)
+            yield f"{text} {', '.join(words.quote(it.username, _MAX_NAME) for it in signal.users)}"
+        for answered in result.answers if "answers" in chat.tells and result is not None else ():
+            answer = "; ".join(answered.answers) or "–"
+            yield f"{words.quote(answered.question)} — {words.quote(answer)}"
+
+
+class _Words:
+    """Texts of `[team_chat]` in one language, and those of other people, escaped."""
+
+    def __init__(self, translations: Translations, language: str, escape: Callable[[str], str]) -> None:
+        self._translations = translations
+        self.language = language
+        self._escape = escape
+
+    def __call__(self, key: str, /, **facts: object) -> str:
+        return self._translations.text(f"team_chat.{key}", self.language, **facts)
+
+    def quote(self, text: str, length: int = _MAX_LINE) -> str:
+        """Return another person's text, cut and escaped."""
+        return self._escape(shorten(text, length))
+
+
+def _fit(lines: Sequence[str], longest: int) -> Iterator[str]:
+    """Yield as many whole lines as there is room for."""
+    left = longest - 2
+    for line in lines:
+        if len(line) + 1 > left:
+            yield "…"
+            return
+        left -= len(line) + 1
+        yield line
+
+
+class TeamChatTransport(Transport):
+    """Transport that brings the chats up to date about a user, and tells applicants of decisions."""
+
+    noun: ClassVar[str] = "chat message"
+
+    def __init__(
+        self,
+        platforms: Mapping[str, Platform],
+        queue: TeamChatQueue,
+        cards: Cards,
+        translations: Translations,
+        server_name: str,
+        now: Clock,
+    ) -> None:
+        """`platforms`: by the names of their chats."""
+        self._platforms = platforms
+        self._queue = queue
+        self._cards = cards
+        self._translations = translations
+        self._server_name = server_name
+        self._now = now
+
+    def prepare(self, message: OutboxEntry) -> "_Plan | _PersonalMessage":
+        payload = json.loads(message.payload or "{}")
+        if "account" in payload:
+            return self._write(message, payload)
+        platform = self._platforms.get(message.recipient_key)
+        if platform is None:
+            raise Drop("this chat is not configured any more")
+        plan = _Plan(platform, list(self._list_steps(message, platform, payload["username"])))
+        if not plan.steps:
+            raise Drop("there is nothing to tell")
+        return plan
+
+    async def send(self, message: OutboxEntry, prepared: "_Plan | _PersonalMessage") -> None:
+        if isinstance(prepared, _PersonalMessage):
+            await prepared.platform.write_to(prepared.account_id, prepared.text)
+            return
+        told = dict[int, dict[str, object]]()
+        for step in prepared.steps:
+            remote_id = None if step.is_new else str(step.row.remote_id)
+            try:
+                if remote_id is not None:
+                    await prepared.platform.edit(remote_id, step.card)
+            except MessageGone:
+                remote_id = None
+            if remote_id is None and (step.is_new or step.card.labels):
+                remote_id = await prepared.platform.post(step.card, message.id)
+            told[step.row.id] = {
+                "remote_id": remote_id,
+                "shown": step.card.digest,
+                "version": step.card.version,
+                "is_open": bool(step.card.labels),
+            }
+        message.payload = json.dumps({"told": told})  # the queue records it together with the success
+
+    def _list_steps(self, message: OutboxEntry, platform: Platform, username: str) -> Iterator[_Step]:
+        """Yield what is to be sent so that the chat shows what is now."""
+        language, key = message.language, name_key(username)
+        user = User.get_or_none(User.username_key == key)
+        rows = TeamChatMessage.select().where(TeamChatMessage.username_key == key, TeamChatMessage.is_open)
+        for other in rows.where(TeamChatMessage.chat == platform.chat.name):
+            if other.remote_id is not None and (user is None or other.user_id != user.id):
+                yield _Step(self._cards.deleted(other, platform, language), other, is_new=False)
+        if user is None:
+            return
+        own = (TeamChatMessage.chat == platform.chat.name) & (TeamChatMessage.user_id == user.id)
+        row: TeamChatMessage | None = TeamChatMessage.get_or_none(own)
+        if row is None and user.status != PENDING:
+            return
+        row = row or self._create_row(platform.chat, user)
+        card = self._cards.make(user, int(row.id), platform, language)
+        if card.labels and (row.remote_id is None or message.template in _NEWS):
+            if row.remote_id is not None and row.is_open:
+                yield _Step(self._cards.close(card, "moved", platform, language), row, is_new=False)
+            yield _Step(card, row, is_new=True)
+        elif row.remote_id is not None and row.shown != card.digest:
+            yield _Step(card, row, is_new=False)
+
+    def _create_row(self, chat: TeamChat, user: User) -> TeamChatMessage:
+        return TeamChatMessage.create(
+            chat=chat.name,
+            user_id=user.id,
+            username_key=user.username_key,
+            shown="",
+            version="",
+            is_open=True,
+            changed_at=self._now(),
+        )
+
+    def _write(self, message: OutboxEntry, payload: Mapping[str, str]) -> _PersonalMessage:
+        """Return what an applicant is told on the first chat of the platform. Raises `Drop`."""
+        platform = next((it for it in self._platforms.values() if it.chat.platform == message.recipient_key), None)
+        if platform is None:
+            raise Drop("this platform is not configured any more")
+        words = _Words(self._translations, self._translations.offered_for(message.language), platform.escape)
+        text = words(message.template, server=words.quote(self._server_name))
+        reason = self._translations.reason(payload["reason"], words.language)
+        return _PersonalMessage(
+            platform, payload["account"], text if not reason else f"{text}\n{words.quote(reason, 1000)}"
+        )
+
+
+def purge_messages(now: Clock, kept: timedelta) -> None:
+    """Forget what platforms sent long ago, and messages about which there has been nothing to decide for so long."""
+    redate(now(), TeamChatEvent.received_at)
+    TeamChatEvent.delete().where(TeamChatEvent.received_at < now() - _EVENTS_KEPT).execute()
+    is_unsent, is_gone = TeamChatMessage.remote_id.is_null(), TeamChatMessage.user_id.not_in(User.select(User.id))
+    is_over = ~TeamChatMessage.is_open | is_unsent | is_gone
+    TeamChatMessage.delete().where(is_over, TeamChatMessage.changed_at < now() - kept).execute()
