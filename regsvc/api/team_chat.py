@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.messages import EpochMilliseconds, MessageReply, Output, Reply, Request, Username, to_reply
-from regsvc.api.route import ADMIN, Access, Routes
+from regsvc.api.route import ADMIN, PUBLIC, Routes
 from regsvc.auth.team_accounts import CODE_VALID
 from regsvc.core import errors
 from regsvc.core.rights import Permission
@@ -47,7 +47,7 @@ class ChatUnlinkRequest(Request, frozen=True, kw_only=True):
     platform: PlatformName
 
 
-@ROUTES.add("POST", "/api/team-chat/discord", Access.PROBE, errors.Unauthorized, has_large_body=True)
+@ROUTES.add("POST", "/api/team-chat/discord", PUBLIC, errors.Unauthorized, has_large_body=True)
 async def receive_from_discord(call: ApiHandler) -> None:
     """Answer an interaction that Discord posts: its documentation describes body and response.
 
@@ -56,7 +56,7 @@ async def receive_from_discord(call: ApiHandler) -> None:
     """
     discord = call.services.team_chat.discord
     if discord is None:
-        raise errors.UnknownPath
+        raise errors.Unauthorized
     headers = call.request.headers
     signature, timestamp = headers.get("X-Signature-Ed25519", ""), headers.get("X-Signature-Timestamp", "")
     response = await discord.receive(signature, timestamp, call.request.body)

@@ -21,8 +21,7 @@ def discord() -> Iterator[Discord]:
 @pytest.fixture(scope="module")
 def chat(make_stack: MakeStack, discord: Discord, tmp_path_factory: pytest.TempPathFactory) -> TeamChatStack:
     questions = asking(tmp_path_factory.mktemp("questions"))
-    tells = {"tells": ["name", "score", "answers", "signals"]}
-    made = make_team_chat_stack(make_stack, discord, chat=tells, **questions)
+    made = make_team_chat_stack(make_stack, discord, questions, tells=["name", "score", "answers", "signals"])
     made.link_olivia()
     return made
 

@@ -247,8 +247,11 @@ def to_json(value: object) -> bytes:
 def to_toml(config: Config) -> str:
     """Sections of keys, or lists of them. Values are texts, numbers, truth values, lists, tables; None is left out."""
     lines: list[str] = []
-    tables = [(f"[{section}]", keys) for section, keys in config.items() if isinstance(keys, Mapping)]
-    tables += [(f"[[{name}]]", keys) for name, listed in config.items() if isinstance(listed, list) for keys in listed]
+    sections: Mapping[str, Any] = config
+    tables = [(f"[{name}]", keys) for name, keys in sections.items() if isinstance(keys, Mapping)]
+    tables += [
+        (f"[[{name}]]", keys) for name, listed in sections.items() if isinstance(listed, list) for keys in listed
+    ]
     for header, keys in tables:
         given = {key: value for key, value in keys.items() if value is not None}
         lines += [header, *(f"{key} = {_toml_value(value)}" for key, value in given.items()), ""]

@@ -275,9 +275,10 @@ class Stack:
             "security": "none",
             "sender": "companion@example.org",
         }
-        for name, keys in self._config.items():
+        given: Mapping[str, Any] = self._config
+        for name, keys in given.items():
             if isinstance(keys, list):  # [[name]]
-                sections[name] = keys
+                sections[name] = keys  # type: ignore[assignment]
             else:
                 sections.setdefault(name, {}).update(keys)
         return sections

@@ -1,5 +1,7 @@
 """A stack whose team decides on Discord."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tests.support.authme.authme_database import DatabaseKind
@@ -60,16 +62,21 @@ class TeamChatStack:
 
 
 def make_team_chat_stack(
-    make_stack: MakeStack, discord: Discord, kind: DatabaseKind = "sqlite", **more: Any
+    make_stack: MakeStack,
+    discord: Discord,
+    more: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    kind: DatabaseKind = "sqlite",
+    **keys: Any,
 ) -> TeamChatStack:
-    """Return a running stack; `more`: further sections of its config, and keys of the chat as `chat`."""
+    """Return a running stack; `more`: further sections of its config, `keys`: further ones of the chat."""
     chat = {
         "platform": "discord",
         "token": TOKEN,
         "public_key": discord.public_key,
         "channel": CHANNEL,
         "api_url": discord.address,
-        **more.pop("chat", {}),
+        **keys,
     }
     config = {"server": {"base_url": BASE_URL}, "team_chat": [chat], **more}
     return TeamChatStack(make_stack(kind, config=config), discord)

@@ -105,10 +105,13 @@ def test_a_body_of_another_type_is_not_supported(stack: Stack, token: str, path:
     assert_each(BROKEN_TYPES, check)
 
 
+TAKE_LARGE_BODIES = ("/api/questionnaire/submit", "/api/application/answers", "/api/team-chat/discord")
+
+
 @any_path
 def test_an_oversized_body_is_refused(stack: Stack, token: str, path: str) -> None:
     reply = send(stack, path, json.dumps({"username": "x" * 64 * 1024}).encode(), token)
-    limit = 64 * 1024 if path in ("/api/questionnaire/submit", "/api/application/answers") else 8 * 1024
+    limit = 64 * 1024 if path in TAKE_LARGE_BODIES else 8 * 1024
     assert assert_refused(reply, 413, "body_too_large")["maxBytes"] == limit
 
 
