@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
+import { DecisionSender } from "../../regsvc/web/static/admin/pending/decision-sender.js";
 import { PendingDecisions } from "../../regsvc/web/static/admin/pending/pending-decisions.js";
 import { Refusal } from "../../regsvc/web/static/shared/api.js";
 
@@ -27,6 +28,7 @@ globalThis.setInterval = (tick) => ticks.push(tick);
 let api;
 let heard;
 let pending;
+let sender;
 
 beforeEach(() => {
   now = 1_900_000_000_000;
@@ -34,9 +36,8 @@ beforeEach(() => {
   sessionStorage.clear();
   api = new FakeApi();
   heard = [];
-  pending = new PendingDecisions(api, (what, entry) =>
-    heard.push(entry === null ? what : `${what} ${entry.usernames}`),
-  );
+  pending = new PendingDecisions((what, entry) => heard.push(entry === null ? what : `${what} ${entry.usernames}`));
+  sender = new DecisionSender(api, pending);
   pending.begin("Olivia");
   heard = [];
 });
@@ -74,7 +75,7 @@ test("alike decisions share a request, others do not", async () => {
   pending.add({ decision: "approve", usernames: ["Alice"] });
   pending.add({ decision: "approve", usernames: ["Bob"] });
   pending.add({ decision: "reject", usernames: ["Carol"], reason: "no" });
-  assert.equal(await pending.flush(), true);
+  assert.equal(await sender.flush(), true);
   assert.deepEqual(
     api.sent.map(({ usernames }) => usernames),
     [["Alice", "Bob"], ["Carol"]],
@@ -84,7 +85,7 @@ test("alike decisions share a request, others do not", async () => {
 test("at most fifty names go into one request", async () => {
   const usernames = Array.from({ length: 120 }, (_nothing, number) => `player${number}`);
   pending.add({ decision: "approve", usernames });
-  await pending.flush();
+  await sender.flush();
   assert.deepEqual(
     api.sent.map((request) => request.usernames.length),
     [50, 50, 20],
@@ -108,13 +109,13 @@ test("without an answer a decision stays and can be sent again", async () => {
     throw new Refusal(0, {});
   };
   const entry = pending.add({ decision: "approve", usernames: ["Alice"] });
-  assert.equal(await pending.flush(), false);
+  assert.equal(await sender.flush(), false);
   assert.equal(entry.state, "unsent");
   assert.equal(entry.isUnsure, true);
 
   api.reply = (usernames) =>
     usernames.map((username) => ({ username, success: false, code: "wrong_status", status: "approved" }));
-  assert.equal(await pending.flush(), true); // the first request had arrived
+  assert.equal(await sender.flush(), true); // the first request had arrived
   assert.equal(pending.entries.length, 0);
 });
 
@@ -171,7 +172,7 @@ test("a user whose deletion was carried out, but not answered, is not a refusal"
 test("a refusal for good is shown until it is dismissed", async () => {
   api.reply = (usernames) => usernames.map((username) => ({ username, success: false, code: "forbidden" }));
   pending.add({ decision: "ban", usernames: ["Alice"] });
-  await pending.flush();
+  await sender.flush();
   assert.deepEqual(
     pending.entries.map(({ state }) => state),
     ["refused"],
@@ -189,7 +190,7 @@ test("a temporary refusal of one user keeps that user alone", async () => {
         : { username, success: true },
     );
   pending.add({ decision: "approve", usernames: ["Alice", "Bob"] });
-  await pending.flush();
+  await sender.flush();
   assert.deepEqual(
     pending.entries.map(({ state, usernames, message }) => [state, usernames, message]),
     [["unsent", ["Bob"], "later"]],
@@ -198,7 +199,7 @@ test("a temporary refusal of one user keeps that user alone", async () => {
 
 test("pending decisions survive a reload of the tab, for the same operator", () => {
   pending.add({ decision: "ban", usernames: ["Alice"], reason: "spam", expiresAt: null });
-  const reloaded = new PendingDecisions(api, () => {});
+  const reloaded = new PendingDecisions(() => {});
   assert.deepEqual(reloaded.begin("olivia"), []);
   assert.deepEqual(
     reloaded.entries.map(({ decision, usernames, reason, expiresAt }) => [decision, usernames, reason, expiresAt]),
@@ -208,7 +209,7 @@ test("pending decisions survive a reload of the tab, for the same operator", () 
 
 test("another operator's pending decisions are dropped and named", () => {
   pending.add({ decision: "ban", usernames: ["Alice"] });
-  const reloaded = new PendingDecisions(api, () => {});
+  const reloaded = new PendingDecisions(() => {});
   assert.deepEqual(
     reloaded.begin("Oscar").map(({ usernames }) => usernames),
     [["Alice"]],
@@ -243,6 +244,6 @@ test("every change is announced", async () => {
   const entry = pending.add({ decision: "approve", usernames: ["Alice"] });
   pending.undo(entry);
   pending.add({ decision: "approve", usernames: ["Bob"] });
-  await pending.flush();
+  await sender.flush();
   assert.deepEqual(heard, ["added Alice", "undone Alice", "added Bob", "sending Bob", "sent Bob", "changed Bob"]);
 });

@@ -1,10 +1,9 @@
 // What the team adds to an application: notes, and points of answers.
 
-import { asRefusal } from "../shared/api.js";
 import { make, replaceContent, uniqueId } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
-import { notice } from "../shared/notice.js";
 import { may } from "./permissions.js";
+import { sendChange } from "./send-change.js";
 
 /** The notes, and the form for a new one, which stays as it is while the list changes. */
 export class NotesSection {
@@ -51,17 +50,14 @@ export class NotesSection {
   /** @param {Event} event */
   async send(event) {
     event.preventDefault();
-    try {
-      const { message = "" } = await this.api.post("admin/user/note", {
-        username: this.username,
-        text: this.text.value,
-      });
-      this.text.value = "";
-      notice.announce(message, "good");
-      await this.onAdded();
-    } catch (error) {
-      notice.showRefusal(asRefusal(error));
-    }
+    const body = { username: this.username, text: this.text.value };
+    await sendChange(
+      () => this.api.post("admin/user/note", body),
+      () => {
+        this.text.value = "";
+        return this.onAdded();
+      },
+    );
   }
 }
 
@@ -78,13 +74,6 @@ function renderNote({ text, author, createdAt }) {
  * @param {() => unknown} onGiven
  */
 export function givePoints({ api }, username, onGiven) {
-  return async (/** @type {number} */ questionId, /** @type {number} */ points) => {
-    try {
-      const { message = "" } = await api.post("admin/user/points", { username, questionId, points });
-      notice.announce(message, "good");
-      await onGiven();
-    } catch (error) {
-      notice.showRefusal(asRefusal(error));
-    }
-  };
+  return (/** @type {number} */ questionId, /** @type {number} */ points) =>
+    sendChange(() => api.post("admin/user/points", { username, questionId, points }), onGiven);
 }

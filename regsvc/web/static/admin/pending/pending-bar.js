@@ -8,13 +8,18 @@ import { askPassword } from "../decisions/actions.js";
 import { wordReason } from "../decisions/saved-reasons.js";
 import { describeDecision, formatNumber, listNames, statusName } from "../phrases.js";
 
+/** @typedef {import("./decision-sender.js").DecisionSender} DecisionSender */
 /** @typedef {import("./pending-decision.js").PendingDecision} PendingDecision */
 /** @typedef {import("./pending-decisions.js").PendingDecisions} PendingDecisions */
 
 export class PendingBar {
-  /** @param {PendingDecisions} pending */
-  constructor(pending) {
+  /**
+   * @param {PendingDecisions} pending
+   * @param {DecisionSender} sender
+   */
+  constructor(pending, sender) {
     this.pending = pending;
+    this.sender = sender;
     /** @type {Map<PendingDecision, Row>} kept, so that a button about to be pressed stays where it is */
     this.rows = new Map();
     /** Whether the operator wants to see all of them. */
@@ -26,7 +31,7 @@ export class PendingBar {
     this.toggle = button("", () => this.toggleList(), "plain");
     this.toggle.setAttribute("aria-controls", this.list.id);
     this.status = make("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
-    this.sendNow = button(t("send_now"), () => pending.flush(), "plain");
+    this.sendNow = button(t("send_now"), () => sender.flush(), "plain");
     const head = make("div", { class: "head" }, this.count, this.last);
     const buttons = make("div", { class: "head" }, this.undoLast, this.sendNow, this.toggle);
     this.element = make(
@@ -74,7 +79,7 @@ export class PendingBar {
     }
     for (const entry of entries) {
       if (!this.rows.has(entry)) {
-        const row = new Row(this.pending, entry);
+        const row = new Row(this.pending, this.sender, entry);
         this.rows.set(entry, row);
         this.list.prepend(row.element);
       }
@@ -100,10 +105,12 @@ export class PendingBar {
 class Row {
   /**
    * @param {PendingDecisions} pending
+   * @param {DecisionSender} sender
    * @param {PendingDecision} entry
    */
-  constructor(pending, entry) {
+  constructor(pending, sender, entry) {
     this.pending = pending;
+    this.sender = sender;
     this.entry = entry;
     this.rendered = "";
     this.focused = ""; // the button that had the focus before it was replaced
@@ -149,7 +156,7 @@ class Row {
   }
 
   unsent() {
-    const retry = button(t("try_again"), () => this.pending.send([this.entry]), "plain");
+    const retry = button(t("try_again"), () => this.sender.send([this.entry]), "plain");
     const why = make("span", { class: "why" }, t("not_sent", { why: this.entry.message }));
     return [this.description(why), this.left, retry, this.undoButton()];
   }

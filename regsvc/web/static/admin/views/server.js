@@ -1,11 +1,10 @@
 // What cannot wait for a shell: whether registration is open, and the announcement.
 
-import { asRefusal } from "../../shared/api.js";
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
-import { formatTime, t } from "../../shared/i18n.js";
-import { notice } from "../../shared/notice.js";
+import { formatTime, languageName, t } from "../../shared/i18n.js";
 import { badge } from "../badges.js";
 import { may } from "../permissions.js";
+import { sendChange } from "../send-change.js";
 
 /** @typedef {GetReply<"admin/server">} Server */
 
@@ -104,22 +103,11 @@ class ServerPage {
 
   /** @param {() => Promise<{ message?: string }>} change */
   async send(change) {
-    try {
-      const { message = "" } = await change();
-      await this.load();
-      notice.announce(message, "good");
-    } catch (error) {
-      notice.showRefusal(asRefusal(error));
-    }
+    await sendChange(change, () => this.load());
   }
 }
 
 /** @param {{ by: string, at: number }} change */
 function words({ by, at }) {
   return { operator: by, at: formatTime(at) };
-}
-
-/** @param {string} language */
-function languageName(language) {
-  return new Intl.DisplayNames([language], { type: "language" }).of(language) ?? language;
 }

@@ -1,12 +1,11 @@
 // The team: operators, reviewers and moderators, and the API tokens of bots.
 
-import { asRefusal } from "../../shared/api.js";
 import { confirm } from "../../shared/dialog.js";
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
-import { notice } from "../../shared/notice.js";
 import { badge, timeElement, userLink } from "../badges.js";
 import { labelFor } from "../phrases.js";
+import { sendChange } from "../send-change.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 /** @typedef {GetReply<"admin/team">} Team */
@@ -137,11 +136,8 @@ class TeamPage {
    * @param {string} role
    */
   async give(username, role) {
-    await this.send(async () => {
-      const body = { username, role: /** @type {"none"} */ (role) };
-      const { message = "" } = await this.context.api.post("admin/user/role", body);
-      return message;
-    });
+    const body = { username, role: /** @type {"none"} */ (role) };
+    await this.send(() => this.context.api.post("admin/user/role", body));
   }
 
   /**
@@ -157,28 +153,19 @@ class TeamPage {
         days,
       });
       replaceContent(this.shown, make("p", {}, t("token_shown")), make("code", { class: "token" }, made.token));
-      return made.message ?? "";
+      return made;
     });
   }
 
   /** @param {string} name */
   async revoke(name) {
     if (await confirm(t("token_revoke_sure", { name }), t("token_revoke_why"), { confirmText: t("token_revoke") })) {
-      await this.send(async () => {
-        const { message = "" } = await this.context.api.post("admin/token/revoke", { name });
-        return message;
-      });
+      await this.send(() => this.context.api.post("admin/token/revoke", { name }));
     }
   }
 
-  /** @param {() => Promise<string>} change which returns what to say */
+  /** @param {() => Promise<{ message?: string }>} change */
   async send(change) {
-    try {
-      const said = await change();
-      await this.load();
-      notice.announce(said, "good");
-    } catch (error) {
-      notice.showRefusal(asRefusal(error));
-    }
+    await sendChange(change, () => this.load());
   }
 }

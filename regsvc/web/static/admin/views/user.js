@@ -1,6 +1,6 @@
 // One user in full: their data, the decisions about them, and everything an operator can do.
 
-import { asRefusal, Refusal } from "../../shared/api.js";
+import { Refusal } from "../../shared/api.js";
 import { link, make, replaceContent } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
@@ -11,6 +11,7 @@ import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
 import { may, mayDecide } from "../permissions.js";
 import { Refresh } from "../refresh.js";
+import { sendChange } from "../send-change.js";
 import { whyPanel } from "../why.js";
 import { renderDetails } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
@@ -131,14 +132,11 @@ class UserPage {
 
   /** @param {string} session */
   async endSession(session) {
-    try {
-      const { api } = this.context;
-      const { message = "" } = await api.post("admin/user/sessions/end", { username: this.name, session });
-      await this.load();
-      notice.announce(message, "good");
-    } catch (error) {
-      notice.showRefusal(asRefusal(error));
-    }
+    const body = { username: this.name, session };
+    await sendChange(
+      () => this.context.api.post("admin/user/sessions/end", body),
+      () => this.load(),
+    );
   }
 
   /** Render the status and the decisions that can be made now. */

@@ -1,0 +1,20 @@
+// A change that an operator makes at once, other than a decision.
+
+import { asRefusal } from "../shared/api.js";
+import { notice } from "../shared/notice.js";
+
+/**
+ * Send a change, show what it changed with `reload`, and say that it was made, or why not.
+ *
+ * @param {() => Promise<{ message?: string }>} change
+ * @param {() => unknown} reload
+ */
+export async function sendChange(change, reload) {
+  try {
+    const { message = "" } = await change();
+    await reload();
+    notice.announce(message, "good");
+  } catch (error) {
+    notice.showRefusal(asRefusal(error));
+  }
+}

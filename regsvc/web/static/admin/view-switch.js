@@ -1,0 +1,106 @@
+// Shows one view at a time: the one that the address names.
+
+import { asRefusal } from "../shared/api.js";
+import { button, make, replaceContent } from "../shared/dom.js";
+import { t } from "../shared/i18n.js";
+import { notice } from "../shared/notice.js";
+import { may } from "./permissions.js";
+import { parseHash, ViewContext } from "./view-context.js";
+import { auditsView } from "./views/audits.js";
+import { bansView } from "./views/bans.js";
+import { doctorView } from "./views/doctor.js";
+import { mailsView } from "./views/mails.js";
+import { queueView } from "./views/queue.js";
+import { serverView } from "./views/server.js";
+import { syncView } from "./views/sync.js";
+import { teamView } from "./views/team.js";
+import { userView } from "./views/user.js";
+import { usersView } from "./views/users.js";
+
+/** In the order of the menu. */
+const VIEWS = [
+  queueView,
+  usersView,
+  userView,
+  bansView,
+  auditsView,
+  syncView,
+  mailsView,
+  serverView,
+  doctorView,
+  teamView,
+];
+
+/** The views of the member of the team who is logged in. */
+const views = () => VIEWS.filter(({ permission }) => permission === undefined || may(permission));
+
+/** The views in the menu. */
+export const menu = () => views().filter(({ isInMenu = true }) => isInMenu);
+
+export class ViewSwitch {
+  /** @type {ViewContext | null} of the view that is shown */
+  current = null;
+
+  /** @param {Shell} shell */
+  constructor(shell) {
+    this.shell = shell;
+  }
+
+  /**
+   * Show the view that the address names.
+   *
+   * @param {{ isFirst?: boolean }} options the first view after the login does not take the focus
+   */
+  async show({ isFirst = false } = {}) {
+    const { id, query } = parseHash(location.hash);
+    const fallback = this.current === null || id === "" ? VIEWS[0] : null;
+    const view = views().find((candidate) => candidate.id === id) ?? fallback;
+    if (view === null) {
+      return; // "#main", from the skip link
+    }
+    this.current?.end();
+    const { navBar, container } = this.shell;
+    const context = new ViewContext(this.shell, view);
+    this.current = context;
+    navBar.setCurrent(view.menu ?? view.id);
+    const heading = view.heading?.(query) ?? t(view.title);
+    navBar.setHeading(heading);
+    const title = make("h2", { tabindex: "-1" }, heading);
+    replaceContent(container, title, make("p", { class: "quiet-text" }, t("loading")));
+    const elements = await this.render(view, context, query);
+    if (context.isOver) {
+      return;
+    }
+    replaceContent(container, title, elements);
+    if (!isFirst) {
+      notice.clear();
+      title.focus();
+    }
+  }
+
+  /**
+   * Return the elements of the view, or the reason why it cannot be loaded and a button to try again.
+   *
+   * @param {View} view
+   * @param {ViewContext} context
+   * @param {Record<string, string>} query
+   * @returns {Promise<Child>}
+   */
+  async render(view, context, query) {
+    try {
+      return await view.render(context, query);
+    } catch (error) {
+      const { message } = asRefusal(error);
+      return [
+        make("p", { class: "notice", "data-kind": "bad", role: "alert" }, message),
+        button(t("try_again"), () => this.show(), ""),
+      ];
+    }
+  }
+
+  /** End the view that is shown: the operator is logged out. */
+  end() {
+    this.current?.end();
+    this.current = null;
+  }
+}

@@ -1,0 +1,147 @@
+// The layout of the review queue: search and list on one side, the open applicant on the other. It decides nothing.
+
+import { button, make } from "../../../shared/dom.js";
+import { t } from "../../../shared/i18n.js";
+import { Signal } from "../../../shared/signal.js";
+import { formatNumber } from "../../phrases.js";
+import { Filters } from "../../table/filters.js";
+import { bulkBar } from "./bulk-bar.js";
+
+/** @typedef {import("./applicant.js").ActionName} ActionName */
+
+/**
+ * @typedef {object} LayoutActions
+ * @property {(name: ActionName) => unknown} act decides about the selected applicants, or else about the open one
+ * @property {(positions: 1 | -1) => unknown} move
+ * @property {() => unknown} selectAll
+ * @property {(text: string) => unknown} search
+ * @property {() => unknown} finishSearch called on Enter: from now on keys are about what was found
+ * @property {() => unknown} loadMore
+ */
+
+export class QueueLayout {
+  /**
+   * @param {import("../../view-context.js").ViewContext} context
+   * @param {import("./review-queue.js").ReviewQueue} queue
+   * @param {import("./applicant-list.js").ApplicantList} list
+   * @param {import("./applicant-card.js").ApplicantCard} card
+   * @param {LayoutActions} actions
+   */
+  constructor(context, queue, list, card, actions) {
+    this.queue = queue;
+    this.list = list;
+    this.card = card;
+    this.actions = actions;
+    /** @type {Signal<"card" | "list">} which of the two a phone shows */
+    this.pane = new Signal("card");
+    this.count = make("p", { class: "quiet-text", "aria-live": "polite" });
+    this.empty = make("p", { class: "all-done" }, t("queue_empty"));
+    this.notFound = make("p", { class: "notice", role: "status" });
+    this.noMatches = make("p", { class: "quiet-text", role: "status" });
+    this.toList = button("", () => this.showList(), "quiet");
+    this.filters = this.makeFilters();
+    this.end = make("div", { class: "list-end" });
+    const pager = make("div", { class: "card-pager" }, this.pagerButton(-1), this.toList, this.pagerButton(1));
+    const bulk = bulkBar(context, queue, actions);
+    const listParts = [this.filters.element, this.noMatches, bulk, list.element, this.end];
+    this.split = make(
+      "div",
+      { class: "split" },
+      make("div", { class: "list-pane" }, listParts),
+      make("div", { class: "card-pane" }, pager, card.element),
+    );
+    this.element = make("div", { class: "queue" }, this.count, this.empty, this.split);
+    this.watchEnd(context);
+  }
+
+  makeFilters() {
+    const { search } = this.queue.applicants;
+    /** @type {Array<import("../../table/filters.js").FilterField>} */
+    const fields = [{ name: "search", label: "search_users", type: "search" }];
+    const filters = new Filters(fields, { search }, (values) => this.actions.search(values.search ?? ""));
+    filters.element.addEventListener("keydown", ({ key, isComposing }) => {
+      if (key === "Enter" && !isComposing) {
+        this.actions.finishSearch();
+      }
+    });
+    return filters;
+  }
+
+  /** @param {1 | -1} positions */
+  pagerButton(positions) {
+    const label = t(positions < 0 ? "key_previous" : "key_next");
+    const onclick = () => this.actions.move(positions);
+    return make("button", { type: "button", class: "quiet", "aria-label": label, onclick }, positions < 0 ? "‹" : "›");
+  }
+
+  /**
+   * Load the next page when the end of the list comes into view; it may lie below the window's end.
+   *
+   * @param {import("../../view-context.js").ViewContext} context
+   */
+  watchEnd(context) {
+    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && this.actions.loadMore(), {
+      rootMargin: "400px",
+    });
+    observer.observe(this.end);
+    context.onLeave(() => observer.disconnect());
+  }
+
+  /**
+   * Draw the queue now and whenever it changes.
+   *
+   * @param {import("../../view-context.js").ViewContext} context
+   */
+  start(context) {
+    context.effect(() => this.render());
+    context.effect(() => this.card.render(this.queue.current));
+    context.effect(() => {
+      this.split.dataset.shows = this.pane.value;
+    });
+  }
+
+  render() {
+    const { shown, left, position, current, selected, applicants } = this.queue;
+    const isSearch = applicants.search !== "";
+    const count = formatNumber(left);
+    this.count.textContent = left ? t(isSearch ? "queue_found" : "queue_count", { count }) : "";
+    this.noMatches.textContent = isSearch && left === 0 ? t("users_none") : "";
+    this.empty.hidden = left > 0 || isSearch;
+    this.split.hidden = shown.length === 0 && !isSearch;
+    this.toList.textContent = t("queue_place", { place: position, count: left });
+    this.list.render(shown, current, selected);
+  }
+
+  /** @param {string} name which nobody in the queue has */
+  showNotFound(name) {
+    this.element.prepend(this.notFound);
+    this.notFound.textContent = t("not_waiting", { name });
+  }
+
+  /**
+   * Move the focus to the applicant who was opened. A phone goes on showing the list or the card, whichever it shows: a
+   * second tap hits nobody's card.
+   *
+   * @param {ListedUser} applicant
+   */
+  focusOn(applicant) {
+    this.notFound.remove();
+    if (!this.list.focus(applicant)) {
+      this.card.focus();
+    }
+  }
+
+  showCard() {
+    this.pane.value = "card";
+  }
+
+  showList() {
+    this.pane.value = "list";
+    this.list.focus(this.queue.current);
+  }
+
+  focusSearch() {
+    this.pane.value = "list"; // on a phone
+    this.filters.focus();
+  }
+}
