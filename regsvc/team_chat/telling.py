@@ -42,7 +42,7 @@ _EVENTS_KEPT: Final = timedelta(minutes=15)
 _MAX_NAME: Final = 100
 _MAX_LINE: Final = 500
 _RETRY_POLICY: Final = RetryPolicy(
-    first_retry=timedelta(seconds=2),
+    first_retry=timedelta(seconds=1),
     longest_retry=timedelta(minutes=1),
     max_age=timedelta(days=3),
     claim=timedelta(minutes=1),
