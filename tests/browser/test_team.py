@@ -9,8 +9,8 @@ from tests.browser.operator import Operator
 from tests.support.stack import Stack
 
 VIEWS = {
-    "reviewer": ["queue", "users", "bans"],
-    "moderator": ["queue", "users", "bans", "audits"],
+    "reviewer": ["queue", "users", "bans", "team"],
+    "moderator": ["queue", "users", "bans", "audits", "team"],
 }
 ALL_VIEWS = ["queue", "users", "bans", "audits", "sync", "mails", "server", "doctor", "team"]
 
@@ -35,6 +35,9 @@ def test_members_see_what_they_may_do(stack: Stack, open_page: OpenPage) -> None
         expect(ban).to_have_count(1 if role == "moderator" else 0)
         expect(desk.page.locator(".row-actions button", has_text=desk.say("do_delete"))).to_have_count(0)
         expect(desk.page.locator(".password-part")).to_be_hidden()
+        desk.go("#team")
+        expect(desk.page.get_by_text(desk.say("chat_accounts_off"))).to_be_visible()
+        expect(desk.page.locator("form", has_text=desk.say("role_give"))).to_have_count(0)
 
 
 def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_page: OpenPage) -> None:

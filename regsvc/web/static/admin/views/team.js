@@ -1,11 +1,13 @@
-// The team: operators, reviewers and moderators, and the API tokens of bots.
+// The team: operators, reviewers and moderators, their chat accounts, and the API tokens of bots.
 
 import { confirm } from "../../shared/dialog.js";
 import { button, make, replaceContent, uniqueId } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { badge, timeElement, userLink } from "../badges.js";
+import { may } from "../permissions.js";
 import { labelFor } from "../phrases.js";
 import { sendChange } from "../send-change.js";
+import { ChatAccounts } from "./chat-accounts.js";
 
 /** @typedef {import("../view-context.js").ViewContext} ViewContext */
 /** @typedef {GetReply<"admin/team">} Team */
@@ -19,12 +21,11 @@ const LIFETIMES = [30, 90, 365]; // days
 export const teamView = {
   id: "team",
   title: "view_team",
-  permission: "team.manage",
 
   async render(context) {
-    const page = new TeamPage(context);
-    await page.load();
-    return page.elements;
+    const pages = [new ChatAccounts(context), ...(may("team.manage") ? [new TeamPage(context)] : [])];
+    await Promise.all(pages.map((page) => page.load()));
+    return pages.reverse().flatMap((page) => page.elements);
   },
 };
 
@@ -73,12 +74,12 @@ class TeamPage {
 
   /** @param {Team["tokens"][number]} token */
   token({ name, permissions, madeBy, expiresAt, lastUsedAt }) {
-    const may = permissions.map((it) => labelFor("permission", it.replace(".", "_"))).join(", ");
+    const named = permissions.map((it) => labelFor("permission", it.replace(".", "_"))).join(", ");
     return make(
       "li",
       {},
       make("strong", {}, name),
-      ` ${may}; ${t("token_by", { name: madeBy })}; `,
+      ` ${named}; ${t("token_by", { name: madeBy })}; `,
       expiresAt === null ? t("token_unlimited") : [t("token_until"), " ", timeElement(expiresAt)],
       "; ",
       lastUsedAt === null ? t("token_unused") : [t("token_used"), " ", timeElement(lastUsedAt)],

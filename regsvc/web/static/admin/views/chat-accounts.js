@@ -1,0 +1,58 @@
+// The chat accounts of the team: one's own, and for those who manage the team those of all.
+
+import { button, make, replaceContent } from "../../shared/dom.js";
+import { t } from "../../shared/i18n.js";
+import { timeElement } from "../badges.js";
+import { sendChange } from "../send-change.js";
+
+/** @typedef {import("../view-context.js").ViewContext} ViewContext */
+/** @typedef {GetReply<"admin/team-chat">} TeamChat */
+
+const TITLES = { discord: "Discord", telegram: "Telegram", onebot: "QQ" };
+
+export class ChatAccounts {
+  /** @param {ViewContext} context */
+  constructor(context) {
+    this.context = context;
+    this.about = make("p", { class: "quiet-text" });
+    this.accounts = make("ul", { class: "team" });
+    this.shown = make("div", { role: "status" });
+    this.elements = [make("h3", {}, t("chat_accounts")), this.about, this.accounts, this.shown];
+  }
+
+  /** Throws a Refusal. */
+  async load() {
+    const { platforms, accounts } = await this.context.api.get("admin/team-chat");
+    this.about.textContent = platforms.length ? t("chat_accounts_about") : t("chat_accounts_off");
+    const rows = accounts.map((account) => this.account(account));
+    const codeButton = button(t("chat_code_make"), () => this.makeCode(), "plain");
+    replaceContent(this.accounts, [...rows, platforms.length > 0 && make("li", {}, codeButton)]);
+  }
+
+  /** @param {TeamChat["accounts"][number]} account */
+  account({ username, platform, accountName, linkedAt }) {
+    const title = TITLES[/** @type {keyof typeof TITLES} */ (platform)] ?? platform;
+    const unlink = () => this.send(() => this.context.api.post("admin/team-chat/unlink", { username, platform }));
+    return make(
+      "li",
+      {},
+      make("strong", {}, username),
+      ` ${title}: ${accountName} `,
+      timeElement(linkedAt),
+      button(t("chat_unlink"), unlink, "plain"),
+    );
+  }
+
+  async makeCode() {
+    await this.send(async () => {
+      const made = await this.context.api.post("admin/team-chat/code", {});
+      replaceContent(this.shown, make("p", {}, t("chat_code_use")), make("code", { class: "token" }, made.code));
+      return made;
+    });
+  }
+
+  /** @param {() => Promise<{ message?: string }>} change */
+  async send(change) {
+    await sendChange(change, () => this.load());
+  }
+}
