@@ -96,6 +96,13 @@ class PublicConfigFields(Output, frozen=True, kw_only=True):
         dict[str, str], Meta(description="Addresses by their texts.", examples=[{"Map": "https://map.example.org"}])
     ]
     announcement: Annotated[str, Meta(examples=["The server moves on Sunday."])]
+    contact: Annotated[
+        str,
+        Meta(
+            description="How players reach the team: an address or a few words; empty: not told.",
+            examples=["mods@example.org"],
+        ),
+    ]
     web_server_prefix: Annotated[str, Meta(description="The server's name.", examples=["Game server"])]
     game_address: Annotated[
         str | None,
@@ -153,6 +160,7 @@ def public_config(services: Services) -> PublicConfigFields:
         description=config.server.description,
         links=dict(config.server.links),
         announcement=config.server.announcement,
+        contact=config.server.contact,
         web_server_prefix=config.server.name,
         game_address=public_game_address(config.game.address),
         language=config.server.language,

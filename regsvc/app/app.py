@@ -163,7 +163,11 @@ class App:
         self._workers = (self.worker, self.list_worker, self.sync_worker)
         folder = config.server.translations
         self.translations = self.services.translations = load_translations(
-            *([folder] if folder else []), offered=config.server.languages, default=config.server.language
+            *([folder] if folder else []),
+            offered=config.server.languages,
+            default=config.server.language,
+            contact=config.server.contact,
+            zone=config.server.zone,
         )
         self.metrics = self.services.metrics = Metrics(config.server.instance)
         self.loop_lag = LoopLag()

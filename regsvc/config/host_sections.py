@@ -4,9 +4,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from pathlib import Path
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from plugin_bridge.server.files import ServerProperties
 from regsvc.config import key_types as key
@@ -77,6 +78,18 @@ class ServerSection:
     translations: Path | None = key.optional_path(
         'Folder with your own translation files, such as nl.toml, to add languages or change texts; "" is none.'
     )
+    contact: str = key.text(
+        "",
+        "How players reach the team, where a text tells them to ask a moderator: an e-mail address, which answers to "
+        'mails go to as well, a web address, or words such as "#help on our Discord".',
+        check=check.contact,
+    )
+    timezone: str = key.text(
+        "",
+        'Time zone of times in mails and pages, such as "Europe/Paris"; "" is the machine\'s in mails, and on pages '
+        "the visitor's own.",
+        check=check.time_zone,
+    )
     announcement: str = key.paragraph("", "Text that front ends show above the registration form.")
     description: str = key.text("", "One sentence about this server, for its home page and for previews of links.")
     theme: str = key.text(
@@ -120,6 +133,16 @@ class ServerSection:
     tls_key_file: Path | None = key.optional_path(
         "Private key of the certificate (PEM), readable by the companion's user only."
     )
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone of times that the companion writes; None: the machine's."""
+        return ZoneInfo(self.timezone) if self.timezone else None
+
+    @property
+    def contact_email(self) -> str | None:
+        """The contact if it is an e-mail address."""
+        return self.contact if check.is_email_address(self.contact) else None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import idna
 
@@ -296,6 +297,34 @@ def mailbox(written: str) -> str:
         parse_email(written)
     except Refusal:
         raise ValueError('this must be an e-mail address, such as "admin@example.org"') from None
+    return written
+
+
+def is_email_address(written: str) -> bool:
+    """Return whether this is an e-mail address, not a web address or the handle of a chat account ("@olivia")."""
+    return re.fullmatch(r"[^\s@<>,:/]+@[^\s@<>,:/]+\.[^\s@<>,:/]+", written) is not None
+
+
+def contact(written: str) -> str:
+    """Accept an e-mail address, a web address, or a few words, without spaces around it."""
+    written = written.strip()
+    if len(written) > 200:
+        raise ValueError("this must have 200 characters at most")
+    if "{" in written or "}" in written:
+        raise ValueError("this must not contain braces")
+    if is_email_address(written):
+        return mailbox(written)
+    return web_address(written) if re.match(r"https?:", written) else written
+
+
+def time_zone(written: str) -> str:
+    """Accept the IANA name of a time zone that this machine knows."""
+    try:
+        ZoneInfo(written)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise ValueError(
+            'this must be a time zone that this machine knows (package tzdata), such as "Europe/Paris" or "UTC"'
+        ) from None
     return written
 
 

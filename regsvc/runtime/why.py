@@ -73,6 +73,8 @@ class JoinStep:
     verdict: Verdict
     code: str
     facts: Mapping[str, Any]
+    at: datetime
+    """When it was looked at."""
 
     @property
     def helper(self) -> Helper:
@@ -116,19 +118,21 @@ def word(step: JoinStep, translations: Translations, language: str) -> str:
     """Return the step as operators read it."""
     reason = step.facts.get("reason")
     shown = translations.reason(reason, language) if reason else translations.text("why.no_reason", language)
-    words = _in_words(step) | {"reason": shown}
+    words = _in_words(step, translations, language) | {"reason": shown}
     return translations.text(f"why.{step.code}", language, **words)
 
 
 def word_for_player(step: JoinStep | None, translations: Translations, language: str) -> str:
     """Return the answer as the player reads it, without operators' reasons and matters of the server."""
     own = None if step is None else _OWN.get(step.code, "operator")
-    return translations.text(f"why_player.{own or 'nothing'}", language, **({} if step is None else _in_words(step)))
+    words = {} if step is None else _in_words(step, translations, language)
+    return translations.text(f"why_player.{own or 'nothing'}", language, **words)
 
 
-def _in_words(step: JoinStep) -> dict[str, object]:
+def _in_words(step: JoinStep, translations: Translations, language: str) -> dict[str, object]:
     return {
-        name: f"{fact:%Y-%m-%d %H:%M} UTC" if isinstance(fact, datetime) else fact for name, fact in step.facts.items()
+        name: translations.moment(fact, language, step.at) if isinstance(fact, datetime) else fact
+        for name, fact in step.facts.items()
     }
 
 
@@ -155,7 +159,8 @@ def _walk(facts: JoinFacts) -> Iterator[JoinStep]:
 
 def _step(facts: JoinFacts, name: str, verdict: Verdict, code: str, **more: object) -> JoinStep:
     user = facts.account.user
-    return JoinStep(name, verdict, code, {"username": facts.name if user is None else user.username, **more})
+    known = {"username": facts.name if user is None else user.username, **more}
+    return JoinStep(name, verdict, code, known, facts.account.now)
 
 
 def _unregistered(facts: JoinFacts) -> JoinStep:

@@ -32,7 +32,7 @@ def test_the_reason_is_stored_mailed_and_shown_to_its_owner(stack: Stack) -> Non
 
 def test_a_built_in_reason_is_in_the_language_of_whoever_reads_it(stack: Stack) -> None:
     """Olivia decides in English about applicants who read German, Chinese and French."""
-    words = {"de": "Du hast hier schon ein Konto.", "zh": "您在这里已有账号。", "fr": "Tu as déjà un compte ici."}
+    words = {"de": "Du hast hier schon ein Konto.", "zh": "你在这里已有账号。", "fr": "Tu as déjà un compte ici."}
     people = {language: stack.pending(language, language=language) for language in words}
     body = {
         "usernames": [person.name for person in people.values()],

@@ -204,7 +204,7 @@ def test_look_ups_and_guesses_are_limited(make_stack: MakeStack) -> None:
 def test_the_receipt_is_in_the_applicants_language(stack: Stack) -> None:
     alice = stack.newcomer("alice")
     token_of(stack, alice, language="zh")
-    assert "收到您加入" in stack.smtp.wait_for_receipt(alice.email).subject
+    assert "收到你加入" in stack.smtp.wait_for_receipt(alice.email).subject
 
 
 def test_automatic_approvals_have_a_token_and_no_receipt(make_stack: MakeStack) -> None:

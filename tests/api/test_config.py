@@ -42,6 +42,7 @@ def test_the_defaults() -> None:
         "description": "",
         "links": {},
         "announcement": "",
+        "contact": "",
         "webServerPrefix": "Game server",
         "gameAddress": None,
         "language": "en",

@@ -1,5 +1,7 @@
 """GET /api/user/why: what keeps players out of the game, as they read it themselves."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from regsvc.core.i18n.translations import load_translations
@@ -34,6 +36,7 @@ ENGLISH = {
     "row_foreign": "ask a moderator",
     "sync_stopped": "ask a moderator",
 }
+NOW = datetime(2031, 5, 4, 12, tzinfo=UTC)
 FACTS = {
     "username": "Alice",
     "until": "2026-11-24",
@@ -48,7 +51,8 @@ FACTS = {
 @pytest.mark.parametrize("code", ENGLISH)
 def test_each_cause_is_told_in_four_languages_without_operators_secrets(code: str) -> None:
     told = {
-        tag: word_for_player(JoinStep("any", "problem", code, FACTS), WORDS, tag) for tag in ("en", "de", "fr", "zh")
+        tag: word_for_player(JoinStep("any", "problem", code, FACTS, NOW), WORDS, tag)
+        for tag in ("en", "de", "fr", "zh")
     }
     assert ENGLISH[code] in told["en"]
     assert len(set(told.values())) == len(told)

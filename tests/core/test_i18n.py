@@ -3,11 +3,13 @@
 import re
 import string
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from regsvc.core.errors import REFUSALS, InvalidEmail, InvalidPassword, RateLimited, WrongStatus
+from regsvc.core.errors import REFUSALS, Banned, InvalidEmail, InvalidPassword, RateLimited, WrongStatus
 from regsvc.core.i18n.languages import negotiate_language
 from regsvc.core.i18n.translations import OPERATORS_SECTIONS, Translations, load_translations
 from regsvc.users.transitions import BUILT_IN_REASONS, OWN_REASONS
@@ -33,6 +35,42 @@ def placeholders(text: str) -> set[str]:
 
 def is_for_operators(key: str) -> bool:
     return key.startswith(OPERATORS_SECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("language", "in_november", "in_may", "next_year"),
+    [
+        ("en", "24 November, 05:37 (UTC+1)", "1 May, 06:00 (UTC+2)", "2 January 2027, 05:30 (UTC+1)"),
+        ("de", "24. November, 05:37 Uhr (UTC+1)", "1. Mai, 06:00 Uhr (UTC+2)", "2. Januar 2027, 05:30 Uhr (UTC+1)"),
+        ("fr", "24 novembre, 05:37 (UTC+1)", "1er mai, 06:00 (UTC+2)", "2 janvier 2027, 05:30 (UTC+1)"),
+        ("zh-CN", "11月24日 05:37（UTC+1）", "5月1日 06:00（UTC+2）", "2027年1月2日 05:30（UTC+1）"),
+    ],
+)
+def test_times_are_written_as_people_do_in_the_time_zone_of_the_host(
+    language: str, in_november: str, in_may: str, next_year: str
+) -> None:
+    paris = load_translations(zone=ZoneInfo("Europe/Paris"))
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+    written = [
+        paris.moment(datetime(*at, tzinfo=UTC), language, now)
+        for at in ((2026, 11, 24, 4, 37), (2026, 5, 1, 4, 0), (2027, 1, 2, 4, 30))
+    ]
+    assert written == [in_november, in_may, next_year]
+    newfoundland = load_translations(zone=ZoneInfo("America/St_Johns"))
+    assert newfoundland.moment(now, "en", now).endswith("(UTC−3:30)")
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "zh"])
+def test_who_is_told_to_ask_a_moderator_is_told_where(language: str) -> None:
+    """Without `server.contact`, the sentence stands alone."""
+    told = load_translations(contact="https://discord.gg/example")
+    for contact, translations in (("https://discord.gg/example", told), ("", BUILT_IN)):
+        message = translations.refusal(Banned("Griefing"), language)
+        lines = [message, translations.section("page.account", language)["advice_banned"]]
+        for line in lines:
+            assert "{" not in line
+            assert line.partition("\n")[2].endswith(contact)
+            assert ("\n" in line) == bool(contact)
 
 
 def test_english_and_chinese_are_built_in() -> None:
@@ -66,7 +104,7 @@ def test_every_language_says_the_same(language: str) -> None:
         english, text = BUILT_IN.text(key, "en"), BUILT_IN.text(key, language)
         assert text.strip() == text != ""
         assert placeholders(text) == placeholders(english)
-        if language == "zh" or len(english.split()) > MOST_COMMON_WORDS:
+        if not key.startswith("time.") and (language == "zh" or len(english.split()) > MOST_COMMON_WORDS):
             assert text != english, "not translated"
 
     assert_each(sorted(BUILT_IN.keys(language)), check)

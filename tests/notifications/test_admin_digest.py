@@ -57,7 +57,7 @@ def test_every_admin_is_told_who_waits(services: ServiceHarness, clock: ManualCl
     assert digests() == ["Olivia@example.org", "oscar@example.org"]
     subject, text = read_digest(services)
     assert subject == "2 waiting for review on Game server"
-    assert "Alice (2031-05-04 12:00 UTC)\nBob (2031-05-04 12:01 UTC)\n" in text
+    assert "Alice · 4 May, 12:00 (UTC)\nBob · 4 May, 12:01 (UTC)\n" in text
     assert "behind them" not in text
     assert "Total: 2." in text
     assert "http://127.0.0.1:8080/admin#queue\n" in text
@@ -181,8 +181,8 @@ def test_many_are_counted(services: ServiceHarness) -> None:
         services.register(f"Player{number}")
     tick(services.app)
     text = read_digest(services)[1]
-    assert "Player29 (" in text
-    assert "Player30 (" not in text
+    assert "Player29 · " in text
+    assert "Player30 · " not in text
     assert "…and 3 more." in text
     assert "Total: 33." in text
 

@@ -22,7 +22,7 @@ def test_the_command_tells_once_who_waits(daemon: MakeDaemon, authme: AuthMeLike
     assert companion("digest", config=place.config_file) == Finished(0, "mails to admins: 1\n", "")
     assert companion("digest", config=place.config_file) == Finished(0, "mails to admins: 0\n", "")
     place.start()
-    assert "Alice (" in smtp.wait_for(ADMIN).text
+    assert "Alice · " in smtp.wait_for(ADMIN).text
 
 
 def test_a_daemon_tells_by_itself_and_again_when_there_is_news(

@@ -6,6 +6,7 @@ from datetime import timedelta
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default as modern_policy
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_every_mail_can_be_written_in_every_language(mail_harness: MailHarness, 
             assert value in text
             assert value in html
         assert "$" not in text + html + str(message["Subject"])
-        assert f'<html lang="{language}">' in html
+        assert f'<html lang="{language}" dir="ltr">' in html
 
     assert_each(MAILS, check)
 
@@ -133,7 +134,7 @@ def test_a_rejection_says_when_the_name_is_free_again(
 ) -> None:
     mail_harness.mail_queue.send(alice, "rejected", mail_harness.review(alice, "reject", status_after="rejected"))
     soon = text_of(as_received(render(mail_harness)))
-    assert "You can apply again under this name from 2031-05-05 12:00 UTC, or now under another one." in soon
+    assert "You can apply again under this name from 5 May, 12:00 (UTC), or now under another one." in soon
     clock.advance(hours=24)
     late = text_of(as_received(render(mail_harness)))
     assert "from" not in late
@@ -141,14 +142,39 @@ def test_a_rejection_says_when_the_name_is_free_again(
     assert "Apply again: https://play.example.org/register" in late
 
 
-def test_a_code_stands_in_text_and_html_but_not_in_the_subject(mail_harness: MailHarness) -> None:
+@pytest.mark.parametrize("contact", ["mods@example.org", "https://discord.gg/ex?a=1&b=2", "#help <on> our Discord", ""])
+def test_a_banned_player_learns_whom_to_ask(mail_harness: MailHarness, alice: User, contact: str) -> None:
+    mail_harness.server = replace(mail_harness.server, contact=contact)
+    mail_harness.mail_queue.send(alice, "banned", mail_harness.review(alice, "ban", status_after="banned"))
+    message = as_received(render(mail_harness))
+    assert ("You can reach them here: " in text_of(message)) == bool(contact)
+    assert contact in text_of(message)
+    assert escape(contact) in html_of(message)
+    addresses = {"mods@example.org": "mailto:mods@example.org", "https://discord.gg/ex?a=1&b=2": contact}
+    assert (f'href="{escape(addresses.get(contact, "-"))}"' in html_of(message)) == (contact in addresses)
+    assert message["Reply-To"] == ("mods@example.org" if contact == "mods@example.org" else None)
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "zh"])
+def test_a_code_is_in_subject_and_text_and_nowhere_a_server_can_repeat_it(
+    mail_harness: MailHarness, language: str
+) -> None:
+    code = mail_harness.ask_for_code(language=language)
+    rendered = render(mail_harness)
+    for header in (str(as_received(rendered)["Subject"]), rendered.message["Subject"].fold(policy=modern_policy)):
+        censored = rendered.censor(f"554 spam: {header}")
+        assert code not in censored
+        assert "=?" not in censored  # nor encoded, as base64 is as good as plain text
+    assert str(as_received(rendered)["Subject"]).startswith(f"{code} ")
+
+
+def test_a_code_stands_once_in_text_and_html(mail_harness: MailHarness) -> None:
     code = mail_harness.ask_for_code()
     rendered = render(mail_harness)
     message = as_received(rendered)
     assert re.findall(r"\b\d{6}\b", text_of(message)) == [code]
     assert re.findall(r"\b\d{6}\b", html_of(message)) == [code]
     assert "5 minutes" in text_of(message)
-    assert code not in str(message["Subject"])
 
 
 def test_its_headers_say_who_to_whom_when_and_that_a_machine_wrote(
@@ -243,7 +269,7 @@ def test_a_line_without_a_value_is_left_out(mail_harness: MailHarness, alice: Us
     clock.advance(minutes=5)
     [first] = mail_harness.outbox.claim_due(1)
     mail_harness.outbox.record_sent(first)
-    assert "ends on 2031-05-07 12:00 UTC" in text_of(as_received(render(mail_harness)))
+    assert "ends on 7 May, 12:00 (UTC)" in text_of(as_received(render(mail_harness)))
 
 
 def test_a_decision_is_told_even_if_its_user_is_gone(mail_harness: MailHarness, alice: User) -> None:
@@ -351,7 +377,9 @@ def test_the_html_of_a_text_shows_what_the_text_means(tmp_path: Path) -> None:
         "Costs $5 or $link.</p>\n"
         "<blockquote>line one<br>\nline two for &lt;Bob&gt;</blockquote>\n"
         f"<p>Read: {link.format('https://l.example.org/#t')}<br>\nPort:  <strong>play &amp; run</strong></p>\n"
-        '<p><a class="button" href="https://l.example.org/#t">Go there</a></p>\n'
+        '<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>'
+        '<td class="button" bgcolor="#123456"><a class="button" href="https://l.example.org/#t">Go there</a>'
+        "</td></tr></table>\n"
         f"<p>Bye</p>\n<p>{link.format('https://l.example.org/#t')}</p>"
     )
     without = fill(tmp_path, "received", username=None, link=None, game=None)
@@ -393,7 +421,7 @@ def test_html_of_the_host_wins_where_there_is_some(our_database: Database, clock
 def test_a_language_that_is_no_longer_offered_is_not_written_in(our_database: Database, clock: ManualClock) -> None:
     mail_harness = MailHarness(our_database, clock, languages=["en", "zh"])
     mail_harness.ask_for_code(language="fr")
-    assert '<html lang="en">' in html_of(as_received(render(mail_harness)))
+    assert '<html lang="en" dir="ltr">' in html_of(as_received(render(mail_harness)))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ class MailHarness:
                 game=GameSection(address=game_address),
                 http=HttpSection(web_root=None if has_own_pages else Path("/srv/front-end")),
             ),
-            translations=load_translations(offered=languages),
+            translations=load_translations(offered=languages, zone=UTC),
             base_url="https://play.example.org",
             application_tokens=ApplicationTokens(secrets),
             find_reapply_at=lambda review: find_reapply_at_after(review, timedelta(hours=24), clock()),

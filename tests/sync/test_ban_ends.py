@@ -37,7 +37,7 @@ def test_who_waited_waits_again(services: ServiceHarness) -> None:
     ban_until_over(services)
     assert services.user("Alice").status == "pending"
     assert services.mails("Alice") == ["ban_ended_unapproved"]
-    assert "但您目前还不能进入游戏" in only_mail(services)
+    assert "但你目前还不能进入游戏" in only_mail(services)
 
 
 def test_a_ban_that_olivia_lifts_is_another_mail(services: ServiceHarness) -> None:

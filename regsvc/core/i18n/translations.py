@@ -8,6 +8,7 @@ The texts are in `regsvc/core/translations/`: `[message]` for successes, `[refus
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +22,16 @@ _EARLIER_REASONS: Final = {"the ban has ended": "ban_ended"}
 """What earlier versions stored in place of a code."""
 
 
-def load_translations(*folders: Path, offered: Sequence[str] = (), default: str = FALLBACK_LANGUAGE) -> Translations:
+def load_translations(
+    *folders: Path,
+    offered: Sequence[str] = (),
+    default: str = FALLBACK_LANGUAGE,
+    contact: str = "",
+    zone: tzinfo | None = None,
+) -> Translations:
     """Load the built-in languages, and over them the texts in a host's own folders (`<language>.toml`).
 
-    `offered` and `default` are those of `Translations`. Raises `BrokenTranslation`, and OSError for a folder that
+    The other arguments are those of `Translations`. Raises `BrokenTranslation`, and OSError for a folder that
     cannot be read.
     """
     languages = {language: dict(texts) for language, texts in read_built_in_texts().items()}
@@ -32,7 +39,7 @@ def load_translations(*folders: Path, offered: Sequence[str] = (), default: str 
     for folder in folders:
         for language, file in files_in(folder):
             languages.setdefault(language, {}).update(check_texts(file, read_texts(file), english))
-    return Translations(languages, offered, default)
+    return Translations(languages, offered, default, contact, zone)
 
 
 class Translations:
@@ -43,16 +50,22 @@ class Translations:
         languages: Mapping[str, Mapping[str, str]],
         offered: Sequence[str] = (),
         default: str = FALLBACK_LANGUAGE,
+        contact: str = "",
+        zone: tzinfo | None = None,
     ) -> None:
         """`languages`: texts by key, by language tag. English is required: it is the fallback for missing texts.
 
         `offered`: the languages that the host offers, of those; empty: all. `default` is the host's own.
+        `contact`: how players reach the team; texts with `{contact}` end with a line about it, if it is not "".
+        `zone`: the time zone of times in texts; None: the machine's.
         """
         self._texts = {normalize_tag(language): dict(texts) for language, texts in languages.items()}
         if FALLBACK_LANGUAGE not in self._texts:
             raise ValueError(f"translations without {FALLBACK_LANGUAGE!r}")
         self._offered = {normalize_tag(language) for language in offered}
         self._default = default
+        self._contact = contact
+        self._zone = zone
         self.available: Final = frozenset(self._offered or self._texts)
         """The tags of the languages that the host offers."""
 
@@ -76,7 +89,27 @@ class Translations:
         Raises KeyError for a key that English lacks: a bug, not an incomplete translation.
         """
         template = self._texts.get(language, {}).get(key) or self._texts[FALLBACK_LANGUAGE][key]
+        if "{contact}" in template:
+            facts["contact"] = self._contact and "\n" + self.text("contact.line", language, address=self._contact)
         return template.format_map(_Facts(facts))
+
+    def moment(self, at: datetime, language: str, now: datetime) -> str:
+        """Return a time as it is written in a language, in the host's time zone: "24 November, 05:37 (UTC+1)".
+
+        The year is left out if it is the one of `now`.
+        """
+        tag = find_language(self._texts, language) or FALLBACK_LANGUAGE
+        local = at.astimezone(self._zone)
+        is_this_year = local.year == now.astimezone(self._zone).year
+        return self.text(
+            "time.moment" if is_this_year else "time.moment_of_year",
+            tag,
+            day=self.text("time.first_day", tag) if local.day == 1 else local.day,
+            month=self.text(f"time.month_{local.month}", tag),
+            year=local.year,
+            time=f"{local:%H:%M}",
+            zone=_offset_of(local),
+        )
 
     def section(self, name: str, language: str) -> dict[str, str]:
         """Return the texts of a section such as `page.register`, by their keys within it; `{names}` stay as they are.
@@ -117,6 +150,14 @@ class Translations:
         if not self._offered or find_language(self._offered, stored):
             return stored
         return FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in self._offered else self._default
+
+
+def _offset_of(local: datetime) -> str:
+    """Return the distance of a local time to UTC: "UTC", "UTC+1", "UTC−3:30"."""
+    minutes = round((local.utcoffset() or timedelta()) / timedelta(minutes=1))
+    hours, rest = divmod(abs(minutes), 60)
+    sign = "+" if minutes > 0 else "−"
+    return f"UTC{sign}{hours}" + (f":{rest:02}" if rest else "") if minutes else "UTC"
 
 
 class _Facts(dict[str, object]):

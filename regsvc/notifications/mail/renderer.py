@@ -54,6 +54,10 @@ _MAX_LISTED = 30
 """How many names a digest lists; further ones are only counted."""
 
 
+_ENCODED_WORD: Final = re.compile(r"=\?[^?\s]+\?[^?\s]+\?[^?\s]*\?=")
+"""A piece of a header as it is sent (RFC 2047): a code in it may be in base64."""
+
+
 class _HeaderClasses(HeaderRegistry):
     """Header registry that keeps the classes it makes: a new one for each header is half the work of a mail."""
 
@@ -154,7 +158,8 @@ class MailRenderer:
         message_id = self._message_id(f"{mail.id} {epoch_ms(mail.created_at)}")
         language = self._translations.offered_for(mail.language)
         message = self.compose(mail.template, recipient_of(mail), language, content.values, message_id)
-        return RenderedMail(message, content.secrets)
+        encoded = _ENCODED_WORD.findall(message["Subject"].fold(policy=_POLICY)) if content.secrets else ()
+        return RenderedMail(message, (*encoded, *content.secrets))
 
     def compose(
         self, name: str, to: EmailAddress, language: str, values: Values, message_id: str | None = None
@@ -169,6 +174,8 @@ class MailRenderer:
         if local_part.startswith('"'):  # the header puts quotes and backslashes back
             local_part = re.sub(r"\\(.)", r"\1", local_part[1:-1])
         message["To"] = Address(username=local_part, domain=to.domain)
+        if reply_to := self._config().server.contact_email:
+            message["Reply-To"] = Address(addr_spec=reply_to)
         message["Date"] = moment
         message["Message-ID"] = message_id or self._message_id(f"{name} {to.key} {epoch_ms(moment)}")
         message["Auto-Submitted"] = "auto-generated"
@@ -189,6 +196,7 @@ class MailRenderer:
             "game": public_game_address(config.game.address),
             "link": None if page is None else self._base_url + page,
             "server": config.server.name,
+            "contact": config.server.contact or None,
             "accent": accent.light,
             "accent_dark": accent.dark,
             "logo": urljoin(self._base_url, logo) if logo else None,
@@ -232,7 +240,7 @@ class MailRenderer:
     def _decision(self, mail: OutboxEntry) -> _Content:
         """Render a decision from its review, which stays even if the user is gone by now."""
         review = _get_review(mail)
-        until = None if review.ban_expires_at is None else _format_time(review.ban_expires_at)
+        until = None if review.ban_expires_at is None else self._moment(review.ban_expires_at, mail)
         return _Content({"username": review.username, "reason": self._reason(mail, review), "until": until})
 
     def _rejected(self, mail: OutboxEntry) -> _Content:
@@ -240,7 +248,12 @@ class MailRenderer:
         again = self._find_reapply_at(review)
         name = review.username if again is None else None
         decision = self._decision(mail)
-        return _Content({**decision.values, "again": None if again is None else _format_time(again), "name": name})
+        until = None if again is None else self._moment(again, mail)
+        return _Content({**decision.values, "again": until, "name": name})
+
+    def _moment(self, at: datetime, mail: OutboxEntry) -> str:
+        language = self._templates.get(mail.template, self._translations.offered_for(mail.language)).language
+        return self._translations.moment(at, language, self._now())
 
     def _reason(self, mail: OutboxEntry, review: Review) -> str | None:
         return self._translations.reason(review.reason, self._translations.offered_for(mail.language)) or None
@@ -266,7 +279,7 @@ class MailRenderer:
         return _Content(
             {
                 "count": str(count),
-                "names": "\n".join(f"{user.username} ({_format_time(user.created_at)})" for user in listed),
+                "names": "\n".join(f"{user.username} · {self._moment(user.created_at, mail)}" for user in listed),
                 "more": str(count - len(listed)) if count > len(listed) else None,
             }
         )
@@ -332,7 +345,3 @@ def _get_review(mail: OutboxEntry) -> Review:
 
 def _minutes(duration: timedelta) -> str:
     return str(max(1, round(duration / timedelta(minutes=1))))
-
-
-def _format_time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,6 +22,7 @@ from string import Template
 from typing import Final
 
 from plugin_bridge.regular_files import require_regular_file
+from regsvc.config.value_checks import is_email_address
 from regsvc.core.exceptions import StartupError
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, is_language_tag, normalize_tag
 from regsvc.core.text import strip_invisible
@@ -53,8 +55,11 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
 
 Values = Mapping[str, str | None]
 
-_COMMON_NAMES: Final = frozenset({"server", "language", "game", "link"})
+_COMMON_NAMES: Final = frozenset({"server", "language", "game", "link", "contact"})
 _LOOK_NAMES: Final = frozenset({"accent", "accent_dark", "logo"})
+_LAYOUT_NAMES: Final = _LOOK_NAMES | {"server", "language", "content", "preheader", "direction"}
+_RIGHT_TO_LEFT: Final = frozenset({"ar", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"})
+_LONGEST_PREHEADER: Final = 110
 _LAYOUT: Final = "layout.html"
 _TEXT_FILE: Final = re.compile(r"(?P<name>\w+)\.(?P<language>[A-Za-z0-9-]+)\.txt")
 _TEXT_FILE_IN_FOLDER: Final = re.compile(r"(?P<name>\w+)\.txt")
@@ -72,16 +77,21 @@ _SHOWN_APART: Final = re.compile(
 # has those of dark mode.
 _PARAGRAPH: Final = '<p style="margin:0 0 16px">{}</p>'
 _QUOTE: Final = (
-    '<blockquote style="margin:0 0 16px;padding:8px 12px;border-left:3px solid $accent;background:#f3f5f7">'
+    '<blockquote style="margin:0 0 16px;padding:12px 16px;border-radius:8px;background:#f3f5f7;color:#1c2430">'
     "{}</blockquote>"
 )
 _CODE: Final = (
-    '<p style="margin:0 0 16px;font:bold 32px/1.3 Menlo,Consolas,monospace;letter-spacing:6px;white-space:nowrap">'
+    '<p class="code" dir="ltr" style="margin:0 0 16px;padding:16px 8px;border-radius:8px;background:#f3f5f7;'
+    "color:#1c2430;font:bold 30px/1.3 Menlo,Consolas,monospace;letter-spacing:6px;text-align:center;"
+    'white-space:nowrap">'
     "{}</p>"
 )
+# A table, since Outlook knows no padding of links; its cell has the colour for clients that drop styles.
 _BUTTON: Final = (
-    '<p style="margin:24px 0"><a class="button" href="$link" style="display:inline-block;padding:12px 20px;'
-    'border-radius:8px;background:$accent;color:#ffffff;text-decoration:none;font-weight:bold">{}</a></p>'
+    '<table role="presentation" cellpadding="0" cellspacing="0" border="0" style="margin:24px 0"><tr>'
+    '<td class="button" bgcolor="$accent" style="border-radius:8px;background:$accent"><a class="button" href="$link" '
+    'style="display:inline-block;padding:12px 22px;border-radius:8px;color:#ffffff;text-decoration:none;'
+    'font-weight:bold">{}</a></td></tr></table>'
 )
 _LINK: Final = '<a class="link" href="{0}" style="color:$accent">{0}</a>'
 _STRONG: Final = "<strong>{}</strong>"
@@ -115,10 +125,19 @@ class MailTemplate:
         content = html_of_text(_drop_lines(self.text, named)) if self.html is None else self.html
         plain = {name: None if value is None else strip_invisible(value) for name, value in named.items()}
         escaped = {name: value and html.escape(value).replace("\n", "<br>") for name, value in plain.items()}
+        escaped["contact"] = _contact_html(plain.get("contact"))
         return (
             " ".join(_fill(self.subject, plain).split()),
             _BLANK_LINES.sub("\n\n", _fill(self.text, plain)),
-            _fill(self.layout, {**escaped, "content": _fill(content, escaped)}),
+            _fill(
+                self.layout,
+                {
+                    **escaped,
+                    "content": _fill(content, escaped),
+                    "preheader": html.escape(_preheader(_fill(self.text, plain))),
+                    "direction": "rtl" if self.language.partition("-")[0] in _RIGHT_TO_LEFT else "ltr",
+                },
+            ),
         )
 
 
@@ -157,7 +176,7 @@ def load_mail_templates(folder: Path | None) -> MailTemplates:
     layout = next(iter(templates.values())).layout
     if (folder / _LAYOUT).is_file():
         layout = _read(folder / _LAYOUT)
-        _check(folder / _LAYOUT, layout, _LOOK_NAMES | {"server", "language", "content"})
+        _check(folder / _LAYOUT, layout, _LAYOUT_NAMES)
         templates = {key: replace(template, layout=layout) for key, template in templates.items()}
     templates.update(_load_folder(folder, layout))
     return MailTemplates(templates)
@@ -261,11 +280,26 @@ def _html(paragraph: str) -> str:
     return (_QUOTE if is_quote else _PARAGRAPH).format(shown)
 
 
+def _contact_html(contact: str | None) -> str | None:
+    """Return the HTML of the host's contact: a link if it is an address, which the host's config vouches for."""
+    if not contact or not (is_email_address(contact) or "://" in contact):
+        return contact and html.escape(contact)
+    address = contact if "://" in contact else f"mailto:{contact}"
+    return f'<a class="link" href="{html.escape(address)}" style="color:inherit">{html.escape(contact)}</a>'
+
+
 def _show(line: str) -> str:
     """Return the HTML of a line. Addresses in values are no links: only the template decides where a mail leads."""
     pieces = [html.escape(piece) for piece in _SHOWN_APART.split(line)]
     pieces[1::2] = [(_STRONG if piece.strip("${}") == "game" else _LINK).format(piece) for piece in pieces[1::2]]
     return "".join(pieces)
+
+
+def _preheader(text: str) -> str:
+    """Return what lists of mails show beside the subject: the first sentence after the greeting, without links."""
+    _greeting, *paragraphs = text.strip().split("\n\n")
+    shown = next((part for part in paragraphs if "://" not in part), "")
+    return textwrap.shorten(shown, _LONGEST_PREHEADER, placeholder="…")
 
 
 def _drop_lines(text: str, values: Values) -> str:

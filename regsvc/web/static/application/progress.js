@@ -1,5 +1,6 @@
 // The way of an application: received, in review, decided, joining the game.
 
+import { linkContact } from "../shared/config.js";
 import { make } from "../shared/dom.js";
 import { formatTime, language, t } from "../shared/i18n.js";
 
@@ -33,7 +34,7 @@ export function progress(application, config) {
         "li",
         { "data-state": state, "aria-current": state === "current" || state === "bad" ? "step" : null },
         make("strong", {}, title),
-        lines.filter(Boolean).map((line) => make("p", {}, line)),
+        lines.filter(Boolean).map((line) => make("p", { class: "lines" }, linkContact(String(line)))),
       ),
     ),
   );
@@ -89,7 +90,11 @@ function decided({ status, reason, reviewedAt, reapplyAt, banExpiresAt }) {
   }
   if (status === "banned") {
     return [
-      { state: "bad", title, lines: [...lines, banExpiresAt && t("ban_until", { until: formatTime(banExpiresAt) })] },
+      {
+        state: "bad",
+        title,
+        lines: [...lines, banExpiresAt && t("ban_until", { until: formatTime(banExpiresAt) }), t("banned_advice")],
+      },
     ];
   }
   const again = reapplyAt ? t("again_from", { date: formatTime(reapplyAt) }) : t("again_now");

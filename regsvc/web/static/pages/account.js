@@ -8,7 +8,7 @@ import { passwordSection } from "../account/password.js";
 import { sessionsSection } from "../account/sessions.js";
 import { totpSection } from "../account/totp.js";
 import { Api, asRefusal, Refusal } from "../shared/api.js";
-import { config } from "../shared/config.js";
+import { config, linkContact } from "../shared/config.js";
 import { button, definitionList, link, make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { formatTime, t } from "../shared/i18n.js";
@@ -128,7 +128,7 @@ function renderOverview({ status, reason, email, reviewedAt, reapplyAt }) {
     status === "approved" && address
       ? t("advice_approved_at", { address })
       : t(adviceKey(status, { isUnmailed, isHeld: Boolean(reapplyAt) }), { date: formatTime(reapplyAt) });
-  const place = make("span", { "aria-live": "polite" }, advice);
+  const place = make("span", { "aria-live": "polite" }, linkContact(advice));
   if (status === "approved") {
     ownWhy(api, "user/why", place, advice);
   }

@@ -6,7 +6,7 @@ import { emailSection } from "../application/email.js";
 import { progress } from "../application/progress.js";
 import { Draft } from "../register/draft.js";
 import { Api, asRefusal } from "../shared/api.js";
-import { config, playsBedrock } from "../shared/config.js";
+import { config, linkContact, playsBedrock } from "../shared/config.js";
 import { byId, link, make, replaceContent } from "../shared/dom.js";
 import { EventStream } from "../shared/event-stream.js";
 import { language, t } from "../shared/i18n.js";
@@ -109,7 +109,8 @@ function renderOverview(application) {
   const place = make("p", { class: "notice", "data-kind": "bad", "aria-live": "polite" });
   return [
     progress(application, config),
-    lacksPassword && make("p", {}, t(isMailed ? "password_mailed" : "password_by_operator", { email })),
+    lacksPassword &&
+      make("p", { class: "lines" }, linkContact(t(isMailed ? "password_mailed" : "password_by_operator", { email }))),
     mayLackPassword &&
       isMailed &&
       make("p", {}, link("forgot-password", t(lacksPassword ? "password_mail_again" : "password_for_web"))),

@@ -3,7 +3,7 @@
 
 import { Api } from "../shared/api.js";
 import { captchaFor, renewAfter } from "../shared/captcha.js";
-import { config } from "../shared/config.js";
+import { config, linkContact } from "../shared/config.js";
 import { link, make, replaceContent } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
 import { t } from "../shared/i18n.js";
@@ -16,7 +16,7 @@ const api = new Api();
 async function render(content) {
   const toAccount = make("p", {}, link("account", t("to_account")));
   if (config.registration.passwordReset === "operator") {
-    replaceContent(content, make("p", {}, t("about_operator")), toAccount);
+    replaceContent(content, make("p", { class: "lines" }, linkContact(t("about_operator"))), toAccount);
     return;
   }
   const captcha = await captchaFor("forgot", api, config);

@@ -92,14 +92,31 @@ function rememberFromAddress() {
 rememberFromAddress();
 
 /**
- * Format a time (epoch milliseconds) as the language does; "" for null.
+ * Format a time (epoch milliseconds) as the language does; "" for null. It is in the host's time zone if there is one,
+ * with its distance to UTC where it differs from the visitor's.
  *
  * @param {number | null | undefined} milliseconds
  */
 function formatTime(milliseconds) {
-  return milliseconds === null || milliseconds === undefined
-    ? ""
-    : new Date(milliseconds).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" });
+  if (milliseconds === null || milliseconds === undefined) {
+    return "";
+  }
+  const time = new Date(milliseconds);
+  const timeZone = document.body.dataset.timezone;
+  const text = time.toLocaleString(language, { dateStyle: "medium", timeStyle: "short", timeZone });
+  const offset = offsetOf(time, timeZone);
+  return offset === offsetOf(time) ? text : `${text} (${offset})`;
+}
+
+/**
+ * Return the distance of a time zone to UTC, such as "UTC+1"; without a zone, the visitor's.
+ *
+ * @param {Date} time
+ * @param {string} [timeZone]
+ */
+function offsetOf(time, timeZone) {
+  const parts = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "shortOffset" }).formatToParts(time);
+  return parts.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "UTC");
 }
 
 export { formatTime, hasText, keysOf, LANGUAGE_SWITCH, language, languageName, languages, switchLanguage, t };

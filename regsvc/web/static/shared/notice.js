@@ -1,6 +1,7 @@
 // The notice at the top of every page, and countdowns.
 
-import { byId, make } from "./dom.js";
+import { linkContact } from "./config.js";
+import { byId, make, replaceContent } from "./dom.js";
 import { t } from "./i18n.js";
 
 /** The message at the top of the page; screen readers read it aloud. `kind`: "", "good" or "bad". */
@@ -9,7 +10,7 @@ export const notice = {
 
   /** @param {string} text */
   show(text, kind = "") {
-    this.element.textContent = text;
+    replaceContent(this.element, linkContact(text));
     this.element.dataset.kind = kind;
   },
 
