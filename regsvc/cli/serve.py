@@ -294,18 +294,12 @@ class Daemon:
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
-            # threads look for what they have to do, and wait for as long as a folder or a database does not answer
+            # threads look for what they have to do, and wait for as long as a folder or a database does not answer:
+            # the game's may be on another machine; ours need one thread, since each costs the idle daemon wake-ups
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
             Job("installation", POLL_INTERVAL, app.follow_installation, look=has_installation_changed),
             in_game("rights", run=run(app.lost_rights.end), look=app.lost_rights.have_changed, runs_at_start=True),
-            Job(
-                "settings",
-                POLL_INTERVAL,
-                run(app.settings.load),
-                runs_at_start=True,
-                look=have_settings_changed,
-                look_thread="database look",
-            ),
+            Job("settings", POLL_INTERVAL, run(app.settings.load), look=have_settings_changed, runs_at_start=True),
             in_game("game files", run=self._game_files.apply, look=self._game_files.look),
         ]
         if services.updates.is_enabled:
