@@ -138,11 +138,32 @@ class Profiles:
             self._wanted[key] = name
         return None
 
+    def find_accounts(self, players: Mapping[str, str]) -> dict[str, bool]:
+        """Return whether names, with their platforms, are those of Minecraft accounts, as far as that is known.
+
+        Asks nobody; unknown ones are looked up, if the host turned that on.
+        """
+        found = {}
+        for name, platform in players.items():
+            answer = self._answers.get(name_key(name))
+            if answer is not None and answer.is_fresh(self._now()):
+                found[name] = answer.uuid is not None
+            elif platform == "java" and self._is_asked and len(self._wanted) < _MAX_ANSWERS:
+                self._wanted.setdefault(name_key(name), name)
+        if len(found) < len(players) and self._wanted:
+            self.wake()
+        return found
+
     @property
     def is_on(self) -> bool:
         """Whether accounts are looked up: where players have the UUIDs of Minecraft accounts, and the host lets us."""
         asked, family = self._live.current.game.profiles, self._family()
         return asked is not False and (family == "online" or (asked is True and family is None))
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether applicants' names are looked up for reviewers, too, whatever UUIDs players have."""
+        return self._live.current.game.profiles is True
 
     def wake(self) -> None:
         """Look up soon what is missing. Called on any thread; does nothing before `run`."""
@@ -173,7 +194,7 @@ class Profiles:
 
     async def look_up(self) -> bool:
         """Look up the next names that wait; return whether there may be more. On the event loop."""
-        if not self.is_on or time.monotonic() < self._silent_until:
+        if not (self.is_on or self._is_asked) or time.monotonic() < self._silent_until:
             return False
         names = await self._worker.run(self._list_waiting)
         found = 0
@@ -196,6 +217,8 @@ class Profiles:
 
     def _list_waiting(self) -> list[str]:
         """Return names to look up: of Java players on the list's records, and those asked for."""
+        if not self.is_on:
+            return self._by_last_attempt(self._wanted)
         waits_again = (Allowed.reason == NO_PROFILE) & (Allowed.since <= self._now() - _UNKNOWN_FOR)
         waiting = (
             Allowed.select(Allowed.username)
@@ -207,7 +230,10 @@ class Profiles:
         )
         rows: Any = waiting.tuples()
         names = {name_key(name): name for (name,) in rows} | self._wanted
-        return sorted(names.values(), key=lambda name: self._asked.get(name_key(name), 0.0))[:_AT_ONCE]
+        return self._by_last_attempt(names)
+
+    def _by_last_attempt(self, names: Mapping[str, str]) -> list[str]:
+        return sorted(list(names.values()), key=lambda name: self._asked.get(name_key(name), 0.0))[:_AT_ONCE]
 
     def _keep(self, key: str, answer: Profile) -> bool:
         """Keep the answer where it is waited for; return whether the list's records have a UUID more."""

@@ -45,6 +45,7 @@ from regsvc.api.users import (
     PlayerFields,
     SessionFields,
     SessionId,
+    SignalFields,
     Transition,
     find_steps,
 )
@@ -55,7 +56,6 @@ from regsvc.core.rights import ROLES, Permission
 from regsvc.core.text import MAX_REASON
 from regsvc.runtime.why import Helper, Verdict, word
 from regsvc.users.gates import ListedState
-from regsvc.users.signals import Kind as SignalKind
 from regsvc.users.transitions import BUILT_IN_REASONS, DecisionDetails, PasswordChoice
 from regsvc.users.user_list import UserListItem
 from regsvc.users.user_query import UserQuery
@@ -127,21 +127,6 @@ class RejectionFields(Output, frozen=True, kw_only=True):
     count: Count
     last_at: EpochMilliseconds | None
     last_reason: Annotated[str, Meta(examples=["Too young"])] | None
-
-
-class NeighbourFields(Output, frozen=True, kw_only=True):
-    """Another user whom a signal is about."""
-
-    username: Username
-    status: Status
-
-
-class SignalFields(Output, frozen=True, kw_only=True):
-    """Others from the same address, or from its IPv4 /24 or IPv6 /64; `users` are at most 5, banned ones first."""
-
-    kind: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(SignalKind))}, examples=["same_network"])]
-    count: Count
-    users: list[NeighbourFields]
 
 
 class UserFields(Output, frozen=True, kw_only=True):

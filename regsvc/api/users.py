@@ -67,6 +67,38 @@ Origin = Annotated[
 # --- Changing the e-mail address ---
 
 
+class NeighbourFields(Output, frozen=True, kw_only=True):
+    """Another user whom a signal is about."""
+
+    username: Username
+    status: Status
+
+
+class SignalFields(Output, frozen=True, kw_only=True):
+    """A fact about an applicant, which refuses nobody; `users` are at most 5, banned ones first."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            extra_json_schema={"enum": list(get_args(SignalKind))},
+            description="`same_address`, `same_network`: others had the address, or one of its IPv4 /24 or IPv6 /64. "
+            "`same_email`: the proven address was another name's. `earlier_ban`, `earlier_rejection`: of the name or "
+            "the proven address. `look_alike`: others' names differ by I, l and 1 or O and 0 alone. `game_first`: "
+            "registered in the game. `no_email`, `unproven_email`: where addresses have to be proven. `fast_answers`: "
+            "within a tenth of the usual time. `minecraft_account`, `no_minecraft_account`: whether the name is one's.",
+            examples=["same_network"],
+        ),
+    ]
+    count: Annotated[Count, Meta(description="Of other users, or of earlier decisions; 0 where it counts nothing.")]
+    users: list[NeighbourFields]
+    sources: Annotated[
+        list[Annotated[str, Meta(extra_json_schema={"enum": list(get_args(SignalSource))})]],
+        Meta(description="Where the others had the address.", examples=[["registration"]]),
+    ]
+    seconds: Annotated[int | None, Meta(description="Of `fast_answers`: from the proof of the address to the answers.")]
+    usual_seconds: Annotated[int | None, Meta(description="Of `fast_answers`: the median of recent applications.")]
+
+
 class UpdateUserRequest(Request, frozen=True, kw_only=True):
     """The new e-mail address, with the code that was mailed to it (`purpose: change_email`)."""
 

@@ -597,7 +597,8 @@ class App:
         self.lost_rights = LostRights(self.team_roles, ops, self.live)
         self.sync.before_run = self.team_roles.note_typed
         services.gates = self.gates
-        services.users = UserList(self.context.is_operator, self.gates)
+        find_accounts, requires_code = self.profiles.find_accounts, lambda: self.live.current.registration.requires_code
+        services.users = UserList(self.context.is_operator, self.gates, find_accounts, requires_code)
         services.user_details = UserDetailsLoader(services.users, self.gates, self.questionnaire_results.find_of, now)
         services.notes = Notes(self._database, self.audit, now)
         services.mail_resender = MailResender(

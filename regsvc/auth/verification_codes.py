@@ -262,6 +262,13 @@ def _row_of_proof(proof: str) -> Verification | None:
     return row
 
 
+def proven_at(proof: str) -> datetime:
+    """Return when a valid proof was given for its code."""
+    ends_at = _parse_timestamp(proof.rpartition(".")[2])
+    assert ends_at is not None, "the proof is valid"
+    return datetime.fromtimestamp(ends_at, UTC) - PROOF_LIFETIME
+
+
 def _describe_proof(row: Verification, ends_at: int) -> str:
     """Return what the token stands for, beside its row."""
     return f"proof for {row.purpose} until {ends_at}"

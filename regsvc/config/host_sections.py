@@ -303,7 +303,8 @@ class GameSection(GameServer):
     profiles: Switch = key.switch(
         "auto",
         'Ask Mojang for the UUIDs of approved users whom the game server does not know yet, by name; "auto" is on '
-        "where players have the UUIDs of Minecraft accounts: in online mode, or behind a proxy that forwards them.",
+        "where players have the UUIDs of Minecraft accounts: in online mode, or behind a proxy that forwards them. "
+        "true also tells reviewers whether an applicant's name is that of a Minecraft account.",
     )
     profiles_url: str = key.text(
         "https://api.mojang.com/users/profiles/minecraft",

@@ -169,6 +169,7 @@ class User(BaseModel):
     totp_enabled_at = UtcDateTimeField(null=True)
     role = CharField(16, null=True, index=True)
     applied_role = CharField(16, null=True, index=True)
+    look_key = CharField(255, index=True)  # generated: the same for names that look alike
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
 
 
@@ -320,6 +321,25 @@ class KnownClient(BaseModel):
     last_login_at = UtcDateTimeField()
 
 
+class PlayerAddress(BaseModel):
+    """An address from which a user's player logged in, or registered, in the game, as AuthMe's table has it."""
+
+    id = BigAutoField()
+    user = ForeignKeyField(User, on_delete="CASCADE", backref="game_addresses")
+    source = CharField(8)
+    address = CharField(45, index=True)
+    seen_at = UtcDateTimeField(index=True)
+
+
+class Reader(BaseModel):
+    """A member of the team, and the user who is open at theirs."""
+
+    reader = CharField(255, primary_key=True)
+    name = CharField(255)
+    username_key = CharField(255)
+    seen_at = UtcDateTimeField()
+
+
 class RecoveryCode(BaseModel):
     """A code, not used yet, that stands in for the second factor once. Stored as a keyed hash only."""
 
@@ -441,6 +461,7 @@ class StoredQuestionnaire(BaseModel):
     answers = TextField()
     submitted_at = UtcDateTimeField()
     expires_at = UtcDateTimeField(null=True, index=True)
+    answer_seconds = IntegerField(null=True)
 
 
 class OutboxEntry(BaseModel):
@@ -511,6 +532,8 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     Token,
     Setting,
     KnownClient,
+    PlayerAddress,
+    Reader,
     RecoveryCode,
     Verification,
     Link,

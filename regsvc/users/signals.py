@@ -1,24 +1,56 @@
-"""Signals: facts about an applicant that a reviewer wants to know before deciding. None of them refuses anybody."""
+"""Signals: facts about an applicant that a reviewer wants to know before deciding. None of them refuses anybody.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
-from operator import or_
+Two statements tell them for a page of the queue: earlier decisions, and everything else. Where players were in the game
+is read from our own copy (`PlayerAddress`), which the sync keeps: AuthMe's table may be on another server, and has no
+index of addresses. While it is away newer addresses are missing, and the queue is not.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from statistics import median
 from typing import Any, Final, Literal
 
-from regsvc.database.models import BANNED, REJECTED, User
+from peewee import MySQLDatabase
 
-_MAX_NEIGHBOURS: Final = 2000  # of the users of one page together
+from regsvc.database.models import BANNED, REJECTED, Review, User
+
+_MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
+_MAX_ROWS: Final = 3_000  # of all networks of a page together
+_MAX_OF_NETWORK: Final = 1_000
+_MIN_OF_NETWORK: Final = 20
+_MAX_ALIKE: Final = 20
+_RECENT: Final = 200  # results of the questionnaire, by which the usual time is told
+_FEW: Final = 10
+_FAST: Final = 10  # times as fast as usual
 _SHOWN: Final = 5
 _FIRST: Final = {BANNED: 0, REJECTED: 1}
-Kind = Literal["same_address", "same_network"]
+
+Kind = Literal[
+    "same_address",
+    "same_network",
+    "same_email",
+    "earlier_ban",
+    "earlier_rejection",
+    "look_alike",
+    "game_first",
+    "no_email",
+    "unproven_email",
+    "fast_answers",
+    "minecraft_account",
+    "no_minecraft_account",
+]
+Source = Literal["registration", "login", "game_login", "game_registration"]
+_SOURCES: Final[Mapping[str, Source]] = {"ip": "game_login", "regip": "game_registration"}
 Network = IPv4Network | IPv6Network
+FindAccounts = Callable[[Mapping[str, str]], Mapping[str, bool]]
+"""Whether names, with their platforms, are those of Minecraft accounts; unknown ones are left out."""
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another user whom a signal is about."""
+    """Another user whom a signal is about, or who once had the name; `status` is then what the decision left."""
 
     username: str
     status: str
@@ -26,52 +58,260 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Signal:
-    """Others who registered from the same address, or from its IPv4 /24 or IPv6 /64.
+    """A fact about an applicant.
 
     `users` are the first of `count`: banned ones, then rejected ones, then the newest. The count is a lower bound where
-    a network has thousands of users.
+    a network has very many users; that of an earlier ban or rejection is of decisions. `sources` tell where the others
+    had the address. `seconds` and `usual_seconds` are those of fast answers.
     """
 
     kind: Kind
-    count: int
-    users: tuple[Neighbour, ...]
+    count: int = 0
+    users: tuple[Neighbour, ...] = ()
+    sources: tuple[Source, ...] = ()
+    seconds: int | None = None
+    usual_seconds: int | None = None
 
 
-def find_signals(users: Sequence[Any]) -> dict[int, tuple[Signal, ...]]:
-    """Return signals by user id, with one statement, for rows with `id` and `registration_ip`."""
-    networks = {user.id: network for user in users if (network := _network_of(user.registration_ip)) is not None}
-    if not networks:
+@dataclass(frozen=True)
+class Rejections:
+    """Earlier rejections of a name or its e-mail address. `last_at` and `last_reason` None: never."""
+
+    count: int = 0
+    last_at: datetime | None = None
+    last_reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Facts about an applicant: earlier rejections, and all signals."""
+
+    rejections: Rejections
+    signals: tuple[Signal, ...]
+
+
+def find_nothing(_names: Mapping[str, str]) -> Mapping[str, bool]:
+    """Return nothing: `FindAccounts` where accounts are not looked up."""
+    return {}
+
+
+def find_out(
+    users: Sequence[Any], find_accounts: FindAccounts = find_nothing, *, tells_email: bool = True
+) -> dict[int, Findings]:
+    """Return what is known of applicants by user id, with two statements, for rows of the user list.
+
+    `tells_email`: whether applicants have to prove an address, so that one who has not is told from the others.
+    """
+    if not users:
         return {}
-    ranges = {span for network in networks.values() for span in _text_ranges(network)}
-    column = User.registration_ip
-    is_near = reduce(or_, ((column >= first) & (column < end) for first, end in sorted(ranges)))
-    fields = (User.id, User.username, User.status, column)
-    near: dict[Network, list[Any]] = {}
-    for row in User.select(*fields).where(is_near).limit(_MAX_NEIGHBOURS):
-        network = _network_of(row.registration_ip)
-        if network is not None:
-            near.setdefault(network, []).append(row)
-    return {user.id: tuple(_signals_of(user, near.get(networks[user.id], ()))) for user in users if user.id in networks}
+    reviews, others = _Reviews(users), _Others(users)
+    accounts = find_accounts({user.username: user.platform for user in users})
+    found = {}
+    for user in users:
+        signals = [*others.signals_of(user), *reviews.signals_of(user)]
+        if user.origin == "adopted":
+            signals.append(Signal("game_first"))
+        if tells_email and not user.is_email_verified:
+            signals.append(Signal("unproven_email" if user.email else "no_email"))
+        if (has_account := accounts.get(user.username)) is not None:
+            signals.append(Signal("minecraft_account" if has_account else "no_minecraft_account"))
+        found[user.id] = Findings(_summarize(reviews.of(user)), tuple(signals))
+    return found
 
 
-def _signals_of(user: Any, near: Sequence[Any]) -> Iterator[Signal]:
-    others = [row for row in near if row.id != user.id]
-    others.sort(key=lambda row: (_FIRST.get(row.status, 2), -row.id))
-    same = [row for row in others if row.registration_ip == user.registration_ip]
-    kinds: tuple[tuple[Kind, list[Any]], ...] = (
-        ("same_address", same),
-        ("same_network", [row for row in others if row.registration_ip != user.registration_ip]),
+# --- earlier decisions ---
+
+
+class _Reviews:
+    """Earlier decisions about the names and the proven addresses of applicants."""
+
+    def __init__(self, users: Sequence[Any]) -> None:
+        names = {user.username_key for user in users}
+        addresses = {user.email_key for user in users if user.email_key is not None}
+        fields = (Review.id, Review.username, Review.username_key, Review.email_key, Review.transition)
+        found = (
+            Review.select(*fields, Review.status_before, Review.status_after, Review.reason, Review.reviewed_at)
+            .where(Review.username_key.in_(names) | Review.email_key.in_(addresses))
+            .order_by(Review.id.desc())
+            .limit(_MAX_REVIEWS)
+        )
+        self._by_name: dict[str, list[Review]] = {}
+        self._by_address: dict[str | None, list[Review]] = {}
+        for review in found:
+            self._by_name.setdefault(review.username_key, []).append(review)
+            self._by_address.setdefault(review.email_key, []).append(review)
+        self._by_address.pop(None, None)  # reviews without an address are not each other's
+
+    def of(self, user: Any) -> list[Review]:
+        """Return the decisions, the newest first."""
+        by_name, by_address = self._by_name.get(user.username_key, ()), self._by_address.get(user.email_key, ())
+        distinct = {review.id: review for review in (*by_name, *by_address)}
+        return [distinct[number] for number in sorted(distinct, reverse=True)]
+
+    def signals_of(self, user: Any) -> Iterator[Signal]:
+        """Yield the signals that the decisions give."""
+        reviews = self.of(user)
+        kinds: tuple[tuple[Kind, str, str], ...] = (
+            ("earlier_ban", "ban", BANNED),
+            ("earlier_rejection", "reject", REJECTED),
+        )
+        for kind, transition, status in kinds:
+            about = [review for review in reviews if review.transition == transition]
+            if about:
+                names = dict.fromkeys(review.username for review in about)
+                yield Signal(kind, len(about), tuple(Neighbour(name, status) for name in names)[:_SHOWN])
+        others: dict[str, Neighbour] = {}
+        for review in reviews:
+            if review.username_key != user.username_key:
+                status = review.status_after or review.status_before
+                others.setdefault(review.username_key, Neighbour(review.username, status))
+        if others:
+            yield Signal("same_email", len(others), tuple(others.values())[:_SHOWN])
+
+
+def _summarize(reviews: Sequence[Review]) -> Rejections:
+    rejections = [review for review in reviews if review.transition == "reject"]
+    if not rejections:
+        return Rejections()
+    return Rejections(len(rejections), rejections[0].reviewed_at, rejections[0].reason)
+
+
+# --- other users ---
+
+
+@dataclass
+class _Other:
+    """Another user, with their addresses and where those come from."""
+
+    id: int
+    neighbour: Neighbour
+    addresses: dict[str, set[Source]] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return _FIRST.get(self.neighbour.status, 2), -self.id
+
+
+class _Others:
+    """Other users of the same networks, those whose names look alike, and the time that answers usually take."""
+
+    def __init__(self, users: Sequence[Any]) -> None:
+        self._own = {user.id: _addresses_of(user) for user in users}
+        self._near: dict[Network, dict[int, _Other]] = {}
+        self._alike: dict[str, list[_Other]] = {}
+        self._usual: float | None = None
+        networks = dict.fromkeys(network for own in self._own.values() for network in own.values())
+        is_timed = any(user.answer_seconds is not None for user in users)
+        times = []
+        addresses = dict.fromkeys(address for own in self._own.values() for address in own)
+        for number, username, status, source, value in _select(networks, addresses, users, is_timed=is_timed):
+            if source == "time":
+                times.append(int(value))
+            elif source == "look":
+                self._alike.setdefault(value, []).append(_Other(number, Neighbour(username, status)))
+            elif (network := _network_of(value)) is not None:
+                of_network = self._near.setdefault(network, {})
+                other = of_network.setdefault(number, _Other(number, Neighbour(username, status)))
+                other.addresses.setdefault(value, set()).add(source)
+        if len(times) >= _FEW:
+            self._usual = median(times)
+
+    def signals_of(self, user: Any) -> Iterator[Signal]:
+        """Yield the signals that other users give."""
+        own = self._own[user.id]
+        near = {other.id: other for network in {*own.values()} for other in self._near.get(network, {}).values()}
+        near.pop(user.id, None)
+        same = [other for other in near.values() if not own.keys().isdisjoint(other.addresses)]
+        sharing = {other.id for other in same}
+        yield from _signal("same_address", same, own)
+        yield from _signal("same_network", [other for other in near.values() if other.id not in sharing])
+        yield from _signal("look_alike", [it for it in self._alike.get(user.look_key, ()) if it.id != user.id])
+        seconds = user.answer_seconds
+        if self._usual is not None and seconds is not None and seconds * _FAST <= self._usual:
+            yield Signal("fast_answers", seconds=seconds, usual_seconds=round(self._usual))
+
+
+def _signal(kind: Kind, others: Iterable[_Other], addresses: Collection[str] | None = None) -> Iterator[Signal]:
+    """Yield the signal about these users, if there are any; its sources are those of `addresses`, or of all."""
+    found = sorted(others, key=lambda other: other.order)
+    if not found:
+        return
+    sources = {
+        source
+        for other in found
+        for address, its in other.addresses.items()
+        if addresses is None or address in addresses
+        for source in its
+    }
+    yield Signal(kind, len(found), tuple(other.neighbour for other in found[:_SHOWN]), tuple(sorted(sources)))
+
+
+def _addresses_of(user: Any) -> dict[str, Network]:
+    """Return the applicant's own addresses that tell something, of whatever source, with their networks."""
+    listed = (user.registration_ip, *(user.game_addresses or "").split(","), *(user.clients or "").split(","))
+    return {address: network for address in listed if address and (network := _network_of(address)) is not None}
+
+
+def _select(
+    networks: Collection[Network], addresses: Collection[str], users: Sequence[Any], *, is_timed: bool
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of id, name, status, source and address, or what else the source says, with one statement.
+
+    Each network has a bound of its own, so that a crowded one takes nothing from the others. Its banned users, and
+    those of the very addresses, are looked for apart, lest the bound hide them.
+    """
+    database = User._meta.database
+    limit = max(_MIN_OF_NETWORK, min(_MAX_OF_NETWORK, _MAX_ROWS // max(1, len(networks))))
+    person, joined = "u.id, u.username, u.status", "JOIN regsvc_user u ON u.id = a.user_id"
+    registered = f"SELECT {person}, 'registration', u.registration_ip FROM regsvc_user u"  # noqa: S608
+    selections = [
+        (registered, "u.registration_ip", "", limit),
+        (registered, "u.registration_ip", f"u.status = '{BANNED}' AND ", _SHOWN),
+        (f"SELECT {person}, 'login', a.client FROM regsvc_known_client a {joined}", "a.client", "", limit),  # noqa: S608
+        (f"SELECT {person}, a.source, a.address FROM regsvc_player_address a {joined}", "a.address", "", limit),  # noqa: S608
+    ]
+    groups, values = [[f"{registered} WHERE u.registration_ip = ? LIMIT {limit:d}"] * len(addresses)], list[Any](addresses)
+    for select, column, condition, at_most in selections:
+        branches = []
+        for network in networks:
+            ranges = sorted(_text_ranges(network))
+            is_near = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(ranges))
+            branches.append(f"{select} WHERE {condition}({is_near}) LIMIT {at_most:d}")
+            values += [bound for span in ranges for bound in span]
+        groups.append(branches)
+    looks = list(dict.fromkeys(user.look_key for user in users))
+    numbered = "ROW_NUMBER() OVER (PARTITION BY u.look_key ORDER BY u.id DESC) AS place"
+    alike = f"SELECT {person}, u.look_key, {numbered} FROM regsvc_user u WHERE u.look_key IN ({_marks(looks)})"  # noqa: S608
+    groups.append(
+        [f"SELECT id, username, status, 'look', look_key FROM ({alike}) alike WHERE place <= {_MAX_ALIKE} LIMIT 2000"]  # noqa: S608
     )
-    for kind, found in kinds:
-        if found:
-            shown = tuple(Neighbour(row.username, row.status) for row in found[:_SHOWN])
-            yield Signal(kind, len(found), shown)
+    values += looks
+    if is_timed:
+        results = "SELECT id, answer_seconds FROM regsvc_questionnaire_result WHERE user_id IS NOT NULL"
+        newest = f"({results} ORDER BY id DESC LIMIT {_RECENT:d}) newest"
+        groups.append(
+            [f"SELECT 0, '', '', 'time', answer_seconds FROM {newest} WHERE answer_seconds IS NOT NULL LIMIT 1000"]  # noqa: S608
+        )
+    if isinstance(database, MySQLDatabase):
+        sql = " UNION ALL ".join(f"({branch})" for branches in groups for branch in branches)
+    else:  # SQLite joins no more than 500 selections, but those of other such joins
+        sql = " UNION ALL ".join(
+            f"SELECT * FROM ({' UNION ALL '.join(f'SELECT * FROM ({branch})' for branch in branches)})"  # noqa: S608
+            for branches in groups
+            if branches
+        )
+    for number, username, status, source, value in database.execute_sql(sql.replace("?", database.param), values):
+        yield number, username, status, _SOURCES.get(source, source), value
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _network_of(written: str | None) -> Network | None:
     """Return the network of an address; None without one, and for loopback, where a proxy hides the addresses."""
     try:
-        address = ip_address(written or "")
+        address = ip_address((written or "").removesuffix("/64"))  # of a login, an IPv6 address is its network
     except ValueError:
         return None
     if address.is_loopback:
@@ -83,7 +323,7 @@ def _network_of(written: str | None) -> Network | None:
 
 def _text_ranges(network: Network) -> Iterator[tuple[str, str]]:
     """Return ranges of texts among which are the addresses of the network, so that the column's index finds them."""
-    first = network.network_address
+    first: IPv4Address | IPv6Address = network.network_address
     if isinstance(first, IPv4Address):
         start = str(first).rpartition(".")[0]
         yield f"{start}.", f"{start}/"  # the character after the dot

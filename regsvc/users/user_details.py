@@ -101,11 +101,6 @@ class ListedRecord:
     since: datetime
 
 
-def _settled(result: "QuestionnaireResult | None", status: str) -> "QuestionnaireResult | None":
-    """Return the result of a user of this status: after the decision nothing in it is left to be read."""
-    return result if result is None or status == PENDING else replace(result, requires_review=False)
-
-
 def list_sessions(user: User, moment: datetime, limit: int, *, current_jti: str | None = None) -> list[SessionRecord]:
     """Return the active sessions, newest first."""
     stands = (Session.expires_at > moment) & (Session.token_generation == user.token_generation)
@@ -324,7 +319,7 @@ class UserDetailsLoader:
             registration_ip=user.registration_ip,
             password_set_at=user.password_set_at,
             banned_from=user.banned_from,
-            questionnaire=_settled(self.find_questionnaire(user.id), entry.status),
+            questionnaire=self._find_result(user.id, entry),
             history=list_history(user, MAX_RECORDS),
             notes=list_notes(user, MAX_RECORDS),
             mails=list_mails(user, MAX_RECORDS),
@@ -335,6 +330,12 @@ class UserDetailsLoader:
             gates=self.gates.names,
             listed=self.find_listed(user.username),
         )
+
+    def _find_result(self, user_id: int, entry: UserListItem) -> QuestionnaireResult | None:
+        """Return the result; whether it is to be read is told by the list's entry."""
+        result = self.find_questionnaire(user_id)
+        is_to_read = bool(entry.questionnaire_requires_review)
+        return None if result is None else replace(result, requires_review=is_to_read)
 
     def find_listed(self, username: str) -> ListedRecord | None:
         """Return the record of this name on the game's allowlist; None also if the list is not kept."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from peewee import JOIN, Join, MySQLDatabase, Value, fn
+from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
 from regsvc.core.text import name_key
 from regsvc.database.bulk import MAX_COUNT
@@ -16,60 +16,16 @@ from regsvc.database.models import (
     STATUSES,
     Allowed,
     ChatLink,
-    Review,
+    PlayerAddress,
+    KnownClient,
     StoredQuestionnaire,
     SyncRecord,
     User,
 )
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.gates import Gates, ListedState
-from regsvc.users.signals import Signal, find_signals
+from regsvc.users.signals import FindAccounts, Findings, Rejections, Signal, find_nothing, find_out
 from regsvc.users.user_query import ALL, SORTS, Sort, UserQuery, make_cursor, parse_cursor, search_condition, validate
-
-_MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
-
-
-@dataclass(frozen=True)
-class Rejections:
-    """Earlier rejections of a name or its e-mail address. `last_at` and `last_reason` None: never."""
-
-    count: int = 0
-    last_at: datetime | None = None
-    last_reason: str | None = None
-
-
-def find_rejections(users: Sequence[Any]) -> dict[int, Rejections]:
-    """Return rejections by user id, with one query, for rows with `id`, `username_key` and `email_key`."""
-    if not users:
-        return {}
-    names = {user.username_key for user in users}
-    addresses = {user.email_key for user in users if user.email_key is not None}
-    newest_first = list(
-        Review.select(Review.id, Review.username_key, Review.email_key, Review.reason, Review.reviewed_at)
-        .where(Review.transition == "reject", Review.username_key.in_(names) | Review.email_key.in_(addresses))
-        .order_by(Review.id.desc())
-        .limit(_MAX_REVIEWS)
-    )
-    by_name: dict[str, list[Review]] = {}
-    by_address: dict[str | None, list[Review]] = {}
-    for review in newest_first:
-        by_name.setdefault(review.username_key, []).append(review)
-        by_address.setdefault(review.email_key, []).append(review)
-    by_address.pop(None, None)  # reviews without an address are not each other's
-    return {
-        user.id: _summarize([*by_name.get(user.username_key, ()), *by_address.get(user.email_key, ())])
-        for user in users
-    }
-
-
-def _summarize(reviews: Sequence[Review]) -> Rejections:
-    """Summarize reviews that may be listed twice, by name and by address."""
-    distinct = {review.id: review for review in reviews}
-    if not distinct:
-        return Rejections()
-    last = distinct[max(distinct)]
-    return Rejections(len(distinct), last.reviewed_at, last.reason)
-
 
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
@@ -131,9 +87,18 @@ class UserPage:
 class UserList:
     """List of users. Blocking: for a worker thread. Of a gate that is not in force, the state of all users is "off"."""
 
-    def __init__(self, is_operator: Callable[[str], bool], gates: Gates) -> None:
+    def __init__(
+        self,
+        is_operator: Callable[[str], bool],
+        gates: Gates,
+        find_accounts: FindAccounts = find_nothing,
+        requires_code: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`requires_code`: whether applicants have to prove an e-mail address."""
         self._is_operator = is_operator
         self._gates = gates
+        self._find_accounts = find_accounts
+        self._requires_code = requires_code
 
     def list_users(self, query: UserQuery) -> UserPage:
         """Return a page; one past the end is empty. Raises `InvalidField` with the name of the query parameter."""
@@ -174,10 +139,10 @@ class UserList:
 
     def _entries(self, rows: Sequence[Any]) -> tuple[UserListItem, ...]:
         waiting = [row for row in rows if row.status == PENDING]
-        rejections, signals = find_rejections(waiting), find_signals(waiting)
-        return tuple(self._entry(row, rejections.get(row.id), signals.get(row.id, ())) for row in rows)
+        found = find_out(waiting, self._find_accounts, tells_email=self._requires_code())
+        return tuple(self._entry(row, found.get(row.id)) for row in rows)
 
-    def _entry(self, row: Any, rejections: Rejections | None, signals: tuple[Signal, ...]) -> UserListItem:
+    def _entry(self, row: Any, findings: Findings | None) -> UserListItem:
         has_chat = row.chat_id is not None
         account = ChatAccount(row.chat_platform, row.chat_id, row.chat_username) if has_chat else None
         return UserListItem(
@@ -203,8 +168,8 @@ class UserList:
             questionnaire_passed=row.is_passed,
             questionnaire_review_summary=row.summary,
             questionnaire_requires_review=row.requires_review and row.status == PENDING,
-            rejections=rejections,
-            signals=signals,
+            rejections=None if findings is None else findings.rejections,
+            signals=() if findings is None else findings.signals,
         )
 
     def _matching(self, query: UserQuery, sort: Sort) -> "_Matching":
@@ -406,6 +371,11 @@ def _full_rows(ids: Any) -> Any:
                 User.last_login_at,
                 User.registration_ip,
                 User.role,
+                User.origin,
+                User.look_key,
+                User.is_email_verified,
+                _all_of(PlayerAddress.address).alias("game_addresses"),
+                _all_of(KnownClient.client).alias("clients"),
                 SyncRecord.plugin_state,
                 SyncRecord.plugin_since,
                 Allowed.state.alias("list_state"),
@@ -414,6 +384,7 @@ def _full_rows(ids: Any) -> Any:
                 StoredQuestionnaire.is_passed,
                 StoredQuestionnaire.summary,
                 StoredQuestionnaire.requires_review,
+                StoredQuestionnaire.answer_seconds,
                 ChatLink.platform.alias("chat_platform"),
                 ChatLink.account_id.alias("chat_id"),
                 ChatLink.username.alias("chat_username"),
@@ -427,6 +398,12 @@ def _full_rows(ids: Any) -> Any:
         .join(ChatLink, JOIN.LEFT_OUTER, on=(ChatLink.user == User.id))
         .objects()
     )
+
+
+def _all_of(column: Any) -> Any:
+    """Return the values of this column that belong to a user who waits for review, joined by commas, as a value."""
+    joined = column.model.select(fn.GROUP_CONCAT(column)).where(column.model.user == User.id)
+    return Case(None, [(User.status == PENDING, joined)])
 
 
 def _join_player(users: Any) -> Any:

@@ -268,7 +268,7 @@ export type SetPasswordRequest = { language?: string | null; username?: string |
 
 export type SettingChangeFields = { by: string; at: number };
 
-export type SignalFields = { kind: "same_address" | "same_network"; count: number; users: Array<NeighbourFields> };
+export type SignalFields = { kind: "same_address" | "same_network" | "same_email" | "earlier_ban" | "earlier_rejection" | "look_alike" | "game_first" | "no_email" | "unproven_email" | "fast_answers" | "minecraft_account" | "no_minecraft_account"; count: number; users: Array<NeighbourFields>; sources: Array<"registration" | "login" | "game_login" | "game_registration">; seconds: number | null; usualSeconds: number | null };
 
 export type SubmitQuestionnaireReply = { success: true; message?: string; token: string; score: number; maxScore: number; passScore: number; passed: boolean; manualReviewRequired: boolean; submittedAt: number; expiresAt: number; remainingSeconds?: number };
 

@@ -19,6 +19,7 @@ TABLES = (
     "regsvc_chat_request",
     "regsvc_chat_link",
     "regsvc_known_client",
+    "regsvc_player_address",
     "regsvc_recovery_code",
     "regsvc_questionnaire_result",
 )

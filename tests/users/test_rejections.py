@@ -5,7 +5,8 @@ import logging
 import pytest
 
 from regsvc.core.errors import UsernameTaken
-from regsvc.users.user_list import Rejections, UserList
+from regsvc.users.signals import Rejections
+from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
 from tests.support.manual_clock import ManualClock
 from tests.support.services import ServiceHarness

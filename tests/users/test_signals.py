@@ -1,45 +1,63 @@
-"""Signals: who else came from an applicant's address or network."""
+"""Signals: what a reviewer is told of an applicant, from whatever source."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from peewee import Database
 
-from regsvc.database.models import User
-from regsvc.users.signals import Signal, find_signals
+from regsvc.database.models import PlayerAddress, KnownClient, Review, StoredQuestionnaire, User
+from regsvc.users.gates import Gates
+from regsvc.users.signals import FindAccounts, Signal, find_nothing
+from regsvc.users.user_list import UserList
+from regsvc.users.user_query import UserQuery
 from tests.support.database_fixtures import MakeUser
+from tests.support.manual_clock import ManualClock
 from tests.support.statements import recorded_statements
+
+Arrive = Callable[..., User]
+pytestmark = pytest.mark.every_database
 
 
 @pytest.fixture
-def arrive(make_user: MakeUser) -> Callable[..., User]:
-    def arrive(name: str, address: str | None, status: str = "pending") -> User:
+def arrive(make_user: MakeUser) -> Arrive:
+    """Make a user who registered from an address. `fields` are further columns."""
+
+    def arrive(name: str, address: str | None = None, status: str = "pending", **fields: object) -> User:
         make_user(name, status=status)
-        User.update(registration_ip=address).where(User.username == name).execute()
+        changes = {"registration_ip": address, "is_email_verified": True, **fields}
+        User.update(**changes).where(User.username == name).execute()
         found: User = User.get(User.username == name)
         return found
 
     return arrive
 
 
-def told(users: list[User]) -> dict[str, list[tuple[str, int, list[str]]]]:
-    found: dict[int, tuple[Signal, ...]] = find_signals(users)
+def queue(find_accounts: FindAccounts = find_nothing) -> dict[str, tuple[Signal, ...]]:
+    users = UserList(lambda name: False, Gates(True, lambda: False), find_accounts)
+    return {entry.username: entry.signals for entry in users.list_users(UserQuery(status="pending")).entries}
+
+
+def told() -> dict[str, list[tuple[str, int, list[str]]]]:
     return {
-        user.username: [(it.kind, it.count, [other.username for other in it.users]) for it in found.get(user.id, ())]
-        for user in users
+        name: [(it.kind, it.count, [other.username for other in it.users]) for it in signals]
+        for name, signals in queue().items()
     }
 
 
-def test_a_wave_is_seen(arrive: Callable[..., User]) -> None:
-    alice, bob = arrive("Alice", "203.0.113.7"), arrive("Bob", "203.0.113.7")
-    arrive("Carla", "203.0.113.200", "banned")
-    arrive("Dora", "203.0.113.9", "approved")
+def test_a_wave_from_one_network_is_seen_as_such(arrive: Arrive) -> None:
+    """One was banned; twenty more come from the same network, and one from elsewhere."""
+    arrive("Griefer", "203.0.113.200", "banned")
+    for number in range(20):
+        arrive(f"Wave_{number}xy", f"203.0.113.{number}")
     arrive("Far", "203.0.114.7")
     arrive("Nearly", "203.0.11.7")
-    assert told([alice, bob]) == {
-        "Alice": [("same_address", 1, ["Bob"]), ("same_network", 2, ["Carla", "Dora"])],
-        "Bob": [("same_address", 1, ["Alice"]), ("same_network", 2, ["Carla", "Dora"])],
-    }
+    signals = queue()
+    assert signals.pop("Far") == signals.pop("Nearly") == ()
+    for name, found in signals.items():
+        [signal] = found
+        assert (signal.kind, signal.count, signal.sources) == ("same_network", 20, ("registration",)), name
+        assert (signal.users[0].username, signal.users[0].status) == ("Griefer", "banned")
 
 
 @pytest.mark.parametrize(
@@ -52,36 +70,163 @@ def test_a_wave_is_seen(arrive: Callable[..., User]) -> None:
         ("2001:db8:0:0:1::", "2001:db8::7", "2001:db8::1:0:0:1:1"),
     ],
 )
-def test_an_ipv6_network_is_a_64(arrive: Callable[..., User], own: str, near: str, far: str) -> None:
-    alice = arrive("Alice", own)
-    arrive("Near", near)
-    arrive("Far", far)
-    assert told([alice]) == {"Alice": [("same_network", 1, ["Near"])]}
+def test_an_ipv6_network_is_a_64(arrive: Arrive, own: str, near: str, far: str) -> None:
+    arrive("Alice", own)
+    arrive("Near", near, "approved")
+    arrive("Far", far, "approved")
+    assert told() == {"Alice": [("same_network", 1, ["Near"])]}
 
 
 @pytest.mark.parametrize("address", [None, "127.0.0.1", "::1", "no address"])
-def test_what_tells_nothing(arrive: Callable[..., User], address: str | None) -> None:
-    assert told([arrive("Alice", address), arrive("Bob", address)]) == {"Alice": [], "Bob": []}
+def test_what_tells_nothing(arrive: Arrive, address: str | None) -> None:
+    arrive("Alice", address)
+    arrive("Bob", address)
+    assert told() == {"Alice": [], "Bob": []}
 
 
-@pytest.mark.one_database("mariadb")
-def test_a_page_costs_one_statement(arrive: Callable[..., User]) -> None:
-    page = [arrive(f"Player_{number}", f"203.0.{number}.7") for number in range(100)]
-    with recorded_statements() as statements:
-        find_signals(page)
-    assert len(statements) == 1
+def test_addresses_of_logins_and_of_the_game(arrive: Arrive, clock: ManualClock) -> None:
+    arrive("Alice", "203.0.113.7")
+    bob, carla, dora = (arrive(name, None, "approved") for name in ("Bob", "Carla", "Dora"))
+    KnownClient.create(user=bob.id, client="203.0.113.7", last_login_at=clock())
+    PlayerAddress.create(user=carla.id, source="ip", address="203.0.113.7", seen_at=clock())
+    PlayerAddress.create(user=dora.id, source="regip", address="203.0.113.8", seen_at=clock())
+    same, near = queue()["Alice"]
+    assert [same.kind, near.kind] == ["same_address", "same_network"]
+    assert same.sources == ("game_login", "login")
+    assert [other.username for other in same.users] == ["Carla", "Bob"]
+    assert near.sources == ("game_registration",)
 
 
-def test_an_index_finds_them(arrive: Callable[..., User], our_database: Database, database_kind: str) -> None:
+def test_an_applicant_of_the_game_is_known_by_the_game_s_addresses(arrive: Arrive, clock: ManualClock) -> None:
+    alice = arrive("Alice", None, origin="adopted")
+    PlayerAddress.create(user=alice.id, source="regip", address="203.0.113.8", seen_at=clock())
+    KnownClient.create(user=alice.id, client="2001:db8:1:2::/64", last_login_at=clock())
+    arrive("Bob", "203.0.113.9", "banned")
+    arrive("Carla", "2001:db8:1:2::1", "approved")
+    assert told() == {"Alice": [("same_network", 2, ["Bob", "Carla"]), ("game_first", 0, [])]}
+
+
+def test_a_crowded_network_takes_nothing_from_the_others(arrive: Arrive) -> None:
+    """In each of 2,000 addresses of one network somebody is; of them the banned one is not lost, either."""
+    arrive("Alice", "203.0.113.7")
+    arrive("Bob", "198.51.100.7")
+    arrive("Carla", "198.51.100.8", "rejected")
+    same = {"status": "approved", "applied_status": "approved", "origin": "registered"}
+    crowd = [
+        {"username": f"Crowd_{n}", "username_key": f"crowd_{n}", "registration_ip": f"203.0.113.{n % 250}", **same}
+        for n in range(2000)
+    ]
+    for start in range(0, 2000, 200):
+        User.insert_many([row | {"created_at": User.get().created_at} for row in crowd[start : start + 200]]).execute()
+    arrive("Griefer", "203.0.113.99", "banned")
+    signals = told()
+    assert signals["Bob"] == [("same_network", 1, ["Carla"])]
+    [(same_kind, *_rest), (kind, count, [first, *_others])] = signals["Alice"]
+    assert (same_kind, kind, first) == ("same_address", "same_network", "Griefer")
+    assert count > 500
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "is_alike"),
+    [
+        ("Bill_O", "Bi1l_0", True),
+        ("IlI1", "llll", True),
+        ("b0b", "BOB_", False),
+        ("Olive", "0LlVE", True),
+        ("Alice", "Alicia", False),
+    ],
+)
+def test_names_that_look_alike(arrive: Arrive, name: str, other: str, is_alike: bool) -> None:
+    arrive(name)
+    arrive(other, None, "approved")
+    assert told() == {name: [("look_alike", 1, [other])] if is_alike else []}
+
+
+def test_earlier_decisions(arrive: Arrive, clock: ManualClock) -> None:
+    alice = arrive("Alice", email_key="alice@example.org")
+    decision = {"user_id": 0, "operator": "Olivia", "status_before": "approved", "reviewed_at": clock()}
+    by_name = {"username": "ALICE", "username_key": alice.username_key, "email_key": None}
+    by_address = {"username": "Mallory", "username_key": "mallory", "email_key": "alice@example.org"}
+    Review.create(**decision, **by_name, transition="reject", status_after="rejected")
+    Review.create(**decision, **by_address, transition="ban", status_after="banned")
+    assert told()["Alice"] == [
+        ("earlier_ban", 1, ["Mallory"]),
+        ("earlier_rejection", 1, ["ALICE"]),
+        ("same_email", 1, ["Mallory"]),
+    ]
+
+
+def test_addresses_that_are_not_proven(arrive: Arrive) -> None:
+    arrive("Alice", email=None, is_email_verified=False)
+    arrive("Bob", email="bob@example.org", is_email_verified=False)
+    assert told() == {"Alice": [("no_email", 0, [])], "Bob": [("unproven_email", 0, [])]}
+    users = UserList(lambda name: False, Gates(True, lambda: False), requires_code=lambda: False)
+    assert not any(entry.signals for entry in users.list_users(UserQuery(status="pending")).entries)
+
+
+def answered(user: User, seconds: int | None, clock: ManualClock) -> None:
+    points = {"score": 1, "max_score": 1, "pass_score": 1, "is_passed": True, "requires_review": False}
+    texts = {"nonce": "", "summary": "", "answers": "[]", "submitted_at": clock()}
+    StoredQuestionnaire.create(user=user.id, answer_seconds=seconds, **points, **texts)
+
+
+def test_answers_in_a_tenth_of_the_usual_time(arrive: Arrive, clock: ManualClock) -> None:
+    for number in range(10):
+        answered(arrive(f"Player_{number}x", None, "approved"), 200 + number, clock)
+    for name, seconds in (("Alice", 20), ("Bob", 21), ("Carla", None)):
+        answered(arrive(name), seconds, clock)
+    signals = queue()
+    assert signals == {
+        "Alice": (Signal("fast_answers", seconds=20, usual_seconds=204),),
+        "Bob": (),
+        "Carla": (),
+    }
+
+
+def test_minecraft_accounts(arrive: Arrive) -> None:
+    for name in ("Alice", "Bob", "Carla"):
+        arrive(name)
+    found = queue(lambda names: {"Alice": True, "Bob": False})
+    kinds = {name: [signal.kind for signal in signals] for name, signals in found.items()}
+    assert kinds == {"Alice": ["minecraft_account"], "Bob": ["no_minecraft_account"], "Carla": []}
+
+
+def test_a_page_costs_three_statements(arrive: Arrive) -> None:
+    """The list with its total, earlier decisions, and all else."""
+    for number in range(100):
+        arrive(f"Player_{number}", f"203.0.{number}.7" if number % 2 else f"2001:db8:{number}::1")
+    if isinstance(User._meta.database, Database):
+        with recorded_statements() as statements:
+            assert len(queue()) == 100
+        assert len(statements) <= 3
+
+
+def test_signals_read_no_table_whole(arrive: Arrive, our_database: Database, database_kind: str) -> None:
+    for number in range(300):
+        user = arrive(f"Player_{number}", f"203.0.{number}.7", "approved")
+        PlayerAddress.create(user=user.id, source="ip", address=f"203.1.{number}.7", seen_at=user.created_at)
+        KnownClient.create(user=user.id, client=f"203.2.{number}.7", last_login_at=user.created_at + timedelta(1))
+    if database_kind != "sqlite":
+        tables = "regsvc_user, regsvc_known_client, regsvc_player_address"
+        our_database.execute_sql(f"ANALYZE TABLE {tables}").fetchall()
+    statements: list[tuple[str, object]] = []
+    arrive("Alice", "203.0.7.9")
+    arrive("Bob", "2001:db8::9")
+    execute = our_database.execute_sql
+
+    def record(sql: str, parameters: object = None, *rest: object) -> object:
+        statements.append((sql, parameters))
+        return execute(sql, parameters, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(our_database, "execute_sql", record)
+        queue()
+    sql, parameters = next(it for it in statements if "look_key IN" in it[0])
     if database_kind == "sqlite":
-        rows = our_database.execute_sql(
-            "EXPLAIN QUERY PLAN SELECT id FROM regsvc_user WHERE (registration_ip >= '1.2.3.' AND registration_ip <"
-            " '1.2.3/') OR (registration_ip >= '2.2.3.' AND registration_ip < '2.2.3/')"
-        ).fetchall()
-        assert "regsvc_user_registration_ip" in str(rows)
-        assert "SCAN" not in str(rows)
+        plan = [row[3] for row in execute(f"EXPLAIN QUERY PLAN {sql}", parameters).fetchall()]
+        assert not [line for line in plan if line.startswith("SCAN") and line.split()[1] in ("u", "a")]
     else:
-        [row] = our_database.execute_sql(
-            "EXPLAIN SELECT id FROM regsvc_user WHERE registration_ip >= '1.2.3.' AND registration_ip < '1.2.3/'"
-        ).fetchall()
-        assert "regsvc_user_registration_ip" in str(row)
+        cursor = execute(f"EXPLAIN {sql}", parameters)
+        names = [column[0] for column in cursor.description]
+        plan = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        assert not [row for row in plan if row["table"] in ("u", "a") and row["type"] in ("ALL", "index")]

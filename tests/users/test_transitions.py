@@ -117,7 +117,7 @@ def assert_as_stored(users: Sequence[User]) -> None:
     """The objects in memory have the values of the database, except those that it computes."""
     for user in users:
         stored = User.get_by_id(user.id).__data__
-        computed = {"is_edited": stored["is_edited"], "changed_at": stored["changed_at"]}
+        computed = {name: stored[name] for name in ("is_edited", "look_key", "changed_at")}
         assert {**user.__data__, **computed} == stored
 
 

@@ -1,5 +1,35 @@
-"""Tables and columns for applications as conversations."""
+"""Tables and columns for applications: what a reviewer is told before deciding."""
 
 from typing import Final
 
-TABLES: Final = ""
+TABLES: Final = """
+ALTER TABLE regsvc_user ADD COLUMN
+  look_key {text:255} GENERATED ALWAYS AS (REPLACE(REPLACE(REPLACE(username_key, 'i', 'l'), '1', 'l'), '0', 'o')) VIRTUAL -- the same for names that look alike: I, l and 1, 0 and O;
+
+CREATE INDEX regsvc_user_look_key ON regsvc_user (look_key);
+
+CREATE INDEX regsvc_user_status_ip ON regsvc_user (status, registration_ip);
+
+CREATE TABLE regsvc_player_address (
+  id      {id}, -- in order
+  user_id BIGINT NOT NULL REFERENCES regsvc_user (id) ON DELETE CASCADE, -- the player's user
+  source  {text:8} NOT NULL CHECK (source IN ('ip', 'regip')), -- column of AuthMe's table: of the last login, or of the registration in the game
+  address {text:45} NOT NULL, -- the address there
+  seen_at {moment} NOT NULL, -- when the player logged in, or registered
+  UNIQUE (user_id, source)
+);
+
+CREATE INDEX regsvc_player_address_address ON regsvc_player_address (address);
+
+CREATE INDEX regsvc_player_address_seen_at ON regsvc_player_address (seen_at);
+
+ALTER TABLE regsvc_questionnaire_result ADD COLUMN
+  answer_seconds INTEGER NULL -- from the proof of the address to the answers; empty: not known;
+
+CREATE TABLE regsvc_reader (
+  reader       {text:255} PRIMARY KEY, -- member of the team, in lower case
+  name         {text:255} NOT NULL, -- as shown
+  username_key {text:255} NOT NULL, -- the user who is open at theirs
+  seen_at      {moment} NOT NULL -- when their page last said so
+);
+"""

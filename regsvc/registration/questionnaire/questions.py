@@ -6,7 +6,7 @@ the benefit of the doubt: the answers pass if they can still reach the pass scor
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal
@@ -183,7 +183,7 @@ class Evaluation:
     @property
     def score(self) -> int:
         """Points so far, without unread answers."""
-        return max(0, self._known_points)
+        return self._weighed[0]
 
     @property
     def unread(self) -> tuple[ScoredAnswer, ...]:
@@ -198,20 +198,31 @@ class Evaluation:
     @property
     def is_passed(self) -> bool:
         """Return whether the pass score is reached or still can be, so that the applicant may register."""
-        return max(0, self._known_points + self.open_points) >= self.pass_score
+        return self._weighed[1]
 
     @property
     def requires_review(self) -> bool:
         """Return whether an admin has to read answers before the applicant may play; False for a failed submission."""
-        return self.is_passed and bool(self.unread)
+        return self._weighed[2]
 
     def with_points(self, scored: Mapping[int, ScoredAnswer]) -> "Evaluation":
         """Return a copy with these answers, by question id, in place of the old ones."""
         return replace(self, answers=tuple(scored.get(answer.question.id, answer) for answer in self.answers))
 
     @property
-    def _known_points(self) -> int:
-        return sum(answer.points or 0 for answer in self.answers)
+    def _weighed(self) -> tuple[int, bool, bool]:
+        return weigh([(answer.points, answer.question.max_points) for answer in self.answers], self.pass_score)
+
+
+def weigh(points: Sequence[tuple[int | None, int]], pass_score: int) -> tuple[int, bool, bool]:
+    """Return the score, whether it passes, and whether a person has to read answers.
+
+    `points` are those of each answer, None if unread, with the most that it can bring. What is unread may still pass.
+    """
+    known = sum(given or 0 for given, _most in points)
+    unread = [most for given, most in points if given is None]
+    is_passed = max(0, known + sum(unread)) >= pass_score
+    return max(0, known), is_passed, is_passed and bool(unread)
 
 
 @dataclass(frozen=True)

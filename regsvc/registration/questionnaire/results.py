@@ -16,7 +16,7 @@ from regsvc.core.clock import Clock
 from regsvc.core.errors import InvalidField, QuestionnaireFailed, QuestionnaireRequired
 from regsvc.database.bulk import redate
 from regsvc.database.models import StoredQuestionnaire, User
-from regsvc.registration.questionnaire.questions import ChoiceQuestion, Evaluation, ScoredAnswer
+from regsvc.registration.questionnaire.questions import ChoiceQuestion, Evaluation, ScoredAnswer, weigh
 from regsvc.users.user_details import AnsweredQuestion, QuestionnaireResult
 
 _PURPOSE: Final = "questionnaire"
@@ -32,17 +32,17 @@ class QuestionnaireResults:
 
     def __init__(self, secrets: DerivedSecrets, now: Clock, valid: timedelta) -> None:
         self._secrets = secrets
-        self._now = now
+        self.now = now
         self._valid = valid
 
     def save(
-        self, evaluation: Evaluation, answers: Sequence[AnsweredQuestion], summary: str
+        self, evaluation: Evaluation, answers: Sequence[AnsweredQuestion], summary: str, seconds: int | None = None
     ) -> tuple[str, StoredQuestionnaire]:
         """Save a result without a user; return its token and its row.
 
-        A failed one is saved too, so that its token is refused with the reason.
+        A failed one is saved too, so that its token is refused with the reason. `seconds`: that the answers took.
         """
-        moment = self._now()
+        moment = self.now()
         row = StoredQuestionnaire.create(
             nonce=new_nonce(),
             score=evaluation.score,
@@ -54,6 +54,7 @@ class QuestionnaireResults:
             answers=msgspec.json.encode(answers).decode(),
             submitted_at=moment,
             expires_at=moment + self._valid,
+            answer_seconds=seconds,
         )
         return self._secrets.link_token(row.id, row.nonce, _PURPOSE), row
 
@@ -64,7 +65,7 @@ class QuestionnaireResults:
         """
         row_id = None if token is None else parse_row_id(token)
         row = None if row_id is None else StoredQuestionnaire.get_or_none(StoredQuestionnaire.id == row_id)
-        if row is None or token is None or row.expires_at is None or row.expires_at <= self._now():  # or was redeemed
+        if row is None or token is None or row.expires_at is None or row.expires_at <= self.now():  # or was redeemed
             raise QuestionnaireRequired
         if not self._secrets.is_link_token(token, row.id, row.nonce, _PURPOSE):
             raise QuestionnaireRequired
@@ -109,8 +110,8 @@ class QuestionnaireResults:
 
     def purge_expired(self) -> int:
         """Delete expired results and those of users deleted with SQL; return their number."""
-        redate(self._now(), StoredQuestionnaire.submitted_at, StoredQuestionnaire.expires_at)
-        expired = StoredQuestionnaire.delete().where(StoredQuestionnaire.expires_at < self._now()).execute()
+        redate(self.now(), StoredQuestionnaire.submitted_at, StoredQuestionnaire.expires_at)
+        expired = StoredQuestionnaire.delete().where(StoredQuestionnaire.expires_at < self.now()).execute()
         return int(expired) + self._purge_orphans()
 
     def _purge_orphans(self) -> int:
@@ -150,15 +151,10 @@ def judge(result: QuestionnaireResult, question_id: int, points: int) -> Questio
     if not 0 <= points <= judged.max_points:
         raise InvalidField("points")
     answers[question_id] = replace(judged, points=points)
-    unread = [answer for answer in answers.values() if answer.points is None]
-    known = sum(answer.points or 0 for answer in answers.values())
-    is_passed = max(0, known + sum(answer.max_points for answer in unread)) >= result.pass_score
+    weighed = weigh([(answer.points, answer.max_points) for answer in answers.values()], result.pass_score)
+    score, is_passed, requires_review = weighed
     return replace(
-        result,
-        answers=tuple(answers.values()),
-        score=max(0, known),
-        is_passed=is_passed,
-        requires_review=is_passed and bool(unread),
+        result, answers=tuple(answers.values()), score=score, is_passed=is_passed, requires_review=requires_review
     )
 
 

@@ -10,7 +10,7 @@ from peewee import Database
 
 from regsvc.accounts.access import AccountAccess, Principal
 from regsvc.auth.rate_limits import DurableLimits, in_total
-from regsvc.auth.verification_codes import VerificationCodes
+from regsvc.auth.verification_codes import VerificationCodes, proven_at
 from regsvc.config.sections import QuestionnaireSection
 from regsvc.core.caller import Caller
 from regsvc.core.errors import InvalidField, NotEnabled, RateLimited, UserNotFound, WrongStatus
@@ -159,7 +159,10 @@ class Questionnaires:
                 self._start_cool_down(submitter)
             answers = [record_answer(answer, self.language) for answer in evaluation.answers]
             summary = self._summarize(evaluation.score, evaluation.max_score, evaluation.pass_score, answers)
-            token, saved = self.results.save(evaluation, answers, summary)
+            seconds = None
+            if submitter.proof is not None:  # else nothing tells when the applicant began
+                seconds = round((self.results.now() - proven_at(submitter.proof)).total_seconds())
+            token, saved = self.results.save(evaluation, answers, summary, seconds)
         return SubmittedAnswers(
             token=token,
             score=evaluation.score,

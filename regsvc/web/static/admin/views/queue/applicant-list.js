@@ -4,6 +4,7 @@ import { make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
 import { badge } from "../../badges.js";
 import { timeAgo } from "../../phrases.js";
+import { shownSignals } from "./applicant.js";
 
 /**
  * @typedef {object} ListActions
@@ -133,9 +134,9 @@ function renderBadges({
     isOperator && badge(t("operator"), "bad"),
     questionnaireScore !== null && badge(t("points", { score: questionnaireScore }), kind),
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
-    signals.map(({ kind, count, users }) => {
+    shownSignals(signals).map(({ kind, count, users }) => {
       const isBad = users.some(({ status }) => status === "banned" || status === "rejected");
-      return badge(t(`tag_${kind}`, { count }), isBad ? "bad" : "wait");
+      return badge(t(`tag_${kind}`, { count }), kind === "minecraft_account" ? "" : isBad ? "bad" : "wait");
     }),
     platform === "bedrock" && badge(t("bedrock")),
   ];

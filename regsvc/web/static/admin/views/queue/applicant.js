@@ -30,18 +30,30 @@ export function renderSummary(applicant) {
       [t("chat"), chat && `${chat.username ?? ""} (${chat.id})`],
     ]),
     rejections !== null && rejections.count > 0 && renderRejections(rejections),
-    signals.map(renderSignal),
+    shownSignals(signals).map(renderSignal),
   ];
 }
 
+/**
+ * Return the signals but for earlier rejections, which are shown with their reason.
+ *
+ * @param {ListedUser["signals"]} signals
+ */
+export function shownSignals(signals) {
+  return signals.filter(({ kind }) => kind !== "earlier_rejection");
+}
+
 /** @param {ListedUser["signals"][number]} signal */
-function renderSignal({ kind, count, users }) {
+function renderSignal({ kind, count, users, sources, seconds, usualSeconds }) {
   const names = users.map(({ username, status }) => [
     " ",
     link(hashFor("user", { name: username }), username),
     status === "approved" ? "" : ` (${t(`status_${status}`)})`,
   ]);
-  return make("p", { class: "notice" }, t(`signal_${kind}`, { count }), names, users.length < count && " …");
+  const from = sources.map((source) => t(`source_${source}`)).join(", ");
+  const values = { count, from, seconds: seconds ?? 0, usual: usualSeconds ?? 0 };
+  const isCut = users.length < count && kind !== "earlier_ban";
+  return make("p", { class: "notice" }, t(`signal_${kind}`, values), names, isCut && " …");
 }
 
 /** @param {NonNullable<ListedUser["rejections"]>} rejections */
