@@ -233,7 +233,7 @@ class Profiles:
         return self._by_last_attempt(names)
 
     def _by_last_attempt(self, names: Mapping[str, str]) -> list[str]:
-        return sorted(list(names.values()), key=lambda name: self._asked.get(name_key(name), 0.0))[:_AT_ONCE]
+        return sorted([*names.values()], key=lambda name: self._asked.get(name_key(name), 0.0))[:_AT_ONCE]
 
     def _keep(self, key: str, answer: Profile) -> bool:
         """Keep the answer where it is waited for; return whether the list's records have a UUID more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 from msgspec import Meta
 
@@ -28,6 +28,8 @@ from regsvc.api.route import USER, Routes
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, CodeOrProof
 from regsvc.core import errors
 from regsvc.runtime.why import JoinStep, find_answer, word_for_player
+from regsvc.users.signals import Kind as SignalKind
+from regsvc.users.signals import Source as SignalSource
 
 ROUTES: Final = Routes()
 
@@ -89,7 +91,7 @@ class SignalFields(Output, frozen=True, kw_only=True):
             examples=["same_network"],
         ),
     ]
-    count: Annotated[Count, Meta(description="Of other users, or of earlier decisions; 0 where it counts nothing.")]
+    count: Annotated[int, Meta(ge=0, examples=[1], description="Of other users, or of earlier decisions.")]
     users: list[NeighbourFields]
     sources: Annotated[
         list[Annotated[str, Meta(extra_json_schema={"enum": list(get_args(SignalSource))})]],

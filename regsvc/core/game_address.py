@@ -14,20 +14,20 @@ BEDROCK_PORT: Final = 19132
 _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/@\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
 
 
-class PlayerAddress(NamedTuple):
+class GameAddress(NamedTuple):
     """The host and port that the game server listens on."""
 
     host: str
     port: int
 
 
-def parse_game_address(written: str, default_port: int = DEFAULT_PORT) -> PlayerAddress:
+def parse_game_address(written: str, default_port: int = DEFAULT_PORT) -> GameAddress:
     """Parse "play.example.org", "192.0.2.1:25566" or "[2001:db8::1]:25565"; raises ValueError for anything else."""
     match = _ADDRESS.fullmatch(written.strip())
     port = default_port if match is None or match["port"] is None else int(match["port"])
     if match is None or not 0 < port <= 65535 or not _is_ipv6(match["v6"] or "::"):
         raise ValueError('this must be a host, with or without a port, such as "play.example.org:25565"')
-    return PlayerAddress(match["v6"] or match["host"], port)
+    return GameAddress(match["v6"] or match["host"], port)
 
 
 def _is_ipv6(written: str) -> bool:
@@ -49,14 +49,14 @@ def public_game_address(written: str) -> str | None:
     return shown if port == DEFAULT_PORT else f"{shown}:{port}"
 
 
-def public_bedrock_address(written: str, java: str) -> PlayerAddress | None:
+def public_bedrock_address(written: str, java: str) -> GameAddress | None:
     """Return `bedrock.address`, else Geyser's usual port on the host of `game.address`; None if that is not public."""
     if written:
         return parse_game_address(written, BEDROCK_PORT)
-    return None if public_game_address(java) is None else PlayerAddress(parse_game_address(java).host, BEDROCK_PORT)
+    return None if public_game_address(java) is None else GameAddress(parse_game_address(java).host, BEDROCK_PORT)
 
 
-def find_game_address(written: str, properties: Path | None) -> PlayerAddress | None:
+def find_game_address(written: str, properties: Path | None) -> GameAddress | None:
     """Return `game.address`, else the address in `server.properties`; None without either. Blocking.
 
     A server that listens on all interfaces is contacted on loopback: it runs on this machine. Raises
@@ -67,4 +67,4 @@ def find_game_address(written: str, properties: Path | None) -> PlayerAddress | 
     if properties is None:
         return None
     found = read_server_properties(properties)
-    return PlayerAddress(connect_host(found.server_ip), found.server_port)
+    return GameAddress(connect_host(found.server_ip), found.server_port)

@@ -14,7 +14,7 @@ from plugin_bridge.server.status_ping import ServerStatus, ServerUnreachable, fe
 from regsvc.config.sections import Config
 from regsvc.core.clock import Clock
 from regsvc.core.exceptions import describe_exception
-from regsvc.core.game_address import PlayerAddress, find_game_address, public_bedrock_address, public_game_address
+from regsvc.core.game_address import GameAddress, find_game_address, public_bedrock_address, public_game_address
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.core.text import draw_qr_code
 
@@ -41,7 +41,7 @@ class GameStatus:
 
     def __init__(
         self,
-        find_address: Callable[[], PlayerAddress | None],
+        find_address: Callable[[], GameAddress | None],
         now: Clock,
         *,
         is_hidden: Callable[[], bool] = lambda: False,
@@ -92,7 +92,7 @@ class GameStatus:
 class BedrockServer:
     """A server as players of the Bedrock edition enter it."""
 
-    address: PlayerAddress
+    address: GameAddress
     link: str
     """A link that adds the server to the game."""
     qr_code: str
@@ -119,7 +119,7 @@ def make_join_help(config: Config) -> JoinHelp:
     )
 
 
-def _make_bedrock_server(name: str, address: PlayerAddress) -> BedrockServer:
+def _make_bedrock_server(name: str, address: GameAddress) -> BedrockServer:
     host = f"[{address.host}]" if ":" in address.host else address.host
     link = f"minecraft:?addExternalServer={quote(name.replace('|', ' '), safe='')}|{host}:{address.port}"
     return BedrockServer(address, link, _draw(link))

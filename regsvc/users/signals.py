@@ -270,7 +270,8 @@ def _select(
         (f"SELECT {person}, 'login', a.client FROM regsvc_known_client a {joined}", "a.client", "", limit),  # noqa: S608
         (f"SELECT {person}, a.source, a.address FROM regsvc_player_address a {joined}", "a.address", "", limit),  # noqa: S608
     ]
-    groups, values = [[f"{registered} WHERE u.registration_ip = ? LIMIT {limit:d}"] * len(addresses)], list[Any](addresses)
+    groups = [[f"{registered} WHERE u.registration_ip = ? LIMIT {limit:d}"] * len(addresses)]
+    values = list[Any](addresses)
     for select, column, condition, at_most in selections:
         branches = []
         for network in networks:

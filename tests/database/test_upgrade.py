@@ -28,6 +28,8 @@ from regsvc.database.models import (
     Allowed,
     Installation,
     Note,
+    PlayerAddress,
+    Reader,
     Setting,
     TeamChatEvent,
     TeamChatLink,
@@ -59,8 +61,9 @@ NEW_COLUMNS: dict[str, dict[str, Any]] = {
     "regsvc_link": {"issued_by": None},
     "regsvc_review": {"answers": None},
     "regsvc_installation": {"players_table": None},
+    "regsvc_questionnaire_result": {"answer_seconds": None},
 }
-NEW_MODELS = (Allowed, Token, Setting, Note, TeamChatMessage, TeamChatLink, TeamChatEvent)
+NEW_MODELS = (PlayerAddress, Reader, Allowed, Token, Setting, Note, TeamChatMessage, TeamChatLink, TeamChatEvent)
 NOT_COMPARED = ("regsvc_migration", "regsvc_lease", *(model._meta.table_name for model in NEW_MODELS))
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (
@@ -177,6 +180,9 @@ def rows_of(database: Database) -> Rows:
 
 
 def with_new(row: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    if "is_email_verified" in row:
+        look_key = str(row["username_key"]).translate(str.maketrans("i10", "llo"))
+        added = added | {"look_key": look_key}
     return row | {name: value for name, value in added.items() if name not in row}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugin_bridge.server.files import ServerFileError
-from regsvc.core.game_address import PlayerAddress, find_game_address, parse_game_address, public_game_address
+from regsvc.core.game_address import GameAddress, find_game_address, parse_game_address, public_game_address
 from regsvc.runtime.game_status import GameStatus, LastStatus
 from tests.support.authme.game_server import GameServer
 from tests.support.manual_clock import ManualClock
@@ -26,7 +26,7 @@ def status_of(
     fresh: timedelta = ALWAYS_FRESH,
     timeout: timedelta = timedelta(seconds=30),
 ) -> GameStatus:
-    address = PlayerAddress("127.0.0.1", server.port)
+    address = GameAddress("127.0.0.1", server.port)
     return GameStatus(lambda: address, clock, max_age=fresh, timeout=timeout)
 
 
@@ -97,7 +97,7 @@ async def test_who_hangs_up_does_not_take_the_answer_from_others(clock: ManualCl
 
 async def test_it_comes_and_goes(clock: ManualClock) -> None:
     port = free_port()
-    game = GameStatus(lambda: PlayerAddress("127.0.0.1", port), clock, max_age=NEVER_FRESH)
+    game = GameStatus(lambda: GameAddress("127.0.0.1", port), clock, max_age=NEVER_FRESH)
     assert (await game.refresh()).status is None
     with MinecraftServer(port=port):
         assert (await game.refresh()).status is not None
@@ -109,7 +109,7 @@ async def test_without_an_address_nobody_is_asked(clock: ManualClock) -> None:
 
 
 async def test_a_bug_is_told_and_the_server_silent(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
-    def find() -> PlayerAddress:
+    def find() -> GameAddress:
         raise RuntimeError("hunter2")
 
     with caplog.at_level(logging.ERROR):

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from peewee import Database
 
-from regsvc.database.models import PlayerAddress, KnownClient, Review, StoredQuestionnaire, User
+from regsvc.database.models import KnownClient, PlayerAddress, Review, StoredQuestionnaire, User
 from regsvc.users.gates import Gates
 from regsvc.users.signals import FindAccounts, Signal, find_nothing
 from regsvc.users.user_list import UserList
@@ -212,7 +213,7 @@ def test_signals_read_no_table_whole(arrive: Arrive, our_database: Database, dat
     statements: list[tuple[str, object]] = []
     arrive("Alice", "203.0.7.9")
     arrive("Bob", "2001:db8::9")
-    execute = our_database.execute_sql
+    execute: Any = our_database.execute_sql
 
     def record(sql: str, parameters: object = None, *rest: object) -> object:
         statements.append((sql, parameters))

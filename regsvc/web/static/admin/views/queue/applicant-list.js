@@ -136,7 +136,7 @@ function renderBadges({
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
     shownSignals(signals).map(({ kind, count, users }) => {
       const isBad = users.some(({ status }) => status === "banned" || status === "rejected");
-      return badge(t(`tag_${kind}`, { count }), kind === "minecraft_account" ? "" : isBad ? "bad" : "wait");
+      return badge(t(`tag_${kind}`, { count }), kind === "minecraft_account" ? "good" : isBad ? "bad" : "wait");
     }),
     platform === "bedrock" && badge(t("bedrock")),
   ];
