@@ -28,7 +28,7 @@ LIGHT: Final[Mapping[str, str]] = {
     "on-accent": "#ffffff",
     "bad": "#a8201a",
 }
-"""Colours of our pages in light mode, by the names of their CSS variables, as in `styles/base.css`."""
+"""Colours of our pages in light mode, by the names of their CSS variables, as in `styles/tokens.css`."""
 DARK: Final[Mapping[str, str]] = {
     "page": "#14181d",
     "card": "#1e242b",
@@ -108,7 +108,7 @@ THEMES: Final[Mapping[str, Accent]] = {
     "ember": Accent("#a33d14", "#f5a27c"),
     "amethyst": Accent("#6a43a8", "#c3a6f2"),
 }
-"""The accent colours of our pages' themes, as in `styles/base.css`."""
+"""The accent colours of our pages' themes, as in `styles/tokens.css`."""
 
 
 def accent_of(config: Config) -> Accent:

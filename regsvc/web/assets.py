@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -24,7 +24,9 @@ _ASSETS_PATH: Final = "web/"
 _MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _STYLE_COMMENT: Final = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
-_BASE_STYLE: Final = "styles/base.css"
+_SHARED_STYLES: Final = ("styles/tokens.css", "styles/base.css")
+_ICON: Final = re.compile(r"\bi-[a-z0-9-]+")
+_SYMBOL: Final = re.compile(r'<symbol id="(i-[a-z0-9-]+)".*</symbol>')
 
 _BLOCK: Final = r"/\*\*(?:(?!\*/).)*\*/"
 _SCRIPT_COMMENT: Final = re.compile(rf"^[ \t]*(?://[^\n]*|{_BLOCK}[ \t]*)\n|{_BLOCK} ?", re.MULTILINE | re.DOTALL)
@@ -71,7 +73,7 @@ def load_worker(name: str) -> Asset:
 
 @cache
 def load_style(name: str) -> Asset:
-    """Return the shared style sheet, followed by the page's own `styles/<name>.css` and its parts, where they exist.
+    """Return the shared style sheets, followed by the page's own `styles/<name>.css` and its parts, where they exist.
 
     Parts are `styles/<name>/<part>.css`, in alphabetical order: none of them may depend on another.
     """
@@ -80,8 +82,27 @@ def load_style(name: str) -> Asset:
     if not (_FOLDER / own).is_file():
         return load_style("base")
     parts = sorted(part.name for part in (_FOLDER / folder).iterdir()) if (_FOLDER / folder).is_dir() else []
-    names = dict.fromkeys([_BASE_STYLE, own, *(f"{folder}/{part}" for part in parts if part.endswith(".css"))])
+    names = dict.fromkeys([*_SHARED_STYLES, own, *(f"{folder}/{part}" for part in parts if part.endswith(".css"))])
     return _asset(name, "css", "\n".join(map(_read_style, names)))
+
+
+@cache
+def load_icons(template: str, script: str | None) -> frozenset[str]:
+    """Return the icons that a page's template, its layout and its script name, such as "i-globe"."""
+    texts = [_read(f"templates/{name}") for name in ("layout.html", template)]
+    if script is not None:
+        texts.append(load_script(script).content.decode())
+    return frozenset(_load_symbols()).intersection(_ICON.findall("\n".join(texts)))
+
+
+@cache
+def _load_symbols() -> dict[str, str]:
+    return {match[1]: match[0] for match in _SYMBOL.finditer(_read("icons.svg"))}
+
+
+def sprite_of(names: Iterable[str]) -> str:
+    """Return a hidden SVG element with these icons, to which others in the page refer."""
+    return f'<svg hidden width="0" height="0">{"".join(_load_symbols()[name] for name in sorted(names))}</svg>'
 
 
 def load_template(name: str) -> Template:

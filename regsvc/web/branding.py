@@ -46,11 +46,16 @@ def _make_style(accent: Accent | None, custom_css: str) -> Asset:
     return make_style(_STYLE_NAME, f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n{custom_css}")
 
 
+def initial_of(config: Config) -> str:
+    """Return the first letter of the host's name, in place of a logo."""
+    return config.server.name.strip()[:1].upper()
+
+
 def icon_of(config: Config) -> str:
     """Return the address of the host's icon; without one, a data URL with the first letter of the host's name."""
     if config.server.favicon:
         return config.server.favicon
-    letter = xhtml_escape(config.server.name.strip()[:1].upper())
+    letter = xhtml_escape(initial_of(config))
     return f"data:image/svg+xml,{quote(_ICON.format(colour=accent_of(config).light, letter=letter), safe=' =:/')}"
 
 

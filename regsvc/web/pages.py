@@ -25,9 +25,19 @@ from regsvc.api.config import public_config
 from regsvc.auth.derived_secrets import APPLICATION_PATH
 from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of, image_sources
-from regsvc.web.assets import AssetFile, asset_rules, load_files, load_script, load_style, load_template, load_worker
+from regsvc.web.assets import (
+    AssetFile,
+    asset_rules,
+    load_files,
+    load_icons,
+    load_script,
+    load_style,
+    load_template,
+    load_worker,
+    sprite_of,
+)
 from regsvc.web.base import ReadOnlyHandler, content_security_policy
-from regsvc.web.branding import BRANDING, host_style, icon_of, preview_of
+from regsvc.web.branding import BRANDING, host_style, icon_of, initial_of, preview_of
 
 ANNOUNCEMENT_COOKIE: Final = "companion_announcement"
 """Cookie with the id of the announcement that the visitor dismissed; written by the pages' own scripts."""
@@ -89,6 +99,11 @@ class WebPage:
         return f"page.{self.name.replace('-', '_')}"
 
     @property
+    def script(self) -> str | None:
+        """The name of its script."""
+        return self.name if self.has_script else None
+
+    @property
     def files(self) -> tuple[AssetFile, ...]:
         """Its style sheet, its script, and the worker that this may start."""
         scripts = [(load_script, self.name)] if self.has_script else []
@@ -111,6 +126,15 @@ PAGE_TABLE: Final = (
     WebPage("/admin", "admin", is_for_players=False, is_wide=True, asks_captchas=True),
 )
 _HOME: Final = PAGE_TABLE[0]
+_LINK_ICONS: Final = (
+    (re.compile("discord|chat|forum|matrix|telegram|qq", re.IGNORECASE), "i-message-circle"),
+    (re.compile("map|karte|carte|地图", re.IGNORECASE), "i-map"),
+    (re.compile("rule|regel|règle|规则", re.IGNORECASE), "i-scroll-text"),
+    (re.compile("wiki|guide|news|blog", re.IGNORECASE), "i-book-open"),
+    (re.compile("vote|shop|store", re.IGNORECASE), "i-star"),
+    (re.compile(""), "i-link"),
+)
+"""Icons of a host's links, by what their texts or addresses say; the first that fits."""
 _LONGEST_WAY_UP: Final = 32  # folders
 _MENU: Final = tuple(page for page in PAGE_TABLE if page.is_in_menu)
 
@@ -123,6 +147,7 @@ def load_page(page: WebPage) -> None:
     """Load the page's template and assets. Blocking. Raises OSError or `UnsupportedModule` for a broken script."""
     load_template(page.template)
     load_files(page.files)
+    load_icons(page.template, page.script)
     _loaded.add(page.name)
 
 
@@ -140,9 +165,14 @@ class LayoutHandler(ReadOnlyHandler):
         is_public = page.is_in_menu or page is _HOME
         announcement = self.services.live.announcement_for(language)
         is_dismissed = self.find_choice(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
+        links = [(text, address, _link_icon(text, address)) for text, address in config.server.links.items()]
+        icons = load_icons(page.template, page.script) | {icon for _text, _address, icon in links if page is _HOME}
         html = load_template(page.template).generate(
             language=language,
             host=config.server,
+            initial=initial_of(config),
+            links=links,
+            sprite=sprite_of(icons),
             theme_color=accent_of(config).light,
             host_style=host_style(config),
             icon=icon_of(config),
@@ -171,6 +201,10 @@ class LayoutHandler(ReadOnlyHandler):
         return self.services.translations.text(key, self.language)
 
 
+def _link_icon(text: str, address: str) -> str:
+    return next(icon for pattern, icon in _LINK_ICONS if pattern.search(f"{text} {address}"))
+
+
 class PageHandler(LayoutHandler):
     """Handler for a page whose content is drawn by a script."""
 
@@ -196,6 +230,7 @@ class PageHandler(LayoutHandler):
             texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
             languages=" ".join(self.languages),
             is_open=self.services.config.registration.open,
+            has_review=self.services.config.registration.approval,
             config=msgspec.json.encode(public_config(self.services)).decode(),
         )
 

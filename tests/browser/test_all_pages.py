@@ -64,7 +64,7 @@ def test_what_one_touches_is_as_large_as_a_finger(stack: Stack, open_page: OpenP
         page.goto(f"{stack.daemon.base_url}{path}")
         expect(page.locator("#inside > *").first).to_be_visible()
         sizes = page.eval_on_selector_all(
-            "main input, main button, main .button, summary, header a, footer button",
+            "main input, main button, main .button, summary, header a, #language button",
             "all => all.filter(e => e.checkVisibility()).map(e => e.closest('label.option') ?? e)"
             ".map(e => [e.outerHTML, e.getBoundingClientRect().height])",
         )

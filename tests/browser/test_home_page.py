@@ -85,7 +85,7 @@ def test_over_https_no_other_host_can_set_our_cookies(browser: Browser, stack: S
     page = context.new_page()
     page.goto(f"{https}/account")
     page.get_by_role("button", name="Dismiss").click()
-    page.locator("#foot summary").click()
+    page.locator("#language summary").click()
     page.get_by_role("button", name="Deutsch").click()
     expect(page.locator("html")).to_have_attribute("lang", "de")
     expect(page.locator(".announcement")).to_have_count(0)

@@ -73,7 +73,7 @@ def test_the_hosts_own_language(open_page: OpenPage) -> None:
     page = open_page("/server", language="nl-BE")
     expect(page.get_by_role("heading", name="De server")).to_be_visible()
     expect(page.get_by_text("De server staat aan")).to_be_visible()
-    menu = page.locator("footer summary")
+    menu = page.locator("#language summary")
     expect(menu).to_contain_text("Nederlands")
     expect(page.get_by_role("button", name="Nederlands")).to_be_hidden()
     menu.press("Enter")
@@ -88,7 +88,7 @@ def test_a_page_without_words_in_the_hosts_own_language_is_in_english(open_page:
     page.get_by_role("link", name="Register").click()
     expect(page.locator("html")).to_have_attribute("lang", "en")
     page.go_back()
-    page.locator("footer summary").click()
+    page.locator("#language summary").click()
     page.get_by_role("button", name="English").click()
     expect(page.get_by_role("heading", name="Server")).to_be_visible()
 

@@ -73,7 +73,7 @@ def test_it_speaks_chinese(stack: Stack, open_page: OpenPage) -> None:
     page = open_page(f"/set-password#token={token}", language="zh-CN", dark=True)
     expect(page.locator("html")).to_have_attribute("lang", "zh")
     expect(page.get_by_role("button", name="设置密码")).to_be_visible()
-    page.locator("footer summary").click()
+    page.locator("#language summary").click()
     page.get_by_role("button", name="English", exact=True).click()
     expect(page.get_by_role("button", name="Set password")).to_be_visible()  # the token came along
     expect(page).to_have_url(re.compile(r"/set-password$"))

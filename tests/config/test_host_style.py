@@ -13,7 +13,7 @@ from regsvc.config.loader import load_config
 from regsvc.config.sections import Config, ConfigError
 from tests.support.config_text import write
 
-BASE_STYLE = (files("regsvc.web") / "static/styles/base.css").read_text(encoding="utf-8")
+TOKENS = (files("regsvc.web") / "static/styles/tokens.css").read_text(encoding="utf-8")
 
 
 def load(folder: Path, style: str, keys: str = "") -> Config:
@@ -22,7 +22,7 @@ def load(folder: Path, style: str, keys: str = "") -> Config:
 
 
 def test_the_colours_compared_are_those_of_the_pages() -> None:
-    light, _media, dark = BASE_STYLE.partition("@media (prefers-color-scheme: dark)")
+    light, _media, dark = TOKENS.partition("@media (prefers-color-scheme: dark)")
     for mode, text, colours in (("light", light, LIGHT), ("dark", dark.partition("\n}\n")[0], DARK)):
         [root] = re.findall(r":root \{(.*?)\}", text, re.DOTALL)
         declared = dict(re.findall(r"--([\w-]+): (#\w+);", root))

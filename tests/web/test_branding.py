@@ -60,7 +60,7 @@ def test_where_registration_is_closed_nobody_is_sent_there() -> None:
     with LiveApi(make_services(config), pages=OWN_PAGES) as live:
         page = Page(live.request("GET", "/"))
     assert not [link for link in page.all("a") if link.get("class") == "button"]
-    assert "Registration is currently closed." in page.texts["p"]
+    assert "Registration is currently closed." in page.texts["span"]
 
 
 def test_a_preview_shows_name_sentence_and_picture(willow: LiveApi) -> None:

@@ -4,23 +4,29 @@ import { Api, asRefusal } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { copyable } from "../shared/copyable.js";
 import { make, replaceContent } from "../shared/dom.js";
+import { headsOf } from "../shared/heads.js";
 import { t } from "../shared/i18n.js";
 import { startPage } from "../shared/page.js";
+import { Session } from "../shared/session.js";
 
 const REFRESH_INTERVAL = 30_000; // milliseconds; the companion asks the game as often
 const FIRST_REFRESH = 2000; // the companion has only just started to ask
 
-const api = new Api();
-const state = make("p", { class: "state", "aria-live": "polite" });
+// signed-in players see who is online; a session that has ended changes nothing else here
+const api = new Api(new Session("user"), () => location.reload());
+const state = make("span", { class: "pill state", "aria-live": "polite" });
+const heads = make("span", { class: "heads", "aria-hidden": "true" });
 
 /** @param {HTMLElement} content */
-async function render(content) {
-  await load();
+function render(content) {
+  state.textContent = t("not_asked");
   replaceContent(
     content,
-    state,
-    config.gameAddress !== null && make("p", { class: "address" }, t("address"), " ", copyable(config.gameAddress)),
+    make("p", { class: "now" }, state, heads),
+    config.gameAddress !== null &&
+      make("p", { class: "address" }, make("span", {}, t("address")), copyable(config.gameAddress)),
   );
+  load();
 }
 
 /** Show the status now, and again later. What cannot be loaded leaves the last one, or none. */
@@ -32,6 +38,7 @@ async function load() {
     delay = data.checkedAt === null ? FIRST_REFRESH : REFRESH_INTERVAL;
   } catch (error) {
     asRefusal(error);
+    state.hidden ||= state.textContent === t("not_asked");
   }
   setTimeout(refresh, delay);
 }
@@ -47,9 +54,10 @@ async function refresh() {
 
 /** @param {ServerStatus} server */
 function showStatus({ online, checkedAt, players, statusHidden }) {
-  state.className = online ? "state good" : "state";
+  state.className = online ? "pill state good" : "pill state";
   state.hidden = statusHidden;
   const offline = checkedAt === null ? t("not_asked") : t("offline");
+  replaceContent(heads, headsOf(players.list));
   state.textContent = online ? t("players_online", { online: players.online, max: players.max }) : offline;
 }
 

@@ -3,6 +3,7 @@
 import { Api } from "../shared/api.js";
 import { config } from "../shared/config.js";
 import { definitionList, make, replaceContent } from "../shared/dom.js";
+import { nameOf } from "../shared/heads.js";
 import { t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
 import { startPage } from "../shared/page.js";
@@ -65,7 +66,7 @@ function renderAnswer({ online, checkedAt, statusHidden, motd, players, version 
   const unanswered = statusHidden ? "status_hidden" : "offline";
   const state = online ? "online" : checkedAt === null ? "not_asked" : unanswered;
   return [
-    make("p", { class: online ? "state good" : "state", "data-state": state }, t(state)),
+    make("p", { class: online ? "pill state good" : "pill state", "data-state": state }, t(state)),
     definitionList([
       [t("motd"), motd],
       [t("players"), online ? t("players_of", { online: players.online, max: players.max }) : ""],
@@ -73,14 +74,6 @@ function renderAnswer({ online, checkedAt, statusHidden, motd, players, version 
       [t("version"), version],
     ]),
   ];
-}
-
-/**
- * Return a player's name, which `http.legacy_status` wraps in an object.
- * @param {string | { name: string }} player
- */
-function nameOf(player) {
-  return typeof player === "string" ? player : player.name;
 }
 
 /** @param {Download} download */

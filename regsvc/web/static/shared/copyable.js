@@ -1,6 +1,6 @@
 // The address of the game, with a button that copies it.
 
-import { button, make } from "./dom.js";
+import { button, icon, make } from "./dom.js";
 import { t } from "./i18n.js";
 import { notice } from "./notice.js";
 
@@ -20,5 +20,7 @@ export function copyable(address) {
       notice.show(t("copy_selected"));
     }
   };
-  return make("span", { class: "copyable" }, shown, button(t("copy"), copy));
+  const copies = button(t("copy"), copy);
+  copies.prepend(icon("i-copy"));
+  return make("span", { class: "copyable" }, shown, copies);
 }

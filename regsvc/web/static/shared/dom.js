@@ -70,6 +70,24 @@ export function button(text, onclick, kind = "quiet") {
   return make("button", { type: "button", class: kind || null, onclick }, text);
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * Make an icon, which stands beside a word or in something with a label; `name` is its id in `icons.svg`, written out
+ * ("i-globe"): the page has the icons that its script names.
+ *
+ * @param {string} name
+ */
+export function icon(name) {
+  const element = document.createElementNS(SVG, "svg");
+  element.setAttribute("class", "icon");
+  element.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `#${name}`);
+  element.append(use);
+  return element;
+}
+
 /**
  * Make a list of names and values; entries whose value is null, undefined or "" are left out.
  *

@@ -1,8 +1,11 @@
 // The notice at the top of every page, and countdowns.
 
 import { linkContact } from "./config.js";
-import { byId, make, replaceContent } from "./dom.js";
+import { byId, icon, make, replaceContent } from "./dom.js";
 import { t } from "./i18n.js";
+
+/** @type {Record<string, string>} */
+const ICONS = { good: "i-circle-check", bad: "i-circle-alert" };
 
 /** The message at the top of the page; screen readers read it aloud. `kind`: "", "good" or "bad". */
 export const notice = {
@@ -10,7 +13,7 @@ export const notice = {
 
   /** @param {string} text */
   show(text, kind = "") {
-    replaceContent(this.element, linkContact(text));
+    replaceContent(this.element, text && ICONS[kind] && icon(ICONS[kind]), linkContact(text));
     this.element.dataset.kind = kind;
   },
 

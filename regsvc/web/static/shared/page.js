@@ -1,4 +1,4 @@
-// The start of every page: the language menu in the footer, and the content, with a retry button if it cannot load.
+// The start of every page: the language menu, and the content, with a retry button if it cannot load.
 
 import { asRefusal } from "./api.js";
 import { setCookie } from "./cookies.js";
@@ -7,7 +7,6 @@ import { language, languageName, languages, switchLanguage, t } from "./i18n.js"
 import { notice } from "./notice.js";
 
 const content = byId("inside");
-const MOST_IN_A_ROW = 3; // languages; more are in a menu
 
 /**
  * Render the page. What cannot be loaded is reported, with a button to try again.
@@ -15,7 +14,7 @@ const MOST_IN_A_ROW = 3; // languages; more are in a menu
  * @param {(content: HTMLElement) => unknown} render fills the element, possibly asynchronously
  */
 export async function startPage(render) {
-  renderFooter();
+  renderLanguages(document.querySelector("#language"));
   removeBrokenPictures();
   makeDismissible(document.querySelector(".announcement"));
   await renderOrRetry(render);
@@ -80,9 +79,17 @@ function removeBrokenPictures() {
   }
 }
 
-function renderFooter() {
-  const footer = byId("foot");
-  if (languages.length < 2 || footer.hasChildNodes()) {
+/**
+ * Fill the menu of languages; a page that offers only one has none.
+ *
+ * @param {HTMLDetailsElement | null} menu
+ */
+function renderLanguages(menu) {
+  if (menu === null || menu.children.length > 1) {
+    return;
+  }
+  if (languages.length < 2) {
+    menu.remove();
     return;
   }
   // Buttons: an arrow key changes a closed <select> in some browsers, and would reload the page (WCAG 3.2.2).
@@ -92,9 +99,17 @@ function renderFooter() {
     const attributes = { type: "button", class: "plain", lang: tag, "aria-current": current, onclick: choose };
     return make("button", attributes, languageName(tag));
   });
-  const group = make("div", { role: "group", "aria-label": t("language") }, choices);
-  const isMenu = languages.length > MOST_IN_A_ROW;
-  footer.append(
-    isMenu ? make("details", {}, make("summary", {}, `${t("language")} · ${languageName(language)}`), group) : group,
-  );
+  const [summary] = menu.children;
+  summary.setAttribute("aria-label", `${t("language")}: ${languageName(language)}`);
+  summary.append(languageName(language));
+  menu.append(make("div", { role: "group", "aria-label": t("language") }, choices));
+  menu.onkeydown = ({ key }) => {
+    if (key === "Escape") {
+      menu.open = false;
+      /** @type {HTMLElement} */ (summary).focus();
+    }
+  };
+  addEventListener("click", ({ target }) => {
+    menu.open &&= menu.contains(/** @type {Node} */ (target));
+  });
 }
