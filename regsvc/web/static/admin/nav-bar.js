@@ -30,7 +30,8 @@ export class NavBar {
     const name = make("span", { class: "operator" }, operator);
     this.element = make("div", { class: "nav-bar" }, this.nav);
     this.signedIn = make("div", { class: "signed-in" }, this.live, keys, name, button(t("log_out"), logOut, "plain"));
-    document.querySelector("header.top")?.append(this.signedIn);
+    const bar = document.querySelector(".top-bar");
+    bar?.insertBefore(this.signedIn, bar.querySelector("#language"));
   }
 
   /**
