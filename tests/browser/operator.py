@@ -67,20 +67,22 @@ class Operator:
 
     def approve(self) -> None:
         """Approve the applicant who is shown, with the key or the thumb."""
-        self._decide("a", "do_approve")
+        approve = self.card.get_by_role("button", name=self.say("do_approve"), exact=True)
+        self.press_or_tap("a", approve)
 
     def reject(self) -> None:
         """Open the dialog that asks for the reason, with the key or the thumb."""
-        self._decide("r", "do_reject")
+        self.press_or_tap("r", self.opener("do_reject", self.card))
 
     def reject_selected(self) -> Locator:
         """Open the dialog for all who are selected in the queue, and return it."""
-        in_bar = self.page.locator(".bulk").get_by_role("button", name=self.say("do_reject"), exact=True)
-        self.press_or_tap("r", in_bar)
+        self.press_or_tap("r", self.opener("do_reject", self.page.locator(".bulk")))
         return self.page.get_by_role("dialog")
 
-    def _decide(self, key: str, button: str) -> None:
-        self.press_or_tap(key, self.card.get_by_role("button", name=self.say(button), exact=True))
+    def opener(self, decision: str, place: Locator) -> Locator:
+        """The button in `place` that opens the dialog of a decision, `do_ban`."""
+        name = self.say("opens", what=self.say(decision))
+        return place.get_by_role("button", name=name, exact=True)
 
     def press_or_tap(self, key: str, element: Locator) -> None:
         """Press the key; on a phone tap the element that does the same."""

@@ -438,8 +438,15 @@ def test_everybody_can_use_every_view(stack: Stack, open_page: OpenPage, size: s
         assert find_serious_faults(page, parts, also=["skip-link"]) == [], view
         assert not is_wider_than_the_screen(page), view
         if size == "phone":
+            set_text_size(page, "200%")
+            assert not is_wider_than_the_screen(page), view
+            set_text_size(page, "")
             assert not list_small_controls(page), view
             assert page.evaluate("document.querySelector('.view').getBoundingClientRect().top") < 140, view
+
+
+def set_text_size(page: Page, size: str) -> None:
+    page.evaluate("size => { document.documentElement.style.fontSize = size }", size)
 
 
 def list_small_controls(page: Page) -> list[str]:

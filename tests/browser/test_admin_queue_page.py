@@ -357,6 +357,42 @@ def test_everybody_can_review(stack: Stack, open_page: OpenPage, size: str, lang
     assert not [size for size in sizes if size[1] < 44]
 
 
+def test_tab_and_enter_are_enough(stack: Stack, open_page: OpenPage) -> None:
+    """Olivia has no single-key shortcuts, large text and her own colours."""
+    insert_applicants(stack, 61)
+    page = open_page("/admin")
+    page.evaluate("localStorage.setItem('companion.keys', 'false')")
+    olivia = Operator(page).log_in()
+    say = olivia.say
+    expect(page.locator(".view > h2")).to_be_focused()
+    expect(olivia.card.locator("h3")).not_to_be_empty()
+    first, second = page.locator(".applicants .line").nth(0), page.locator(".applicants .line").nth(1)
+    first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(second).to_be_focused()
+    name = second.locator(".name").inner_text()
+    page.keyboard.press("Enter")
+    expect(olivia.card.locator("h3")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(second).to_be_focused()
+    for key in ("Enter", "Tab", "Enter"):
+        page.keyboard.press(key)
+    expect(olivia.pending_bar).to_contain_text(say("will_approve", names=name))
+
+    page.emulate_media(forced_colors="active")
+    current, other = page.locator(".nav-bar a").nth(0), page.locator(".nav-bar a").nth(1)
+    border = "e => getComputedStyle(e).borderBottomColor"
+    assert current.evaluate(border) != other.evaluate(border)
+    row = page.locator(".applicants li:has([aria-current])")
+    assert row.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+    page.emulate_media(forced_colors="none")
+
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.evaluate("document.documentElement.style.fontSize = '200%'")
+    assert not is_wider_than_the_screen(page)
+    assert box_of(olivia.card.locator(".actions"))["height"] <= 0.15 * 740
+
+
 def test_who_applies_again_is_read_beside_the_earlier_answers(stack: Stack, open_page: OpenPage) -> None:
     """And what Olivia notes of it is there for the rest of the team."""
     alice = stack.newcomer("alice")

@@ -49,9 +49,9 @@ export class ViewSwitch {
   /**
    * Show the view that the address names.
    *
-   * @param {{ isFirst?: boolean }} options the first view after the login does not take the focus
+   * @param {{ keepsNotice?: boolean, takesFocus?: boolean }} options `takesFocus`: whether the focus moves to its heading
    */
-  async show({ isFirst = false } = {}) {
+  async show({ keepsNotice = false, takesFocus = true } = {}) {
     const { id, query } = parseHash(location.hash);
     const fallback = this.current === null || id === "" ? VIEWS[0] : null;
     const view = views().find((candidate) => candidate.id === id) ?? fallback;
@@ -72,9 +72,11 @@ export class ViewSwitch {
       return;
     }
     replaceContent(container, title, elements);
-    if (!isFirst) {
+    if (!keepsNotice) {
       notice.clear();
-      title.focus();
+    }
+    if (takesFocus) {
+      title.focus({ preventScroll: keepsNotice });
     }
   }
 

@@ -54,7 +54,7 @@ async function showLogin(text = "", kind = "") {
     username: lastUsername,
     onLogin: (reply) => {
       session.begin(reply);
-      return enter(reply.username);
+      return enter(reply.username, { isLogin: true });
     },
   });
   showSection(t("login_title"), form.element);
@@ -63,8 +63,11 @@ async function showLogin(text = "", kind = "") {
   }
 }
 
-/** @param {string} operator */
-async function enter(operator) {
+/**
+ * @param {string} operator
+ * @param {{ isLogin?: boolean }} options whether the login has just been sent: then the focus moves on to the view
+ */
+async function enter(operator, { isLogin = false } = {}) {
   try {
     setPermissions((await api.get("admin/verify")).permissions);
   } catch (error) {
@@ -92,7 +95,7 @@ async function enter(operator) {
   }
   await stream.start(); // first, so that nothing is missed between loading a view and listening
   updates.countSoon();
-  await views?.show({ isFirst: true });
+  await views?.show({ keepsNotice: true, takesFocus: isLogin && dropped.length === 0 });
   await tellOfMissingAddress(operator);
 }
 

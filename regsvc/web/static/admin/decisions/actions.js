@@ -82,6 +82,9 @@ export function changeBan(context, { username, reason, banExpiresAt }) {
   return context.askAndDecide("ban", [username], { reason: reason ?? "", end: banExpiresAt });
 }
 
+/** @type {Partial<Record<DecisionName, string>>} */
+const BUTTON_KINDS = { approve: "", reject: "quiet bad", ban: "quiet bad", delete: "quiet bad" };
+
 /**
  * Make a button for each decision.
  *
@@ -90,7 +93,7 @@ export function changeBan(context, { username, reason, banExpiresAt }) {
  */
 function decisionButtons(decisions, decide) {
   return decisions.map((decision) =>
-    button(t(`do_${decision}`), () => decide(decision), decision === "approve" ? "" : "quiet"),
+    button(t(`do_${decision}`), () => decide(decision), BUTTON_KINDS[decision] ?? "quiet"),
   );
 }
 

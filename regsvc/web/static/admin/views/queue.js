@@ -3,6 +3,7 @@
 import { asRefusal } from "../../shared/api.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
+import { decideFor } from "../decisions/actions.js";
 import { USER_EVENTS } from "../decisions/transitions.js";
 import { Refresh } from "../refresh.js";
 import { ApplicantCard } from "./queue/applicant-card.js";
@@ -55,7 +56,8 @@ class QueuePage {
       loadAhead: () => this.loadAhead(),
     });
     this.list = new ApplicantList({
-      open: (applicant) => this.open(applicant),
+      open: (applicant, isByKey) => this.open(applicant, isByKey),
+      move: (positions) => this.move(positions),
       select: (applicant, isSelected) => this.queue.select(applicant, isSelected),
     });
     const card = new ApplicantCard(context, this.applicants, {
@@ -210,10 +212,14 @@ class QueuePage {
    * Open an applicant at the operator's request, and move the focus there.
    *
    * @param {ListedUser} applicant
+   * @param {boolean} isByKey whether the row was opened with Enter: then the focus moves into the card
    */
-  open(applicant) {
+  open(applicant, isByKey = false) {
     this.layout.showCard();
     this.show(applicant);
+    if (isByKey) {
+      this.layout.focusCard();
+    }
   }
 
   /** @param {ListedUser} applicant */
@@ -231,7 +237,10 @@ class QueuePage {
     }
   }
 
-  /** @param {ActionName} name */
+  /**
+   * @param {ActionName} name
+   * @param {ListedUser[]} applicants
+   */
   async act(name, applicants = this.queue.targets) {
     const usernames = applicants.map(({ username }) => username);
     if (usernames.length === 0) {
@@ -241,6 +250,8 @@ class QueuePage {
       this.context.decide({ decision: "approve", usernames, applicants: usernames });
     } else if (name === "reject") {
       await this.context.askAndDecide("reject", usernames, { key: "r", applicants: usernames });
+    } else if (name === "ban" || name === "delete") {
+      await decideFor(this.context, name, applicants);
     } else {
       await this.context.askAndDecide("approve", usernames, { key: "a", applicants: usernames });
     }

@@ -8,6 +8,7 @@ import { Signal } from "../../shared/signal.js";
 import { givePoints, NotesSection } from "../additions.js";
 import { listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
+import { destructiveButtons, moreMenu } from "../decisions/more-menu.js";
 import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
 import { may, mayDecide } from "../permissions.js";
 import { Refresh } from "../refresh.js";
@@ -34,6 +35,13 @@ export const userView = {
     return page.elements;
   },
 };
+
+/**
+ * The decisions outside the menu, each with the kind of its button.
+ *
+ * @type {Partial<Record<DecisionName, string | null>>}
+ */
+const KINDS = { approve: null, reject: "danger", reopen: "quiet", unban: null };
 
 class UserPage {
   /**
@@ -164,19 +172,18 @@ class UserPage {
 
   /** @param {UserDetails} user */
   makeButtons(user) {
-    const decisions = DECISIONS.filter((decision) => decision !== "delete" && applies(decision, user));
-    /** @type {(decision: DecisionName, kind: string | null) => HTMLElement} */
-    const decide = (decision, kind) =>
-      keyButton(
-        t(decision === "approve" && user.allowlist === "removed" ? "do_relist" : `do_${decision}`),
-        DECISION_KEYS[decision],
-        kind,
-        () => this.decide(decision),
-      );
+    const usual = DECISIONS.filter((decision) => decision in KINDS && applies(decision, user));
+    const decide = (/** @type {DecisionName} */ decision) => this.decide(decision);
+    const isRelisted = user.allowlist === "removed";
+    const destructive = /** @type {const} */ (["ban", "delete"]).filter((decision) => applies(decision, user));
     return [
-      decisions.map((decision) => decide(decision, decision === "approve" || decision === "unban" ? null : "quiet")),
+      usual.map((decision) => {
+        const text = t(decision === "approve" && isRelisted ? "do_relist" : `do_${decision}`);
+        const label = decision === "approve" ? text : t("opens", { what: text });
+        return keyButton(label, DECISION_KEYS[decision], KINDS[decision] ?? null, () => decide(decision));
+      }),
       user.status === "banned" && mayDecide("ban") && keyButton(t("change_ban"), "c", "quiet", () => this.changeBan()),
-      mayDecide("delete") && decide("delete", "quiet bad"),
+      destructive.length > 0 && moreMenu(destructiveButtons(decide, destructive)),
     ];
   }
 

@@ -41,8 +41,8 @@ export class ApplicantCard {
     const act = (/** @type {import("./applicant.js").ActionName} */ name) => this.actions.act(name, applicant);
     replaceContent(
       this.element,
-      make("header", {}, this.title, renderMoreActions(this.context, applicant.username, act)),
-      renderActions(act),
+      make("header", {}, this.title),
+      renderActions(act, renderMoreActions(this.context, applicant.username, act)),
       renderSummary(applicant),
       details,
       notes.element,

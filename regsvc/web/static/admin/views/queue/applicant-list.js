@@ -8,7 +8,8 @@ import { shownSignals } from "./applicant.js";
 
 /**
  * @typedef {object} ListActions
- * @property {(applicant: ListedUser) => unknown} open
+ * @property {(applicant: ListedUser, isByKey: boolean) => unknown} open
+ * @property {(positions: 1 | -1) => unknown} move opens a neighbour of the open applicant
  * @property {(applicant: ListedUser, isSelected: boolean) => unknown} select
  */
 
@@ -19,7 +20,8 @@ export class ApplicantList {
   /** @param {ListActions} actions */
   constructor(actions) {
     this.actions = actions;
-    this.element = make("ol", { class: "applicants" });
+    const onkeydown = (/** @type {KeyboardEvent} */ event) => this.handleKey(event);
+    this.element = make("ol", { class: "applicants", onkeydown });
   }
 
   /**
@@ -33,7 +35,23 @@ export class ApplicantList {
     const rows = applicants.map((applicant) => this.#rows.get(applicant) ?? new ApplicantRow(applicant, this.actions));
     this.#rows = new Map(rows.map((row) => [row.applicant, row]));
     this.replaceRows(rows.map(({ element }) => element));
-    rows.forEach((row) => row.update(row.applicant === current, selected.has(row.applicant)));
+    const reachable = applicants.includes(/** @type {ListedUser} */ (current)) ? current : (applicants[0] ?? null);
+    rows.forEach((row) => {
+      row.update(row.applicant === current, selected.has(row.applicant));
+      row.setReachable(row.applicant === reachable);
+    });
+  }
+
+  /**
+   * Move through the list with the arrow keys, also where single-key shortcuts are off: only one row is a tab stop.
+   *
+   * @param {KeyboardEvent} event
+   */
+  handleKey(event) {
+    if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !event.ctrlKey && !event.altKey && !event.metaKey) {
+      event.preventDefault();
+      this.actions.move(event.key === "ArrowDown" ? 1 : -1);
+    }
   }
 
   /** @param {Element[]} elements */
@@ -87,7 +105,11 @@ class ApplicantRow {
     });
     this.button = make(
       "button",
-      { type: "button", class: "line", onclick: () => open(applicant) },
+      {
+        type: "button",
+        class: "line",
+        onclick: (/** @type {MouseEvent} */ { detail }) => open(applicant, detail === 0),
+      },
       make("span", { class: "name" }, username),
       this.time,
       make("span", { class: "marks" }, renderBadges(applicant)),
@@ -107,6 +129,12 @@ class ApplicantRow {
     } else {
       this.button.removeAttribute("aria-current");
     }
+  }
+
+  /** @param {boolean} isReachable with the Tab key */
+  setReachable(isReachable) {
+    this.button.tabIndex = isReachable ? 0 : -1;
+    this.checkbox.tabIndex = isReachable ? 0 : -1;
   }
 
   updateTime() {

@@ -3,11 +3,16 @@
 import { button, definitionList, link, make, uniqueId } from "../../../shared/dom.js";
 import { formatTime, hasText, languageName, t } from "../../../shared/i18n.js";
 import { badge } from "../../badges.js";
+import { destructiveButtons, moreMenu } from "../../decisions/more-menu.js";
 import { may } from "../../permissions.js";
 import { timeAgo } from "../../phrases.js";
 import { hashFor } from "../../view-context.js";
 
-/** @typedef {"approve" | "reject" | "approve_words"} ActionName "approve_words" is an approval with a message */
+/**
+ * "approve_words" is an approval with a message.
+ *
+ * @typedef {"approve" | "reject" | "approve_words" | "ban" | "delete"} ActionName
+ */
 /** @typedef {NonNullable<UserDetails["questionnaire"]>} QuestionnaireResult */
 /** @typedef {QuestionnaireResult["answers"][number]} Answer */
 /** @typedef {(questionId: number, points: number) => unknown} Judge gives the points of an answer */
@@ -239,35 +244,40 @@ function sameKey({ isSameUser, isSameName, isSameEmail }) {
 }
 
 /**
- * Render the two common decisions.
+ * Render the common decisions, the usual one first: this order is the same everywhere.
  *
  * @param {(name: ActionName) => unknown} act
+ * @param {Child} more a menu of what is needed less often
  */
-export function renderActions(act) {
-  /** @type {(name: "approve" | "reject", key: string, kind: string | null) => HTMLElement} */
-  const choice = (name, key, kind) =>
+export function renderActions(act, more = null) {
+  /** @type {(name: "approve" | "reject", key: string, text: string, kind: string | null) => HTMLElement} */
+  const choice = (name, key, text, kind) =>
     make(
       "button",
       { type: "button", class: kind, "data-act": name, onclick: () => act(name) },
-      t(`do_${name}`),
+      text,
       make("kbd", { "aria-hidden": "true" }, key),
     );
-  return make("div", { class: "actions" }, choice("reject", "r", "danger"), choice("approve", "a", null));
+  return make(
+    "div",
+    { class: "actions" },
+    choice("approve", "a", t("do_approve"), null),
+    choice("reject", "r", t("opens", { what: t("do_reject") }), "danger"),
+    more,
+  );
 }
 
 /**
- * Render what is needed less often: an approval with a message, and the page of the user.
+ * Render what is needed less often: an approval with a message, the page of the user, and what does most harm.
  *
  * @param {import("../../view-context.js").ViewContext} context
  * @param {string} username
  * @param {(name: ActionName) => unknown} act
  */
 export function renderMoreActions(context, username, act) {
-  const profile = link(context.hashFor("user", { name: username }), t("all_about"));
-  return make(
-    "p",
-    { class: "further" },
-    button(t("approve_words"), () => act("approve_words"), "plain"),
-    profile,
-  );
+  return moreMenu([
+    may("users.review") && button(t("approve_words"), () => act("approve_words"), "plain"),
+    link(context.hashFor("user", { name: username }), t("all_about"), { class: "button plain" }),
+    destructiveButtons((decision) => act(decision)),
+  ]);
 }

@@ -41,9 +41,10 @@ export class QueueLayout {
     this.toList = button("", () => this.showList(), "quiet");
     this.filters = this.makeFilters();
     this.end = make("div", { class: "list-end" });
+    const skip = make("button", { type: "button", class: "skip", onclick: () => this.focusCard() }, t("skip_list"));
     const pager = make("div", { class: "card-pager" }, this.pagerButton(-1), this.toList, this.pagerButton(1));
     const bulk = bulkBar(context, queue, actions);
-    const listParts = [this.filters.element, this.noMatches, bulk, list.element, this.end];
+    const listParts = [skip, this.filters.element, this.noMatches, bulk, list.element, this.end];
     this.split = make(
       "div",
       { class: "split" },
@@ -52,6 +53,7 @@ export class QueueLayout {
     );
     this.element = make("div", { class: "queue" }, this.count, this.empty, this.split);
     this.watchEnd(context);
+    card.element.addEventListener("keydown", (event) => this.leaveCard(event));
   }
 
   makeFilters() {
@@ -128,6 +130,20 @@ export class QueueLayout {
     this.notFound.remove();
     if (!this.list.focus(applicant)) {
       this.card.focus();
+    }
+  }
+
+  /** Move the focus to the heading of the open applicant: their answers and the buttons follow. */
+  focusCard() {
+    this.showCard();
+    this.card.focus();
+  }
+
+  /** @param {KeyboardEvent} event on the card, where Escape leads back to the list */
+  leaveCard(event) {
+    if (event.key === "Escape" && !event.defaultPrevented && this.queue.selected.size === 0) {
+      event.preventDefault();
+      this.showList();
     }
   }
 
