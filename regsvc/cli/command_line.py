@@ -56,6 +56,7 @@ COMMANDS: Final = {
     UNLOCK_ALL: "unlock every player the companion locked, including banned ones, before you uninstall it; "
     "stop the daemon first (older name: release)",
     "digest": "mail the list of waiting registrations to the admins (mail.admins), if there are new ones and it is due",
+    "team-chat": "send a test message with a button to each chat of the team, and tell who pressed it",
     "mail-test": "send a test mail now and report the result",
     **GAME_COMMANDS,
     **DATA_COMMANDS,
@@ -186,6 +187,9 @@ def _declare_options(command: str, common: argparse.ArgumentParser, parser: argp
         _add_name(parser)
         parser.add_argument("--all", dest="shows_all", action="store_true", help="also what does not keep them out")
         parser.add_argument("--json", dest="is_json", action="store_true", help="print JSON for programs")
+    elif command == "team-chat":
+        parser.add_argument("action", choices=("test",))
+        parser.add_argument("--wait", type=_duration, default=timedelta(minutes=2), metavar="DURATION")
     elif command == "mail-test":
         parser.add_argument("address", metavar="ADDRESS")
     elif command == "docs":

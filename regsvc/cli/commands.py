@@ -24,9 +24,11 @@ from regsvc.cli.users import explain, run_token_command, run_user_command
 from regsvc.config.places import is_installation
 from regsvc.config.sections import Config
 from regsvc.core.errors import DatabaseUnavailable, Refusal
+from regsvc.core.units import format_duration
 from regsvc.database.audit import Actor
 from regsvc.database.engine import error_sentence, is_retryable, is_unreachable
 from regsvc.database.migrator import MigrationRunning
+from regsvc.notifications.delivery import PermanentFailure, TemporaryFailure
 from regsvc.notifications.mail.transport import send_test_mail
 from regsvc.runtime.game_status import GameStatus
 from regsvc.runtime.logs import set_up_logging
@@ -34,6 +36,8 @@ from regsvc.runtime.state_lock import StateInUse, state_lock
 from regsvc.runtime.updates import Product
 from regsvc.sync.reconciler import unlock_all
 from regsvc.sync.reporting.words import describe_plan
+from regsvc.team_chat.platform import Platform
+from regsvc.team_chat.telling import begin_test, find_tester, make_test_card
 
 _NAMES: dict[Product, str] = {"companion": "companion", "plugin": "AuthMe"}
 _STATELESS = ("check-config", "mail-test", *GAME_COMMANDS)
@@ -43,6 +47,7 @@ _NOT_CHECKED = (
     "for that run: companion doctor"
 )
 NO_AUTHME: Final = "AuthMe was not found (game.directory, authme.config)"
+_TEST_INTERVAL: Final = 0.5  # seconds
 _MAX_NAMES: Final = 50
 """Names printed of each kind of planned change."""
 
@@ -183,6 +188,8 @@ def _run_opened(args: argparse.Namespace, app: App, applied: list[str]) -> int:
         return run_data_command(args, app)
     if args.command == WHY:
         return explain(args, app)
+    if args.command == "team-chat":
+        return _test_chats(app, args.wait)
     if args.command in ("registration", "announcement"):
         return _settings(args, app, Actor(actor_name()))
     run = run_token_command if args.command == "token" else run_user_command
@@ -263,6 +270,36 @@ def _mail_test(address: str, app: App) -> int:
     failure = asyncio.run(send_test_mail(app.mail_backend, app.mail_renderer, address, language))
     print(f"not sent: {failure}" if failure else f"sent to {address}")
     return 1 if failure else 0
+
+
+def _test_chats(app: App, wait: timedelta) -> int:
+    """Send a test message to each chat, and tell who presses its button, which a running daemon receives."""
+    platforms = app.services.team_chat.platforms.values()
+    if not platforms:
+        print("no chat of the team is configured: [[team_chat]]", file=sys.stderr)
+        return 1
+    return max([asyncio.run(_test_chat(app, platform, wait)) for platform in platforms])
+
+
+async def _test_chat(app: App, platform: Platform, wait: timedelta) -> int:
+    run, language = app.worker.run_here, app.team_chat_queue.language_of(platform.chat)
+    number = run(begin_test, platform.chat, app.context.now)
+    try:
+        remote_id = await platform.post(make_test_card(number, app.translations, language, "test"), -number)
+    except (TemporaryFailure, PermanentFailure) as error:
+        print(f"{platform.chat.name}: not sent: {error}")
+        return 1
+    print(f"{platform.chat.name}: sent; press the button within {format_duration(wait)} (Ctrl+C ends the wait)")
+    ends_at, tester = app.context.now() + wait, None
+    while tester is None and app.context.now() < ends_at:
+        await asyncio.sleep(_TEST_INTERVAL)
+        tester = run(find_tester, number)
+    closed = make_test_card(
+        number, app.translations, language, "test_answered" if tester else "test_over", tester or ""
+    )
+    await platform.edit(remote_id, closed)
+    print(f"{platform.chat.name}: {f'answered by {tester}' if tester else 'nobody who may decide has answered'}")
+    return 0 if tester else 1
 
 
 def run_sync(args: argparse.Namespace, app: App) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from peewee import IntegrityError
 
@@ -28,8 +28,6 @@ from regsvc.database.engine import Worker, violates_unique
 from regsvc.database.models import TeamChatEvent, TeamChatMessage, User
 from regsvc.team_chat.telling import Cards, TeamChatQueue
 from regsvc.users.transitions import DecisionDetails
-
-TEST_VERB: Final = "test"
 
 P = ParamSpec("P")
 T = TypeVar("T")

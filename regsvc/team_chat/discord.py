@@ -10,8 +10,11 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from functools import partial
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial, reduce
+from hashlib import sha256
+from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -30,16 +33,19 @@ from regsvc.core.errors import (
 )
 from regsvc.core.http_response import NoResponse, Response
 from regsvc.core.text import shorten
+from regsvc.core.units import format_roughly
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.notifications.webhook import escape_markdown
-from regsvc.team_chat.decisions import TEST_VERB, ChatReceiver, Click, Person
+from regsvc.team_chat.decisions import ChatReceiver, Click, Person
 from regsvc.team_chat.platform import Card, MessageGone, Platform
+from regsvc.team_chat.telling import TEST
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 log = logging.getLogger(__name__)
 
+INTERACTIONS_PATH: Final = "/api/team-chat/discord"
 _API: Final = "https://discord.com/api/v10"
 _TIMEOUT: Final = timedelta(seconds=10)
 _REFUSED_PAUSE: Final = timedelta(minutes=5)
@@ -55,9 +61,11 @@ _MARKS: Final = re.compile("[\u061c\u200b\u200e\u200f\u2060\ufeff]")
 _PING, _COMPONENT, _MODAL_SUBMIT = 1, 3, 5
 _PONG, _MESSAGE, _DEFERRED, _MODAL = 1, 4, 5, 9
 _EPHEMERAL: Final = 64
+_ADMINISTRATOR: Final = 1 << 3
+_NEEDED_RIGHTS: Final = {"View Channel": 1 << 10, "Send Messages": 1 << 11, "Embed Links": 1 << 14}
 _UNKNOWN_MESSAGE, _CANNOT_MESSAGE = 10008, 50007
 _GREEN, _RED, _GREY, _LINK = 3, 4, 2, 5
-_STYLES: Final = {"approve": _GREEN, "reject": _RED, "ask": _GREY, TEST_VERB: _GREEN}
+_STYLES: Final = {"approve": _GREEN, "reject": _RED, "ask": _GREY, TEST: _GREEN}
 _LINK_VERB: Final = "link"
 _FORMS: Final = ("reject", "ask", _LINK_VERB)
 """Verbs that need a text."""
@@ -75,6 +83,7 @@ class Discord(Platform):
     def __init__(self, chat: TeamChat, base_url: str) -> None:
         super().__init__(chat)
         self._api = chat.api_url or _API
+        self._endpoint = f"{base_url}{INTERACTIONS_PATH}"
         self._public_only = _is_public(self._api)
         self._headers = {
             "Authorization": f"Bot {chat.token}",
@@ -89,7 +98,8 @@ class Discord(Platform):
         return escape_markdown(_MARKS.sub("", text))
 
     async def post(self, card: Card, delivery: int) -> str:
-        body = {**_message(card), "nonce": str(delivery), "enforce_nonce": True}
+        nonce = sha256(f"{self._endpoint} {delivery}".encode()).hexdigest()[:25]
+        body = {**_message(card), "nonce": nonce, "enforce_nonce": True}
         sent = await self.call("POST", f"/channels/{self.chat.channel}/messages", body)
         return str(sent["id"])
 
@@ -101,8 +111,49 @@ class Discord(Platform):
         body = {"content": text[:_MAX_CONTENT], "allowed_mentions": {"parse": []}}
         await self.call("POST", f"/channels/{channel['id']}/messages", body)
 
-    async def examine(self) -> Mapping[str, Any]:
-        return {}
+    async def find_problems(self, now: datetime) -> list[str]:
+        application = await self._request("GET", "/applications/@me")
+        if not application.is_success:
+            return [f"{_describe(application)}: check the token (Bot, Reset Token)"]
+        problems, found = _find_clock_problems(application, now), _decode_reply(application)
+        if str(found.get("verify_key")).lower() != self.chat.public_key.lower():
+            problems.append("public_key is another one than Discord shows (General Information, Public Key)")
+        if found.get("interactions_endpoint_url") != self._endpoint:
+            problems.append(f"enter {self._endpoint} at Discord (General Information, Interactions Endpoint URL)")
+        elif (answer := await self._try_endpoint()) is not None:
+            problems.append(f"{self._endpoint} does not lead here from this machine ({answer}): check your proxy")
+        bot = found.get("bot")
+        bot_id = bot.get("id") if isinstance(bot, dict) else found.get("id")
+        return problems + await self._find_missing_rights(str(bot_id))
+
+    async def _try_endpoint(self) -> str | None:
+        """Return what our own address answers, if that is not our refusal of a request that nobody signed."""
+        from regsvc.core.http_client import HttpClient
+
+        with HttpClient(_TIMEOUT) as client:
+            try:
+                response = await client.post(self._endpoint, {"Content-Type": "application/json"}, b"{}")
+            except NoResponse as error:
+                return str(error)
+        return None if response.status == 401 else response.describe()
+
+    async def _find_missing_rights(self, bot_id: str) -> list[str]:
+        """Return which rights the bot lacks in the channel, by the rules that Discord documents."""
+        response = await self._request("GET", f"/channels/{self.chat.channel}")
+        if not response.is_success:
+            return [f"{_describe(response)}: the bot does not see the channel; invite it, and let it view the channel"]
+        channel = _decode_reply(response)
+        guild = str(channel.get("guild_id"))
+        member = _decode_reply(await self._request("GET", f"/guilds/{guild}/members/{bot_id}"))
+        roles = await self._request("GET", f"/guilds/{guild}/roles")
+        granted = msgspec.json.decode(roles.body, type=list[dict[str, Any]]) if roles.is_success else []
+        own = {guild, *member.get("roles", [])}
+        rights = reduce(or_, (int(role["permissions"]) for role in granted if role["id"] in own), 0)
+        if not rights & _ADMINISTRATOR:
+            rights = _overwrite(rights, channel.get("permission_overwrites", []), guild, own - {guild}, bot_id)
+            missing = [name for name, bit in _NEEDED_RIGHTS.items() if not rights & bit]
+            return [f"the bot lacks in the channel: {', '.join(missing)}"] if missing else []
+        return []
 
     async def follow_up(self, application_id: str, token: str, data: Mapping[str, Any]) -> None:
         """Replace the deferred answer to an interaction. Its token is all that is needed."""
@@ -119,19 +170,24 @@ class Discord(Platform):
         headers: Mapping[str, str] | None = None,
         limited_as: str = "",
     ) -> dict[str, Any]:
-        """Send a request and return the object in the response."""
-        from regsvc.core.http_client import HttpClient
-
+        """Send a request as rate limits allow, and return the object in the response."""
         bucket = limited_as or f"{method} {path.rpartition('/messages/')[0] or path}"
         await self._wait_for(bucket)
+        response = await self._request(method, path, body, headers)
+        self._note_limit(bucket, response)
+        return _read(response)
+
+    async def _request(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        from regsvc.core.http_client import HttpClient
+
         text = None if body is None else json.dumps(body).encode()
         with HttpClient(_TIMEOUT, public_only=self._public_only) as client:
             try:
-                response = await client.send(method, f"{self._api}{path}", headers or self._headers, text)
+                return await client.send(method, f"{self._api}{path}", headers or self._headers, text)
             except NoResponse as error:
                 raise TemporaryFailure(f"Discord: {error}") from None
-        self._note_limit(bucket, response)
-        return _read(response)
 
     async def _wait_for(self, bucket: str) -> None:
         """Wait until the rate limit allows a request, or raise `TemporaryFailure`."""
@@ -163,16 +219,25 @@ def _seconds(written: str | None) -> float:
         return 0.0
 
 
-def _read(response: Response) -> dict[str, Any]:
-    """Return the object in a response. Raises what says how to go on."""
+def _decode_reply(response: Response) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(response.body) if response.body else {}
     except (ValueError, RecursionError):
         fields = {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _describe(response: Response) -> str:
+    code = _decode_reply(response).get("code")
+    return f"Discord: {response.describe()}" + (f", code {code}" if isinstance(code, int) and code else "")
+
+
+def _read(response: Response) -> dict[str, Any]:
+    """Return the object in a response. Raises what says how to go on."""
+    fields = _decode_reply(response)
     if response.is_success:
-        return fields if isinstance(fields, dict) else {}
-    code = fields.get("code") if isinstance(fields, dict) else None
-    told = f"Discord: {response.describe()}" + (f", code {code}" if isinstance(code, int) else "")
+        return fields
+    code, told = fields.get("code"), _describe(response)
     if code == _CANNOT_MESSAGE:
         raise Drop("the person takes no messages from the bot")
     if code == _UNKNOWN_MESSAGE:
@@ -184,6 +249,28 @@ def _read(response: Response) -> dict[str, Any]:
     if response.is_temporary:
         raise TemporaryFailure(told)
     raise PermanentFailure(told)
+
+
+def _find_clock_problems(response: Response, now: datetime) -> list[str]:
+    """Return a sentence if our clock differs so much from Discord's that clicks are refused as late."""
+    try:
+        ahead = now - parsedate_to_datetime(response.headers.get("Date", ""))
+    except (ValueError, TypeError):
+        return []
+    if abs(ahead) <= _MAX_AGE:
+        return []
+    return [
+        f"this machine's clock is {format_roughly(abs(ahead))} {'ahead' if ahead > timedelta() else 'behind'}: set it"
+    ]
+
+
+def _overwrite(rights: int, overwrites: Sequence[Mapping[str, Any]], guild: str, roles: set[str], bot_id: str) -> int:
+    """Return the rights in a channel: its overwrites for everyone, then for the roles, then for the member."""
+    for concerned in ({guild}, roles, {bot_id}):
+        found = [it for it in overwrites if it.get("id") in concerned]
+        rights &= ~reduce(or_, (int(it["deny"]) for it in found), 0)
+        rights |= reduce(or_, (int(it["allow"]) for it in found), 0)
+    return rights
 
 
 def _message(card: Card) -> dict[str, Any]:
@@ -261,7 +348,7 @@ class DiscordInteractions:
         )
         if click.verb == _LINK_VERB and is_form:
             return _private(text("linked", language, username=Discord.escape(decisions.link(click.person, click.text))))
-        if click.verb == TEST_VERB:
+        if click.verb == TEST:
             return _private(text("tested", language, username=Discord.escape(decisions.answer_test(click))))
         if click.verb in _FORMS and not is_form:
             username = "" if click.verb == _LINK_VERB else decisions.check(click)

@@ -3,8 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from regsvc.config.host_sections import TeamChat
 
@@ -67,8 +68,8 @@ class Platform(ABC):
         """Send a person a message, if the platform and they allow it; `text` is escaped."""
 
     @abstractmethod
-    async def examine(self) -> Mapping[str, Any]:
-        """Return what the doctor needs to know: `problem`, a sentence or None, and facts of the platform."""
+    async def find_problems(self, now: datetime) -> list[str]:
+        """Return what keeps the team from deciding here, each a sentence for the host. Sends no message."""
 
     async def run(self) -> None:
         """Receive what people do until `stop`, where the platform does not call us."""

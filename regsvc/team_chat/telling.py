@@ -33,7 +33,7 @@ from regsvc.users.user_list import UserList, UserListItem
 
 KIND: Final = "team_chat"
 TEST: Final = "test"
-"""Template of the message that `companion team-chat test` sends."""
+"""Verb of the button in the message that `companion team-chat test` sends."""
 _NEWS: Final = frozenset({"registered", "reopened", "question_answered"})
 """Events after which there is a new message, since an edited one is not noticed."""
 _CHANGES: Final = frozenset({"approved", "rejected", "banned", "deleted", "answers_changed", "question_asked"})
@@ -77,7 +77,7 @@ class TeamChatQueue:
 
     def enqueue(self, event: Event | str, username: str) -> None:
         """Enqueue what every chat is to show of this user, in the transaction of the event."""
-        if event not in _NEWS and event not in _CHANGES and event != TEST:
+        if event not in _NEWS and event not in _CHANGES:
             return
         payload = json.dumps({"username": username}, ensure_ascii=False)
         for name, chat in self.chats.items():
@@ -325,6 +325,27 @@ class TeamChatTransport(Transport):
         return _PersonalMessage(
             platform, payload["account"], text if not reason else f"{text}\n{words.quote(reason, 1000)}"
         )
+
+
+def make_test_card(number: int, translations: Translations, language: str, key: str, tester: str = "") -> Card:
+    """Return what the message of a test shows; `key` "test": with a button."""
+    title = translations.text(f"team_chat.{key}", language, username=tester)
+    labels = {TEST: translations.text("team_chat.test_button", language)} if key == TEST else {}
+    return Card(number, title, (), "", "", labels)
+
+
+def begin_test(chat: TeamChat, now: Clock) -> int:
+    """Return the number of a new test message of this chat; an earlier one does not count any more."""
+    with TeamChatMessage._meta.database.atomic():
+        TeamChatMessage.delete().where(TeamChatMessage.chat == chat.name, TeamChatMessage.user_id == 0).execute()
+        columns = {"shown": "", "version": "", "is_open": True, "changed_at": now()}
+        return int(TeamChatMessage.create(chat=chat.name, user_id=0, username_key="", **columns).id)
+
+
+def find_tester(number: int) -> str | None:
+    """Return who has answered this test message, or None."""
+    row = TeamChatMessage.get_or_none(TeamChatMessage.id == number, ~TeamChatMessage.is_open)
+    return None if row is None else str(row.shown)
 
 
 def purge_messages(now: Clock, kept: timedelta) -> None:

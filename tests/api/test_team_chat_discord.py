@@ -3,11 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 from nacl.signing import SigningKey
 
+from tests.support.command_line import companion
 from tests.support.our_tables import our_busy, our_database
 from tests.support.peers.discord import TOKEN, Discord, custom_ids, text_of
 from tests.support.questions import TALK, WORDS, applies, asking, token_for
@@ -222,6 +224,17 @@ def test_people_who_take_no_messages_are_left_alone(chat: TeamChatStack, discord
     stack.decides("approve", alice)
     query = "SELECT outcome FROM regsvc_outbox WHERE template = 'told_approved' AND payload LIKE ?"
     ask_until(lambda: our_database(stack).query(query, (f"%{SHUT}%",)), lambda rows: rows == [{"outcome": "dropped"}])
+
+
+def test_the_host_tries_it(chat: TeamChatStack, discord: Discord) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        command = pool.submit(companion, "team-chat", "test", config=chat.stack.daemon.config_file)
+        number, message = discord.wait_for(lambda it: any(id.startswith("test") for id in custom_ids(it)))
+        assert "not linked" in say(chat.send(discord.click(message, "test", STRANGER)))
+        assert say(chat.send(discord.click(message, "test", OLIVIA_ON_DISCORD))).startswith("It works")
+        done = command.result()
+    assert (done.status, "answered by Olivia" in done.output) == (0, True), done
+    assert discord.messages[number]["content"] == "The test worked: Olivia answered."
 
 
 def test_no_secret_is_logged_and_all_is_counted(chat: TeamChatStack) -> None:

@@ -33,6 +33,7 @@ HEALTHY_HOST = Host(
     fetch=port_closed,
     can_listen_on=lambda host: True,
     find_mail_problem=lambda backend: None,
+    find_chat_problems=lambda platform, now: [],
 )
 
 

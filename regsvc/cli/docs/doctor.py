@@ -31,6 +31,7 @@ _AREAS: Final = {
     "sync": "The sync",
     "outbox": "Mail, webhook and console messages",
     "team": "The team",
+    "team_chat": "The team's chats",
     "doctor": "The doctor itself",
 }
 

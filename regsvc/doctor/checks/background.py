@@ -282,3 +282,17 @@ def tokens_are_unused(facts: Facts) -> Iterator[Sentence]:
         yield plural(
             len(names), "{count} token is unused: {names}", "{count} tokens are unused: {names}", names=", ".join(names)
         )
+
+
+@check(
+    "team_chat.unusable",
+    Severity.BROKEN,
+    means="The team cannot decide in a chat ([[team_chat]]): the platform refuses the token, the bot does not see the "
+    "channel or lacks a right there, clicks do not reach us, or this machine's clock is more than 5 minutes off.",
+    why="Applications are not shown there, or decisions are refused. What was not sent follows for three days.",
+    do="Follow the instruction in the finding (docs/team-chat.md has all steps), then test it with: companion "
+    "team-chat test",
+    where=FixLocation(Source.OURS, "[[team_chat]]"),
+)
+def chats_are_unusable(facts: Facts) -> Iterator[str]:
+    yield from facts.chat_problems

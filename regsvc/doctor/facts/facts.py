@@ -29,7 +29,7 @@ from plugin_bridge.server.player_uuids import PlayerUuids
 from regsvc.allowlist.run import keeps_list
 from regsvc.auth.keys import SigningKeys, UnusableKey, find_installation_key, find_signing_keys
 from regsvc.config.host_sections import GameServer
-from regsvc.config.layers import ENVIRONMENT_PREFIX
+from regsvc.config.layers import ENVIRONMENT_PREFIX, TEAM_CHATS
 from regsvc.config.sections import AuthSection, Config, ConfigError
 from regsvc.core.i18n.sentences import Sentence
 from regsvc.core.text import name_key
@@ -47,6 +47,7 @@ from regsvc.doctor.facts.player_table import PlayerRowCounts, PlayerTable
 from regsvc.doctor.facts.readonly_db import DatabaseMigrating, DatabaseUnreadable
 from regsvc.notifications.mail.backends import make_mail_backend
 from regsvc.notifications.rcon import find_rcon_address
+from regsvc.team_chat.service import make_platforms
 
 _OUR_KEY: Final = re.compile(r"\[(\w+)\] (\w+)")
 ALLOWLIST: Final = "whitelist.json"
@@ -345,6 +346,14 @@ class Facts:
             raise FactUnavailable("the login at the mail server: the file of its password or key is missing")
         account = self.authme.mail if self.has_authme else None
         return self.host.find_mail_problem(make_mail_backend(self.config.mail, account))
+
+    @cached_property
+    def chat_problems(self) -> list[str]:
+        """Problems that keep the team from deciding in its chats; each is a sentence."""
+        if any(name.startswith(TEAM_CHATS) for name in self.config.missing_secrets):
+            raise FactUnavailable("the team's chats: the file of a token is missing")
+        platforms, now = make_platforms(self.config.team_chats, self.config.base_url()), self.host.now()
+        return [problem for it in platforms.values() for problem in self.host.find_chat_problems(it, now)]
 
     @cached_property
     def running_daemon(self) -> RunningDaemon | None:

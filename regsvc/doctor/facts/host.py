@@ -22,10 +22,13 @@ from regsvc.core import clock
 from regsvc.core.clock import Clock
 from regsvc.database.location import WrongDatabase, find_installation_fingerprint
 from regsvc.doctor.abandonable import call_within
+from regsvc.notifications.delivery import TemporaryFailure
 from regsvc.notifications.mail.transport import MailBackend
+from regsvc.team_chat.platform import Platform
 
 _TIMEOUT: Final = 0.5  # seconds, for a port of this machine
 _MAIL_LIMIT: Final = timedelta(seconds=5)
+_CHAT_LIMIT: Final = 15.0  # seconds
 _MAX_ANSWER: Final = 64 * 1024
 _PROBE_ADDRESS: Final = ("192.0.2.1", 9)  # reserved for documentation; nothing is sent there
 _READY_PATH = "/health/ready"
@@ -106,6 +109,14 @@ def find_mail_problem(backend: MailBackend) -> str | None:
         return "the mail server's name cannot be looked up in time: check mail.host or http_url, and this machine's DNS"
 
 
+def find_chat_problems(platform: Platform, now: datetime) -> list[str]:
+    """Return what keeps the team from deciding in a chat. Asks the platform, and sends no message."""
+    try:
+        return call_within(_CHAT_LIMIT, lambda: asyncio.run(platform.find_problems(now)))
+    except (TimeoutError, TemporaryFailure) as error:
+        return [str(error) or f"{platform.title} does not answer in time"]
+
+
 def find_lock_holder(folder: Path) -> int | None:
     """Return the id of the process that has locked the folder, as a daemon locks its state directory; None: unknown."""
     try:
@@ -149,6 +160,7 @@ class Host:
     fetch: Callable[[str], bytes | None] = fetch
     can_listen_on: Callable[[str], bool] = can_listen_on
     find_mail_problem: Callable[[MailBackend], str | None] = find_mail_problem
+    find_chat_problems: Callable[[Platform, datetime], list[str]] = find_chat_problems
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.support.peers.http_peer import HttpPeer, body_of, headers_of
 
 TOKEN = "the-token-of-the-bot-on-discord"
 GUILD, CHANNEL, APPLICATION = "4000000000000000001", "4000000000000000002", "4000000000000000003"
+BOT, ROLE = "4000000000000000004", "4000000000000000005"
 WAIT = 60.0
 MESSAGE_FIELDS = {"content", "embeds", "components", "allowed_mentions", "nonce", "enforce_nonce", "flags"}
 _PATH = re.compile(r"/channels/(\d+)/messages(?:/(\d+))?")
@@ -35,6 +37,10 @@ class Discord(HttpPeer):
         self.messages: dict[str, dict[str, Any]] = {}
         self.channel_of: dict[str, str] = {}
         self.sent: list[tuple[str, str, dict[str, Any]]] = []
+        self.endpoint: str | None = None
+        """The interactions endpoint URL that was entered."""
+        self.overwrites: list[dict[str, str]] = []
+        self.clock_step = 0
         self.late: list[dict[str, Any]] = []
         self.lost_replies = 0
         """Number of next requests that are carried out and answered as if they were not."""
@@ -129,7 +135,7 @@ class Discord(HttpPeer):
                 status, headers, reply = 429, {"Retry-After": "0.3", "X-RateLimit-Scope": "shared"}, {"code": 0}
             self._news.notify_all()
         content = json.dumps(reply).encode()
-        handler.send_response(status)
+        handler.send_response_only(status)
         for name, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **headers}.items():
             handler.send_header(name, value)
         handler.end_headers()
@@ -159,7 +165,22 @@ class Discord(HttpPeer):
         return self._keep(channel, message_id, body)
 
     def _show(self, path: str) -> tuple[int, dict[str, str], Any]:
-        return 404, {}, {"message": "404: Not Found", "code": 0}
+        shown = {
+            "/applications/@me": {
+                "id": APPLICATION,
+                "bot": {"id": BOT},
+                "verify_key": self.public_key,
+                "interactions_endpoint_url": self.endpoint,
+            },
+            f"/channels/{CHANNEL}": {"id": CHANNEL, "guild_id": GUILD, "permission_overwrites": self.overwrites},
+            f"/guilds/{GUILD}/members/{BOT}": {"user": {"id": BOT}, "roles": [ROLE]},
+            f"/guilds/{GUILD}/roles": [
+                {"id": GUILD, "permissions": str(1 << 10)},
+                {"id": ROLE, "permissions": str((1 << 11) + (1 << 14))},
+            ],
+        }.get(path)
+        found = (404, {}, {"message": "Unknown Channel", "code": 10003}) if shown is None else (200, {}, shown)
+        return found[0], {"Date": formatdate(time.time() + self.clock_step, usegmt=True)}, found[2]
 
     def _keep(self, channel: str, message_id: str | None, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
         if message_id is not None and message_id not in self.messages:
