@@ -165,7 +165,7 @@ class Discord(HttpPeer):
         return self._keep(channel, message_id, body)
 
     def _show(self, path: str) -> tuple[int, dict[str, str], Any]:
-        shown = {
+        shown: Any = {
             "/applications/@me": {
                 "id": APPLICATION,
                 "bot": {"id": BOT},
@@ -179,8 +179,8 @@ class Discord(HttpPeer):
                 {"id": ROLE, "permissions": str((1 << 11) + (1 << 14))},
             ],
         }.get(path)
-        found = (404, {}, {"message": "Unknown Channel", "code": 10003}) if shown is None else (200, {}, shown)
-        return found[0], {"Date": formatdate(time.time() + self.clock_step, usegmt=True)}, found[2]
+        date = {"Date": formatdate(time.time() + self.clock_step, usegmt=True)}
+        return (404, date, {"message": "Unknown Channel", "code": 10003}) if shown is None else (200, date, shown)
 
     def _keep(self, channel: str, message_id: str | None, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
         if message_id is not None and message_id not in self.messages:
