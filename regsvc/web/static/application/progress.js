@@ -1,12 +1,15 @@
 // The way of an application: received, in review, decided, joining the game.
 
 import { linkContact } from "../shared/config.js";
-import { make } from "../shared/dom.js";
+import { icon, make } from "../shared/dom.js";
 import { formatTime, language, t } from "../shared/i18n.js";
 
 const MINUTE = 60; // seconds
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+
+/** @type {Record<string, string>} */
+const ICONS = { done: "i-check", current: "i-clock", bad: "i-x" };
 
 /**
  * @typedef {object} Stage
@@ -33,6 +36,7 @@ export function progress(application, config) {
       make(
         "li",
         { "data-state": state, "aria-current": state === "current" || state === "bad" ? "step" : null },
+        make("span", { class: "mark-of-stage" }, ICONS[state] && icon(ICONS[state])),
         make("strong", {}, title),
         lines.filter(Boolean).map((line) => make("p", { class: "lines" }, linkContact(String(line)))),
       ),

@@ -7,7 +7,8 @@ import { progress } from "../application/progress.js";
 import { Draft } from "../register/draft.js";
 import { Api, asRefusal } from "../shared/api.js";
 import { config, linkContact, playsBedrock } from "../shared/config.js";
-import { byId, link, make, replaceContent } from "../shared/dom.js";
+import { copyable } from "../shared/copyable.js";
+import { byId, icon, link, make, replaceContent } from "../shared/dom.js";
 import { EventStream } from "../shared/event-stream.js";
 import { language, t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
@@ -16,6 +17,10 @@ import { startPage } from "../shared/page.js";
 import { ownWhy } from "../shared/why.js";
 
 const NOT_FOUND = "application_not_found";
+const CONFETTI = 20;
+
+/** @type {Record<string, string>} how the headline looks; that of an approval is told in words of its own below */
+const KINDS = { pending: "good", approved: "spoken", rejected: "info", banned: "bad" };
 
 const api = new Api();
 const stream = new EventStream(
@@ -63,10 +68,7 @@ function show(application) {
   const before = shown;
   shown = application;
   if (before === null || before.status !== application.status) {
-    notice.show(
-      headline(application),
-      application.status === "rejected" || application.status === "banned" ? "bad" : "good",
-    );
+    notice.show(headline(application), KINDS[application.status]);
     document.title = `${t(`status_${application.status}`)} – ${config.webServerPrefix}`;
   }
   if (overviewState(before) !== overviewState(application)) {
@@ -108,6 +110,7 @@ function renderOverview(application) {
   const isMailed = config.registration.passwordReset === "mail";
   const place = make("p", { class: "notice", "data-kind": "bad", "aria-live": "polite" });
   return [
+    isApproved && welcome(application.username),
     progress(application, config),
     lacksPassword &&
       make("p", { class: "lines" }, linkContact(t(isMailed ? "password_mailed" : "password_by_operator", { email }))),
@@ -115,9 +118,27 @@ function renderOverview(application) {
       isMailed &&
       make("p", {}, link("forgot-password", t(lacksPassword ? "password_mail_again" : "password_for_web"))),
     isApproved && !lacksPassword && ownWhy(api, "application/why", place),
-    isApproved && joinHelp(api, config, { username: application.username }),
+    isApproved &&
+      joinHelp(api, config, { username: application.username, isAddressShown: config.gameAddress !== null }),
     status === "rejected" && make("p", {}, applyAgain(application)),
   ];
+}
+
+/**
+ * Make what everybody waited for: the player is in. The notice tells screen readers.
+ *
+ * @param {string} username
+ */
+function welcome(username) {
+  const pieces = Array.from({ length: CONFETTI }, () => make("i"));
+  return make(
+    "section",
+    { class: "welcome" },
+    make("div", { class: "confetti", "aria-hidden": "true" }, pieces),
+    make("p", { "aria-hidden": "true" }, t("welcome")),
+    make("h2", { dir: "auto" }, username),
+    config.gameAddress !== null && copyable(config.gameAddress),
+  );
 }
 
 /**
@@ -151,6 +172,7 @@ function showNothing(message) {
   notice.announce(message, "bad");
   replaceContent(
     byId("inside"),
+    make("p", { class: "empty" }, icon("i-compass")),
     make(
       "p",
       { class: "buttons" },

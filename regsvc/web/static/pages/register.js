@@ -9,7 +9,7 @@ import { nameStep, takeNameFromAddress } from "../register/name.js";
 import { questionnaireStep } from "../register/questionnaire.js";
 import { Api } from "../shared/api.js";
 import { config } from "../shared/config.js";
-import { make } from "../shared/dom.js";
+import { icon, make } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
 import { showSection, startPage } from "../shared/page.js";
 
@@ -20,7 +20,7 @@ async function render() {
   if (!config.registration.open) {
     const { opensAt } = config.registration;
     const opens = opensAt === null ? "" : ` ${t("opens_at", { time: formatTime(opensAt) })}`;
-    showSection(null, make("p", {}, t("closed"), opens));
+    showSection(null, make("p", { class: "empty" }, icon("i-lock"), t("closed"), opens));
     return;
   }
   const steps = ALL_STEPS.filter((step) => step.isRequired(config));

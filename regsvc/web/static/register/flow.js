@@ -148,7 +148,10 @@ export class Flow {
     const { index, draft, steps } = this;
     draft.form = form;
     draft.update({ step: steps[index].id });
-    const progress = renderProgress(steps.length, index);
+    const progress = renderProgress(
+      steps.map((step) => this.titleOf(step)),
+      index,
+    );
     const title = make("h2", { tabindex: "-1", "aria-describedby": PROGRESS }, this.titleOf(steps[index]));
     const back = index > 0 && button(t("back"), () => this.back(), "plain");
     showSection(null, index === 0 && appliedBefore(draft), progress, title, above, form.element, below, back);
@@ -277,19 +280,17 @@ function appliedBefore(draft) {
 }
 
 /**
- * Render how many of the steps are done; `current` counts from 0.
+ * Render how many of the steps are done; `current` counts from 0. A single step needs no count.
  *
- * @param {number} count
+ * @param {string[]} titles
  * @param {number} current
  */
-function renderProgress(count, current) {
-  const segments = Array.from({ length: count }, (_nothing, index) =>
-    make("span", { class: index <= current ? "done" : null }),
-  );
+function renderProgress(titles, current) {
+  const segments = titles.map((title, index) => make("span", { class: index <= current ? "done" : null }, title));
   return make(
     "div",
-    { class: "steps" },
-    make("p", { id: PROGRESS }, t("step", { step: current + 1, steps: count })),
+    { class: "steps", hidden: titles.length === 1 },
+    make("p", { id: PROGRESS }, t("step", { step: current + 1, steps: titles.length })),
     make("div", { class: "bar", "aria-hidden": "true" }, segments),
   );
 }

@@ -10,13 +10,15 @@ import { t } from "./i18n.js";
  *
  * @param {import("./api.js").Api} api
  * @param {Config} config
- * @param {{ heading?: "h2" | "h3", username?: string }} options `username`: of whom it is for, if that is known
+ * @param {{ heading?: "h2" | "h3", username?: string, isAddressShown?: boolean }} options `username`: of whom it is
+ *   for, if that is known; `isAddressShown`: elsewhere on the page
  */
-export function joinHelp(api, config, { heading = "h2", username = "" } = {}) {
+export function joinHelp(api, config, { heading = "h2", username = "", isAddressShown = false } = {}) {
   const section = make("div", { class: "join" });
   api.get("server/join").then(
     ({ data }) =>
-      data.address !== null && replaceContent(section, render(data, data.address, config, heading, username)),
+      data.address !== null &&
+      replaceContent(section, render(data, data.address, config, { heading, username, isAddressShown })),
     () => undefined, // the page is complete without it
   );
   return section;
@@ -26,17 +28,16 @@ export function joinHelp(api, config, { heading = "h2", username = "" } = {}) {
  * @param {JoinHelp} help
  * @param {string} address
  * @param {Config} config
- * @param {"h2" | "h3"} heading
- * @param {string} username
+ * @param {{ heading: "h2" | "h3", username: string, isAddressShown: boolean }} options
  */
-function render({ versions, bedrock }, address, config, heading, username) {
+function render({ versions, bedrock }, address, config, { heading, username, isAddressShown }) {
   const isBedrock = playsBedrock(username);
   const login = config.authme.enabled && make("li", {}, t("join_login"));
   const java = renderJava(address, config.webServerPrefix, login);
   return [
     make(heading, {}, t("join_title")),
     definitionList([
-      [t("join_address"), copyable(address)],
+      [t("join_address"), isAddressShown ? "" : copyable(address)],
       [t("join_versions"), versions],
     ]),
     bedrock === null

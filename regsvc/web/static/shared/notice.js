@@ -5,9 +5,9 @@ import { byId, icon, make, replaceContent } from "./dom.js";
 import { t } from "./i18n.js";
 
 /** @type {Record<string, string>} */
-const ICONS = { good: "i-circle-check", bad: "i-circle-alert" };
+const ICONS = { good: "i-circle-check", bad: "i-circle-alert", info: "i-info" };
 
-/** The message at the top of the page; screen readers read it aloud. `kind`: "", "good" or "bad". */
+/** The message at the top of the page; screen readers read it aloud. `kind`: "", "good", "bad", "info" or "spoken". */
 export const notice = {
   element: byId("notice"),
 
