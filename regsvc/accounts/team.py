@@ -9,6 +9,7 @@ from peewee import Database
 from plugin_bridge.server.files import OpsFile
 from regsvc.accounts.access import AccountAccess, Principal
 from regsvc.auth.api_tokens import ApiTokens
+from regsvc.auth.invitations import Invitations
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.sessions import Sessions
 from regsvc.auth.team_accounts import TeamAccounts
@@ -44,6 +45,7 @@ class TeamRoles:
     links: PasswordLinks
     tokens: ApiTokens
     accounts: TeamAccounts
+    invitations: Invitations
     audit: Audit
     operators: Callable[[], Collection[str]]
     level_of: Callable[[str], int]
@@ -115,10 +117,10 @@ class TeamRoles:
 
     def _end_open(self, user: User) -> None:
         self.sessions.revoke_admin(user.id)
-        links, tokens = self.links.revoke_of(user.username_key), self.tokens.revoke_of(user.username_key)
-        chats = self.accounts.revoke_of(user.id)
-        counts = (user.username, links, tokens, chats)
-        log.info("the role of %s changed: ended links %d, tokens %d, chat accounts %d", *counts)
+        counts = [it.revoke_of(user.username_key) for it in (self.links, self.tokens, self.invitations)]
+        counts.append(self.accounts.revoke_of(user.id))
+        text = "the role of %s changed: ended links %d, tokens %d, invitations %d, chat accounts %d"
+        log.info(text, user.username, *counts)
 
 
 class LostRights:
@@ -151,9 +153,10 @@ class LostRights:
             return
         dismissed = self._ops.find_dismissed() or frozenset()
         is_needed, roles = self._needed_totp, self._roles
-        ended = [it.revoke_unentitled(dismissed) for it in (roles.sessions, roles.links, roles.tokens, roles.accounts)]
+        sources = (roles.sessions, roles.links, roles.tokens, roles.invitations, roles.accounts)
+        ended = [it.revoke_unentitled(dismissed) for it in sources]
         self._ops.forget_dismissed(dismissed)
         self._needed_second_factor = is_needed
         if any(ended):
-            text = "ended what operators without the right had open: sessions %d, links %d, tokens %d, chat accounts %d"
+            text = "ended without the right: sessions %d, links %d, tokens %d, invitations %d, chat accounts %d"
             log.info(text, *ended)

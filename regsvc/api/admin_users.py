@@ -256,6 +256,7 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     is_email_verified: bool
     origin: Origin
     registration_ip: Address | None
+    invited_by: Annotated[str | None, Meta(description="Whose invitation was used.")]
     password_set_at: EpochMilliseconds | None
     banned_from: Annotated[Status, Meta(description="The status that returns when the ban ends.")] | None
     questionnaire: QuestionnaireResultFields | None

@@ -33,6 +33,12 @@ Username = Annotated[str, Meta(description="The player's name.", examples=["Alic
 """In a request, white space at its ends is removed: see `Request`."""
 Email = Annotated[str, Meta(description="An e-mail address.", examples=["alice@example.org"])]
 Password = Annotated[str, Meta(extra_json_schema={"format": "password"}, examples=["correct-horse"])]
+InvitationToken = Annotated[
+    str, Meta(description="The part of an invitation's link after `#invite=`.", max_length=100, examples=["7.k3…"])
+]
+InvitationGrant = Annotated[
+    str, Meta(extra_json_schema={"enum": ["no_questionnaire", "no_review"]}, examples=["no_questionnaire"])
+]
 Status = Annotated[
     str, Meta(extra_json_schema={"enum": ["pending", "approved", "rejected", "banned"]}, examples=["approved"])
 ]

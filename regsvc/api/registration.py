@@ -17,6 +17,8 @@ from regsvc.api.messages import (
     CodeProof,
     Email,
     EpochMilliseconds,
+    InvitationGrant,
+    InvitationToken,
     NameQuery,
     Output,
     Password,
@@ -175,6 +177,22 @@ class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     link_token: Annotated[str, Meta(description="The token of an unclaimed chat link, or use the cookie.")] | None = (
         None
     )
+    invitation: InvitationToken | None = None
+
+
+class InvitationQuery(Request, frozen=True, kw_only=True):
+    """The token of an invitation: the part of its link after `#invite=`."""
+
+    invitation: InvitationToken
+
+
+class InvitationReply(Reply, frozen=True, kw_only=True):
+    """What an invitation grants, and until when it can be used."""
+
+    made_by: Annotated[str, Meta(examples=["Olivia"])]
+    grants: list[InvitationGrant]
+    remaining_uses: Annotated[int, Meta(examples=[3])]
+    expires_at: EpochMilliseconds
 
 
 class RegisterReply(Reply, frozen=True, kw_only=True):
@@ -216,6 +234,13 @@ class UserStatusReply(Reply, frozen=True, kw_only=True):
 
 
 PROOF_HEADER: Final = "X-Address-Proof"
+
+INVITATION_REFUSALS: Final = (
+    errors.InvitationInvalid,
+    errors.InvitationRevoked,
+    errors.InvitationExpired,
+    errors.InvitationUsedUp,
+)
 
 SEND_CODE_REFUSALS: Final = (
     errors.InvalidEmail,
@@ -277,6 +302,7 @@ async def check_code(call: ApiHandler, request: CheckCodeRequest) -> CheckCodeRe
     errors.ReapplyLater,
     errors.EmailTaken,
     errors.AuthMeUnavailable,
+    *INVITATION_REFUSALS,
     status=201,
     credentials=(LINK_COOKIE,),
 )
@@ -296,6 +322,7 @@ async def register(call: ApiHandler, request: RegisterRequest) -> RegisterReply:
         questionnaire_token=request.questionnaire.token if request.questionnaire else None,
         link_token=request.link_token,
         browser_link_tokens=cookie_tokens(call),
+        invitation_token=request.invitation,
     )
     registered = await call.services.registration.register(application, call.caller)
     if registered.status == "approved":
@@ -303,6 +330,15 @@ async def register(call: ApiHandler, request: RegisterRequest) -> RegisterReply:
     else:
         key = "registered_pending" if call.services.mail_queue.is_available else "registered_unmailed"
     return to_reply(RegisterReply, registered, message=call.message(key, username=registered.username))
+
+
+@ROUTES.add("POST", "/api/invitation/check", PUBLIC, *INVITATION_REFUSALS, errors.RateLimited)
+async def check_invitation(call: ApiHandler, request: InvitationQuery) -> InvitationReply:
+    """Show what an invitation grants, before registering with it. Uses up nothing."""
+    call.services.status_limits.hit(call.caller)
+    found = await call.run(call.services.invitations.find, request.invitation)
+    remaining = found.uses - found.used
+    return to_reply(InvitationReply, found, grants=list(found.grants), remaining_uses=remaining)
 
 
 async def find_status(call: ApiHandler, username: str) -> UserStatus | None:

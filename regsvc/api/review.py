@@ -1,15 +1,26 @@
-"""Admin routes for what reviewers add to an application before they decide: notes, and points of answers."""
+"""Admin routes of reviewers: notes, points of answers, and invitations."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Final
 
 from msgspec import Meta
 
 from regsvc.api.base import ApiHandler
-from regsvc.api.messages import MessageReply, Request, Username
+from regsvc.api.messages import (
+    EpochMilliseconds,
+    InvitationGrant,
+    MessageReply,
+    Output,
+    Reply,
+    Request,
+    Username,
+    to_reply,
+)
 from regsvc.api.questionnaire import Points, QuestionId
 from regsvc.api.route import Routes
+from regsvc.auth.invitations import DEFAULT_LIFETIME, GRANTS, MAX_LIFETIME, MAX_USES, InvitationRecord
 from regsvc.core import errors
 from regsvc.core.rights import Permission
 from regsvc.users.notes import MAX_NOTE
@@ -52,3 +63,70 @@ async def give_points(call: ApiHandler, request: PointsRequest) -> MessageReply:
     judge = call.services.questionnaires.judge
     username = await call.run(judge, request.username, request.question_id, request.points, call.principal)
     return MessageReply(message=call.message("points_given", username=username))
+
+
+class InvitationFields(Output, frozen=True, kw_only=True):
+    """An invitation, without its link."""
+
+    id: Annotated[int, Meta(examples=[1])]
+    grants: list[InvitationGrant]
+    uses: Annotated[int, Meta(examples=[3])]
+    used: Annotated[int, Meta(examples=[1])]
+    made_by: Annotated[str, Meta(examples=["Olivia"])]
+    created_at: EpochMilliseconds
+    expires_at: EpochMilliseconds
+    revoked_at: EpochMilliseconds | None
+
+
+class InvitationsReply(Reply, frozen=True, kw_only=True):
+    """The newest invitations, newest first."""
+
+    invitations: list[InvitationFields]
+
+
+class InviteRequest(Request, frozen=True, kw_only=True):
+    """For how many registrations and days an invitation is, and what the invited need not do."""
+
+    uses: Annotated[int, Meta(ge=1, le=MAX_USES, examples=[3])] = 1
+    days: Annotated[int, Meta(ge=1, le=MAX_LIFETIME.days, examples=[7])] = DEFAULT_LIFETIME.days
+    grants: Annotated[tuple[InvitationGrant, ...], Meta(max_length=10)] = ()
+
+
+class InviteReply(Reply, frozen=True, kw_only=True):
+    """The link is in this reply only."""
+
+    link: Annotated[str, Meta(examples=["https://play.example.org/register#invite=…"])]
+    record: InvitationFields
+
+
+class InvitationIdRequest(Request, frozen=True, kw_only=True):
+    id: Annotated[int, Meta(ge=1, le=2**63 - 1, examples=[1])]
+
+
+@ROUTES.add("GET", "/api/admin/invitations", Permission.USERS_REVIEW)
+async def list_invitations(call: ApiHandler) -> InvitationsReply:
+    """List the newest 500 invitations."""
+    found = await call.run(call.services.invitations.list_all)
+    return InvitationsReply(invitations=[_invitation_fields(it) for it in found])
+
+
+@ROUTES.add("POST", "/api/admin/invitation", Permission.USERS_REVIEW)
+async def invite(call: ApiHandler, request: InviteRequest) -> InviteReply:
+    """Make a link with which players register. It ends with your right to review, or when you revoke it."""
+    if not set(request.grants) <= set(GRANTS):
+        raise errors.InvalidField("grants")
+    by, lifetime = call.principal, timedelta(days=request.days)
+    create = call.services.invitations.create
+    link, record = await call.run(create, request.uses, lifetime, request.grants, by.actor, by.username)
+    return InviteReply(message=call.message("invitation_created"), link=link, record=_invitation_fields(record))
+
+
+@ROUTES.add("POST", "/api/admin/invitation/revoke", Permission.USERS_REVIEW, errors.NoSuchInvitation)
+async def revoke_invitation(call: ApiHandler, request: InvitationIdRequest) -> MessageReply:
+    """Revoke an invitation. Whoever registered with it stays registered."""
+    await call.run(call.services.invitations.revoke, request.id, call.principal.actor)
+    return MessageReply(message=call.message("invitation_revoked"))
+
+
+def _invitation_fields(record: InvitationRecord) -> InvitationFields:
+    return to_reply(InvitationFields, record, grants=list(record.grants))

@@ -18,6 +18,7 @@ from regsvc.accounts.self_deletion import SelfDeletion, SessionEnding
 from regsvc.accounts.status_lookup import StatusLookup
 from regsvc.accounts.team import TeamRoles
 from regsvc.auth.api_tokens import ApiTokens
+from regsvc.auth.invitations import Invitations
 from regsvc.auth.rate_limits import StatusRateLimits
 from regsvc.auth.sessions import Sessions
 from regsvc.auth.team_accounts import TeamAccounts
@@ -73,6 +74,7 @@ class Services:
     settings: ServerSettings
     sessions: Sessions
     api_tokens: ApiTokens
+    invitations: Invitations
     team_roles: TeamRoles
     team_accounts: TeamAccounts
     team_chat: TeamChats

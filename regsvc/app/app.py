@@ -28,6 +28,7 @@ from regsvc.app.context import AppContext
 from regsvc.auth.api_tokens import ApiTokens
 from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.hashing import HashPool, PasswordHashing
+from regsvc.auth.invitations import Invitations
 from regsvc.auth.login_limits import LoginDelays, LoginLimits
 from regsvc.auth.password_links import PasswordLinks
 from regsvc.auth.rate_limits import DurableLimits, MemoryLimits, StatusRateLimits
@@ -200,6 +201,9 @@ class App:
         self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
         accounts = TeamAccounts(self._secrets, self.team, self.audit, self._now)
         self.team_accounts = self.services.team_accounts = accounts
+        self.invitations = self.services.invitations = Invitations(
+            self._secrets, self.team, self.audit, self._now, self.base_url
+        )
         self.events = self.services.events = EventStreams(self.worker, self._may_go_on_listening)
 
     def _wire_passwords(self) -> None:
@@ -496,6 +500,7 @@ class App:
             hashing=self.hashing,
             users=UserCreation(database, self._players, self.reconciler, self.transitions, self.audit, live, self._now),
             tokens=self.application_tokens,
+            invitations=self.invitations,
             mail_queue=self.mail_queue,
             now=self._now,
         )
@@ -589,6 +594,7 @@ class App:
             links=self.links,
             tokens=self.api_tokens,
             accounts=self.team_accounts,
+            invitations=self.invitations,
             audit=self.audit,
             operators=ops.names,
             level_of=self.context.level_of,

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from regsvc import __version__
+from regsvc.auth.invitations import DEFAULT_LIFETIME, GRANTS, MAX_LIFETIME, MAX_USES
 from regsvc.core.rights import NOT_FOR_TOKENS, ROLES, Permission
 from regsvc.core.text import MAX_REASON, clean_name
 from regsvc.core.units import parse_duration
@@ -268,7 +269,27 @@ def _add_user_actions(parser: argparse.ArgumentParser, common: argparse.Argument
 
 
 def _add_review_actions(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add what reviewers do before they decide."""
+    """Add what reviewers do beside deciding."""
+    invite = add("invite", "print a link with which players register, or list or revoke such invitations")
+    what = invite.add_mutually_exclusive_group()
+    what.add_argument("--list", dest="is_list", action="store_true", help="list the newest invitations")
+    what.add_argument("--revoke", type=int, metavar="ID", help="end an invitation at once")
+    invite.add_argument("--uses", type=_uses, default=1, metavar="NUMBER", help="how many may register; default: 1")
+    invite.add_argument(
+        "--for",
+        dest="duration",
+        type=_invitation_lifetime,
+        default=DEFAULT_LIFETIME,
+        metavar="DURATION",
+        help='how long it works, such as "7 days", the default',
+    )
+    invite.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=[grant.removeprefix("no_") for grant in GRANTS],
+        help="what the invited need not do; again for both",
+    )
     note = add("note", "write a note about a user, for the team")
     _add_name(note)
     note.add_argument("text", metavar="TEXT")
@@ -311,6 +332,19 @@ def _add_token_actions(parser: argparse.ArgumentParser, common: argparse.Argumen
     actions.add_parser("list", help="list all tokens", parents=[common])
     revoke = actions.add_parser("revoke", help="end a token at once", parents=[common])
     revoke.add_argument("name", metavar="NAME", type=_token_name)
+
+
+def _uses(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_USES:
+        raise argparse.ArgumentTypeError(f"it is a number from 1 to {MAX_USES}")
+    return int(text)
+
+
+def _invitation_lifetime(text: str) -> timedelta:
+    lifetime = _duration(text)
+    if isinstance(lifetime, str) or not timedelta() < lifetime <= MAX_LIFETIME:
+        raise argparse.ArgumentTypeError(f"it is at most {MAX_LIFETIME.days} days")
+    return lifetime
 
 
 def _token_name(text: str) -> str:

@@ -49,6 +49,8 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
     if args.action == "note":
         print(f"{app.worker.run_here(app.services.notes.add, args.username, args.text, Actor(actor))}: noted")
         return 0
+    if args.action == "invite":
+        return _invite(args, app, Actor(actor))
     return _decide(args, app, Principal(Actor(actor), EVERYTHING))
 
 
@@ -70,6 +72,26 @@ def run_token_command(args: argparse.Namespace, app: App, actor: str) -> int:
             state = "revoked" if it.revoked_at else "expired" if is_over else "active"
             used = f"last used {it.last_used_at:%Y-%m-%d %H:00}" if it.last_used_at else "never used"
             print(f"{it.name:<24} {state:<8} {' '.join(it.permissions)}; by {it.made_by}; {used}")
+    return 0
+
+
+def _invite(args: argparse.Namespace, app: App, by: Actor) -> int:
+    invitations, run = app.invitations, app.worker.run_here
+    if args.revoke is not None:
+        run(invitations.revoke, args.revoke, by)
+        print(f"{args.revoke}: revoked")
+    elif args.is_list:
+        now = app.context.now()
+        for it in run(invitations.list_all):
+            state = "revoked" if it.revoked_at else "expired" if it.expires_at <= now else "active"
+            until = f"until {it.expires_at:%Y-%m-%d %H:%M} UTC"
+            print(f"{it.id:<6} {state:<8} used {it.used} of {it.uses}; {' '.join(it.grants)}; by {it.made_by}; {until}")
+    else:
+        grants = [f"no_{name}" for name in args.without]
+        link, record = run(invitations.create, args.uses, args.duration, grants, by, None)
+        times = "once" if record.uses == 1 else f"for {record.uses} registrations"
+        print(link)
+        print(f"it works {times}, until {record.expires_at:%Y-%m-%d %H:%M} UTC", file=sys.stderr)
     return 0
 
 

@@ -390,6 +390,20 @@ AnswersChanged = _define(
 RoleNeedsApproval = _define(
     "role_needs_approval", Category.CONFLICT, "Only approved users can have a role.", field="username"
 )
+InvitationInvalid = _define("invalid_invitation", Category.INVALID, "The invitation is not ours.", field="invitation")
+InvitationRevoked = _define(
+    "invitation_revoked",
+    Category.CONFLICT,
+    "The invitation was revoked, or its maker has lost the right.",
+    field="invitation",
+)
+InvitationExpired = _define("invitation_expired", Category.CONFLICT, "The invitation has expired.", field="invitation")
+InvitationUsedUp = _define(
+    "invitation_used_up", Category.CONFLICT, "The invitation was used as often as it may be.", field="invitation"
+)
+NoSuchInvitation = _define(
+    "no_such_invitation", Category.NOT_FOUND, "No invitation in force has this id.", field="id", is_business=True
+)
 TokenNameTaken = _define("token_name_taken", Category.CONFLICT, "An active token has this name.", field="name")
 NoSuchToken = _define(
     "no_such_token", Category.NOT_FOUND, "No active token has this name.", field="name", is_business=True

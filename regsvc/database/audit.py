@@ -62,6 +62,8 @@ ACTIONS: Final = (
     "settings.changed",
     "token.created",
     "token.revoked",
+    "invitation.created",
+    "invitation.revoked",
     "user.logged_in",
     "user.login_failed",
     "user.totp_failed",

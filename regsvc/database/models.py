@@ -156,6 +156,7 @@ class User(BaseModel):
     token_generation = IntegerField(default=0)
     origin = CharField(16)
     registration_ip = CharField(45, null=True, index=True)
+    invited_by = CharField(255, null=True)
     created_at = UtcDateTimeField()
     reason = TextField(null=True)
     reviewed_by = CharField(255, null=True)
@@ -300,6 +301,21 @@ class Token(BaseModel):
     created_at = UtcDateTimeField()
     expires_at = UtcDateTimeField(null=True)
     last_used_at = UtcDateTimeField(null=True)
+    revoked_at = UtcDateTimeField(null=True)
+
+
+class Invitation(BaseModel):
+    """An invitation to register. Its token is derived from the nonce and is not stored."""
+
+    id = BigAutoField()
+    nonce = CharField(32)
+    grants = CharField(64)
+    uses = IntegerField()
+    used = IntegerField()
+    made_by = CharField(255, null=True)
+    maker = CharField(255)
+    created_at = UtcDateTimeField()
+    expires_at = UtcDateTimeField()
     revoked_at = UtcDateTimeField(null=True)
 
 
@@ -530,6 +546,7 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     SyncState,
     Session,
     Token,
+    Invitation,
     Setting,
     KnownClient,
     PlayerAddress,

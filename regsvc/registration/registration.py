@@ -10,6 +10,7 @@ from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
+from regsvc.auth.invitations import Grant, InvitationRecord, Invitations
 from regsvc.auth.rate_limits import REGISTRATIONS, DurableLimits, LimitCheck, SharedLimits, in_total
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
@@ -31,7 +32,7 @@ from regsvc.users.credential_rules import CredentialRules
 class RegistrationRequest:
     """A request to become a user, as received; None: not given.
 
-    `browser_link_tokens`: link tokens from the browser's cookie, newest first.
+    `browser_link_tokens`: link tokens from the browser's cookie, newest first. `invited`: the invitation of the token.
     """
 
     username: str
@@ -44,6 +45,12 @@ class RegistrationRequest:
     questionnaire_token: str | None = field(default=None, repr=False)
     link_token: str | None = field(default=None, repr=False)
     browser_link_tokens: tuple[str, ...] = field(default=(), repr=False)
+    invitation_token: str | None = field(default=None, repr=False)
+    invited: InvitationRecord | None = None
+
+    def is_granted(self, grant: Grant) -> bool:
+        """Return whether an invitation frees this registration from something."""
+        return self.invited is not None and grant in self.invited.grants
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,7 @@ class Registration:
     hashing: PasswordHashing
     users: UserCreation
     tokens: ApplicationTokens
+    invitations: Invitations
     mail_queue: MailQueue
     now: Clock
 
@@ -97,6 +105,9 @@ class Registration:
         """
         request, proven = self._validate(request)
         try:
+            if request.invitation_token is not None:
+                invited = await self.worker.run(self.invitations.find, request.invitation_token)
+                request = replace(request, invited=invited)
             with self.captchas.guard("register", request.captcha, caller):
                 code_row = await self.worker.run(self._check, request, proven, caller)
                 password = None
@@ -193,15 +204,19 @@ class Registration:
             platform=request.platform,
             language=request.language,
             ip=caller.address,
+            invited_by=request.invited.made_by if request.invited else None,
         )
         with self.users.transaction(user.username_key) as colliding:
             if code_row is not None:
                 self.codes.redeem(code_row, request.code_or_proof, caller, at=user.created_at)
             else:
                 self.limits.hit_all(*self._limits_of(caller))
+            if request.invited is not None:
+                self.invitations.redeem(request.invited)
             self.users.insert(user, colliding, Actor(user.username, caller.address))
             redeemed = [step.redeem(request, user) for step in self.steps]
-            if registration.approval or not all(redeemed):
+            needs_review = registration.approval or not all(redeemed)
+            if needs_review and not request.is_granted("no_review"):
                 self.mail_queue.send(user, "received")
             else:
                 self.users.approve(user, AUTOMATIC)

@@ -38,6 +38,7 @@ def new_user(
     platform: str = "java",
     language: str | None = None,
     ip: str | None = None,
+    invited_by: str | None = None,
 ) -> User:
     """Return a pending user, not inserted yet.
 
@@ -55,6 +56,7 @@ def new_user(
         platform=platform,
         origin=origin,
         registration_ip=ip,
+        invited_by=invited_by,
         created_at=moment,
         password_hash=password.hash if password else None,
         password_salt=password.salt if password else None,

@@ -55,6 +55,7 @@ class ExportedUserRecord:
     origin: str
     registered_at: datetime
     registration_ip: str | None
+    invited_by: str | None
     reason: str | None
     reviewed_at: datetime | None
     password_set_at: datetime | None
@@ -158,6 +159,7 @@ def _own_user(user: User) -> ExportedUserRecord:
         origin=user.origin,
         registered_at=user.created_at,
         registration_ip=user.registration_ip,
+        invited_by=user.invited_by,
         reason=user.reason,
         reviewed_at=user.reviewed_at,
         password_set_at=user.password_set_at,

@@ -265,7 +265,8 @@ class Transitions:
 
     def announce_registration(self, user: User, by: Actor) -> None:
         """Record and announce a new user."""
-        self._audit.record("user.registered", by, user.username)
+        detail = {"invitedBy": user.invited_by} if user.invited_by else None
+        self._audit.record("user.registered", by, user.username, detail)
         self._webhook.enqueue("registered", user.username, user.status)
 
     def record_deletions(self, realnames: Mapping[str, str | None]) -> None:

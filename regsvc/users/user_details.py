@@ -254,6 +254,7 @@ class UserDetails:
     is_email_verified: bool
     origin: str
     registration_ip: str | None
+    invited_by: str | None
     password_set_at: datetime | None
     banned_from: str | None
     questionnaire: QuestionnaireResult | None
@@ -317,6 +318,7 @@ class UserDetailsLoader:
             is_email_verified=bool(user.is_email_verified),
             origin=user.origin,
             registration_ip=user.registration_ip,
+            invited_by=user.invited_by,
             password_set_at=user.password_set_at,
             banned_from=user.banned_from,
             questionnaire=self._find_result(user.id, entry),

@@ -40,7 +40,7 @@ FORMAT: Final = "companion-export"
 VERSION: Final = 1
 USER_COLUMNS: Final = (
     *("username", "email", "is_email_verified", "status", "reason", "registered_at", "registration_ip"),
-    *("origin", "platform", "language", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at"),
+    *("invited_by", "origin", "platform", "language", "reviewed_by", "reviewed_at", "banned_from", "ban_expires_at"),
     *("password_set_at", "last_login_at", "is_email_noted", "may_reapply", "chat", "questionnaire"),
 )
 HASH_COLUMNS: Final = ("hash", "salt", "algorithm")

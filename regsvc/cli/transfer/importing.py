@@ -376,6 +376,7 @@ class Importer:
             "language": row.language,
             "platform": row.platform,
             "registration_ip": row.registration_ip,
+            "invited_by": row.invited_by,
             "last_login_at": row.last_login_at,
             "origin": "registered" if row.origin == "registered" else "created",  # no row was adopted
             "created_at": row.registered_at or moment,

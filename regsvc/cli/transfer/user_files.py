@@ -83,6 +83,7 @@ class ImportedUser:
     """Whether the address is only a note that nothing proves: it belongs to nobody and is mailed nothing."""
     may_reapply: bool = False
     registration_ip: str | None = None
+    invited_by: str | None = None
     password_set_at: datetime | None = None
     last_login_at: datetime | None = None
     lost: tuple[str, ...] = ()
@@ -291,6 +292,7 @@ def _imported(line: int, values: Mapping[str, Any]) -> ImportedUser:
         language=take(_text, "language", 16),
         origin=take(_choice, "origin", ("registered", "adopted", "created")),
         registration_ip=take(_ip, "registration_ip", is_spare=True),
+        invited_by=clean_words(values.get("invited_by"), 255),
         hash=take(_hash, "hash"),
         salt=take(_text, "salt", _MAX_HASH),
         algorithm=take(_text, "algorithm", 32),

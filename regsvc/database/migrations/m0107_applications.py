@@ -1,4 +1,5 @@
 """Tables and columns for applications: what a reviewer is told before deciding."""
+"""Tables and columns for applications: invitations, conversations, signals."""
 
 from typing import Final
 
@@ -32,4 +33,16 @@ CREATE TABLE regsvc_reader (
   username_key {text:255} NOT NULL, -- the user who is open at theirs
   seen_at      {moment} NOT NULL -- when their page last said so
 );
+CREATE TABLE regsvc_invitation (
+  id         {id}, -- never reused
+  nonce      {text:32} NOT NULL, -- from which its token is derived, which is not stored
+  grants     {text:64} NOT NULL, -- what the invited need not do, separated by spaces
+  uses       INTEGER NOT NULL, -- for how many registrations it is
+  used       INTEGER NOT NULL, -- how many it was used for
+  made_by    {text:255} NULL, -- its maker in lower case, with whose right it ends; empty: the host, on the command line
+  maker      {text:255} NOT NULL, -- its maker as the audit log shows them
+  created_at {moment} NOT NULL, -- when it was made
+  expires_at {moment} NOT NULL, -- when it ends
+  revoked_at {moment} NULL -- when it was revoked, or its maker lost the right
+  invited_by {text:255} NULL -- who invited them, as the audit log shows that; empty: nobody;
 """

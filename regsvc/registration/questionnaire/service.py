@@ -228,8 +228,16 @@ class QuestionnaireStep(RegistrationCondition):
 
     def check(self, request: RegistrationRequest) -> None:
         """Raise `QuestionnaireRequired` or `QuestionnaireFailed`. Spends nothing."""
-        self._results.check(request.questionnaire_token)
+        if not _is_excused(request):
+            self._results.check(request.questionnaire_token)
 
     def redeem(self, request: RegistrationRequest, user: User) -> bool:
         """Redeem the result for the user. Returns False where an admin has to read answers. Raises as `check` does."""
+        if _is_excused(request):
+            return True
         return not self._results.redeem(request.questionnaire_token, user.id).requires_review
+
+
+def _is_excused(request: RegistrationRequest) -> bool:
+    """Return whether an invitation frees them from the questionnaire; answers that they gave count all the same."""
+    return request.questionnaire_token is None and request.is_granted("no_questionnaire")

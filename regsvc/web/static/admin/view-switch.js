@@ -9,6 +9,7 @@ import { parseHash, ViewContext } from "./view-context.js";
 import { auditsView } from "./views/audits.js";
 import { bansView } from "./views/bans.js";
 import { doctorView } from "./views/doctor.js";
+import { invitationsView } from "./views/invitations.js";
 import { mailsView } from "./views/mails.js";
 import { queueView } from "./views/queue.js";
 import { serverView } from "./views/server.js";
@@ -23,6 +24,7 @@ const VIEWS = [
   usersView,
   userView,
   bansView,
+  invitationsView,
   auditsView,
   syncView,
   mailsView,

@@ -5,6 +5,7 @@ import { codeStep } from "../register/code.js";
 import { Draft } from "../register/draft.js";
 import { emailStep } from "../register/email.js";
 import { Flow } from "../register/flow.js";
+import { takeInvitation } from "../register/invitation.js";
 import { nameStep, takeNameFromAddress } from "../register/name.js";
 import { questionnaireStep } from "../register/questionnaire.js";
 import { Api } from "../shared/api.js";
@@ -23,10 +24,12 @@ async function render() {
     showSection(null, make("p", { class: "empty" }, icon("i-lock"), t("closed"), opens));
     return;
   }
-  const steps = ALL_STEPS.filter((step) => step.isRequired(config));
   const draft = new Draft();
+  const invitation = await takeInvitation(draft, api);
+  const excused = invitation?.grants.includes("no_questionnaire") ? [questionnaireStep] : [];
+  const steps = ALL_STEPS.filter((step) => step.isRequired(config) && !excused.includes(step));
   takeNameFromAddress(draft, config);
-  await new Flow({ api, config, draft, steps }).begin();
+  await new Flow({ api, config, draft, steps, invitation }).begin();
 }
 
 startPage(render);

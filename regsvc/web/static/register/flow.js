@@ -8,6 +8,7 @@ import { t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
 import { isProven } from "./code.js";
+import { renderInvitation } from "./invitation.js";
 import { reapplyText } from "./name.js";
 import { StepHistory } from "./step-history.js";
 
@@ -22,8 +23,10 @@ export class Flow {
    * @param {Config} parts.config
    * @param {import("./draft.js").Draft} parts.draft
    * @param {Step[]} parts.steps those that this host requires
+   * @param {Reply<"invitation/check"> | null} parts.invitation
    */
-  constructor({ api, config, draft, steps }) {
+  constructor({ api, config, draft, steps, invitation }) {
+    this.invitation = invitation;
     this.api = api;
     this.config = config;
     this.draft = draft;
@@ -154,7 +157,8 @@ export class Flow {
     );
     const title = make("h2", { tabindex: "-1", "aria-describedby": PROGRESS }, this.titleOf(steps[index]));
     const back = index > 0 && button(t("back"), () => this.back(), "plain");
-    showSection(null, index === 0 && appliedBefore(draft), progress, title, above, form.element, below, back);
+    const invited = index === 0 && this.invitation !== null && renderInvitation(this.invitation);
+    showSection(null, index === 0 && appliedBefore(draft), invited, progress, title, above, form.element, below, back);
     showAnnouncement(index === 0);
     if (!isFirst) {
       scrollTo(0, 0);
@@ -227,6 +231,7 @@ export class Flow {
       ...(password ? { password } : {}),
       ...(draft.get("platform") ? { platform: [draft.get("platform")].flat()[0] } : {}),
       ...(questionnaire ? { questionnaire: { token: questionnaire.token } } : {}),
+      ...(draft.get("invitation") ? { invitation: draft.get("invitation") } : {}),
       ...(draft.get("linkToken") ? { linkToken: draft.get("linkToken") } : {}),
       ...(await this.captcha?.proof()),
     });
@@ -251,6 +256,10 @@ export class Flow {
     }
     if (isSpent) {
       this.draft.update({ [field]: null });
+    }
+    if (field === "invitation") {
+      location.reload(); // with the steps of a visitor without one; it is refused again there, in words
+      return;
     }
     const isAboutCaptcha = refusal.field === this.captcha?.name;
     if (isAboutCaptcha) {

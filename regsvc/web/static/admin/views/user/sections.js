@@ -16,6 +16,7 @@ export function renderFacts(user) {
     [t("decided"), user.reviewedAt && [timeElement(user.reviewedAt), user.reviewedBy && ` · ${user.reviewedBy}`]],
     [t("end"), end],
     [t("registered"), [timeElement(user.regTime), ` · ${labelFor("origin", user.origin)}`]],
+    [t("invited_by"), user.invitedBy],
     [t("last_login"), timeElement(user.lastLogin, t("never"))],
     [t("password_set"), timeElement(user.passwordSetAt, t("never"))],
     [t("language"), user.language && languageName(user.language)],
