@@ -12,7 +12,7 @@ export type ApproveRequest = { language?: string | null; username?: string | nul
 
 export type AuditFields = { id: number; action: string; operator: string; target: string | null; detail: Record<string, unknown> | null; ip: string | null; timestamp: number };
 
-export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.note_added" | "user.answer_judged" | "settings.changed" | "token.created" | "token.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "team_chat.linked" | "team_chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
+export type AuditsQuery = { language?: string | null; page?: number; size?: number; action?: "user.registered" | "user.approved" | "user.rejected" | "user.banned" | "user.unbanned" | "user.reopened" | "user.deleted" | "user.adopted" | "user.password_changed" | "user.password_link_created" | "user.email_changed" | "user.answers_changed" | "user.totp_enabled" | "user.totp_disabled" | "user.recovery_codes_replaced" | "user.recovery_code_used" | "user.session_ended" | "user.role_changed" | "user.note_added" | "user.answer_judged" | "settings.changed" | "token.created" | "token.revoked" | "invitation.created" | "invitation.revoked" | "user.logged_in" | "user.login_failed" | "user.totp_failed" | "user.logged_out" | "admin.logged_in" | "admin.denied" | "chat.linked" | "chat.unlinked" | "team_chat.linked" | "team_chat.unlinked" | "sync.run" | "sync.conflict" | "sync.player_removed" | "sync.player_returned" | "sync.player_locked" | "sync.edit_refused" | "sync.braked" | "allowlist.run" | "allowlist.taken_off" | "mail.resent" | "user.imported" | "data.exported" | "data.purged" | null; operator?: string | null; target?: string | null; from?: number | null; to?: number | null };
 
 export type AuditsReply = { success: true; message?: string; audits: Array<AuditFields>; pagination: Pagination };
 
@@ -130,7 +130,7 @@ export type ExportedQuestionnaire = { score: number; maxScore: number; passScore
 
 export type ExportedReview = { transition: "approve" | "reject" | "ban" | "unban" | "reopen" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; reviewedAt: number; answers: Array<ExportedAnswer> | null };
 
-export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null; totpEnabledAt: number | null };
+export type ExportedUser = { username: string; email: string | null; isEmailVerified: boolean; status: "pending" | "approved" | "rejected" | "banned"; language: string | null; platform: "java" | "bedrock"; origin: "registered" | "adopted" | "created"; registeredAt: number; registrationIp: string | null; invitedBy: string | null; reason: string | null; reviewedAt: number | null; passwordSetAt: number | null; lastLoginAt: number | null; totpEnabledAt: number | null };
 
 export type FindingFields = { id: string; severity: "broken" | "risky"; title: string; why: string; do: string; where: string };
 
@@ -143,6 +143,20 @@ export type GivenAnswerFields = { questionId: number; question: string; answer: 
 export type HistoryFields = { username: string; transition: "approve" | "reject" | "ban" | "unban" | "reopen" | "delete"; statusBefore: "pending" | "approved" | "rejected" | "banned"; statusAfter: "pending" | "approved" | "rejected" | "banned" | null; reason: string | null; banExpiresAt: number | null; operator: string; reviewedAt: number; isSameUser: boolean; isSameName: boolean; isSameEmail: boolean };
 
 export type InvalidTokenReply = { success: false; message: string; valid: false; code: string };
+
+export type InvitationFields = { id: number; grants: Array<"no_questionnaire" | "no_review">; uses: number; used: number; madeBy: string; createdAt: number; expiresAt: number; revokedAt: number | null };
+
+export type InvitationIdRequest = { language?: string | null; id: number };
+
+export type InvitationQuery = { language?: string | null; invitation: string };
+
+export type InvitationReply = { success: true; message?: string; madeBy: string; grants: Array<"no_questionnaire" | "no_review">; remainingUses: number; expiresAt: number };
+
+export type InvitationsReply = { success: true; message?: string; invitations: Array<InvitationFields> };
+
+export type InviteReply = { success: true; message?: string; link: string; record: InvitationFields };
+
+export type InviteRequest = { language?: string | null; uses?: number; days?: number; grants?: Array<"no_questionnaire" | "no_review"> };
 
 export type JoinHelpFields = { address: string | null; versions: string | null; bedrock: BedrockServerFields | null };
 
@@ -214,11 +228,11 @@ export type QuestionnaireResultFields = { score: number; maxScore: number; passS
 
 export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
 
-export type Refusal = { success: false; code: "answers_changed" | "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_code_invalid" | "chat_denied" | "chat_link_required" | "chat_message_unknown" | "chat_not_linked" | "chat_not_member" | "chat_person_unknown" | "code_required" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_link_token" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "method_not_allowed" | "no_such_token" | "not_enabled" | "not_operator" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "sync_running" | "token_name_taken" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "unknown_path" | "unsupported_media_type" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
+export type Refusal = { success: false; code: "answers_changed" | "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_code_invalid" | "chat_denied" | "chat_link_required" | "chat_message_unknown" | "chat_not_linked" | "chat_not_member" | "chat_person_unknown" | "code_required" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_invitation" | "invalid_link_token" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "invitation_expired" | "invitation_revoked" | "invitation_used_up" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "method_not_allowed" | "no_such_invitation" | "no_such_token" | "not_enabled" | "not_operator" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "sync_running" | "token_name_taken" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "unknown_path" | "unsupported_media_type" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; applicationToken: string };
 
-export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; proof?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null };
+export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; proof?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null; invitation?: string | null };
 
 export type RegistrationConfigFields = { open: boolean; opensAt: number | null; approval: boolean; email: "optional" | "verified"; codeDigits: number; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
 
@@ -306,7 +320,7 @@ export type UpdateUserReply = { success: true; message?: string; email: string; 
 
 export type UpdateUserRequest = { language?: string | null; email: string; code?: string | null; proof?: string | null; currentPassword: string };
 
-export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; signals: Array<SignalFields>; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; earlierAnswers: Array<ScoredAnswerFields> | null; history: Array<HistoryFields>; notes: Array<NoteFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
+export type UserDetailsFields = { username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; regTime: number; language: string | null; platform: "java" | "bedrock"; reason: string | null; reviewedBy: string | null; reviewedAt: number | null; banExpiresAt: number | null; chat: LinkedChatFields | null; discordId: string | null; questionnaireScore: number | null; questionnairePassed: boolean | null; questionnaireReviewSummary: string | null; questionnaireRequiresReview: boolean | null; rejections: RejectionFields | null; signals: Array<SignalFields>; plugin: "synced" | "absent" | "locked" | "conflict" | "returned" | "pending" | "off"; pluginSince: number | null; allowlist: "listed" | "waiting" | "removed" | "conflict" | "absent" | "off"; lastLogin: number | null; isOperator: boolean; role: "reviewer" | "moderator" | null; isEmailVerified: boolean; origin: "registered" | "adopted" | "created"; registrationIp: string | null; invitedBy: string | null; passwordSetAt: number | null; bannedFrom: "pending" | "approved" | "rejected" | "banned" | null; questionnaire: QuestionnaireResultFields | null; earlierAnswers: Array<ScoredAnswerFields> | null; history: Array<HistoryFields>; notes: Array<NoteFields>; mails: Array<MailFields>; commands: Array<CommandFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; player: PlayerFields | null; gates: Array<"allowlist" | "authme">; listed: ListedFields | null };
 
 export type UserDetailsReply = { success: true; message?: string; user: UserDetailsFields };
 
@@ -357,6 +371,7 @@ export interface GetRoutes {
   "admin/users": { reply: UsersReply; body: {} };
   "admin/user": { reply: UserDetailsReply; body: {} };
   "admin/user/why": { reply: WhyReply; body: {} };
+  "admin/invitations": { reply: InvitationsReply; body: {} };
   "admin/team": { reply: TeamReply; body: {} };
   "admin/team-chat": { reply: TeamChatReply; body: {} };
   "admin/server": { reply: ServerReply; body: {} };
@@ -373,6 +388,7 @@ export interface PostRoutes {
   "verify/send": { reply: SendCodeReply; body: SendCodeRequest };
   "verify/check": { reply: CheckCodeReply; body: CheckCodeRequest };
   "register": { reply: RegisterReply; body: RegisterRequest };
+  "invitation/check": { reply: InvitationReply; body: InvitationQuery };
   "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };
   "application/answers": { reply: ApplicationReply; body: ChangeAnswersRequest };
   "application/email": { reply: CorrectAddressReply; body: CorrectAddressRequest };
@@ -403,6 +419,8 @@ export interface PostRoutes {
   "admin/user/sessions/end": { reply: MessageReply; body: EndUserSessionRequest };
   "admin/user/note": { reply: MessageReply; body: NoteRequest };
   "admin/user/points": { reply: MessageReply; body: PointsRequest };
+  "admin/invitation": { reply: InviteReply; body: InviteRequest };
+  "admin/invitation/revoke": { reply: MessageReply; body: InvitationIdRequest };
   "admin/user/role": { reply: RoleReply; body: RoleRequest };
   "admin/token/create": { reply: CreateTokenReply; body: CreateTokenRequest };
   "admin/token/revoke": { reply: MessageReply; body: TokenNameRequest };

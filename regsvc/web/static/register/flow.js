@@ -23,7 +23,7 @@ export class Flow {
    * @param {Config} parts.config
    * @param {import("./draft.js").Draft} parts.draft
    * @param {Step[]} parts.steps those that this host requires
-   * @param {Reply<"invitation/check"> | null} parts.invitation
+   * @param {PostReply<"invitation/check"> | null} parts.invitation
    */
   constructor({ api, config, draft, steps, invitation }) {
     this.invitation = invitation;

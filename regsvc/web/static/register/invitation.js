@@ -13,7 +13,7 @@ const MARK = "#invite=";
  *
  * @param {import("./draft.js").Draft} draft
  * @param {import("../shared/api.js").Api} api
- * @returns {Promise<Reply<"invitation/check"> | null>}
+ * @returns {Promise<PostReply<"invitation/check"> | null>}
  */
 export async function takeInvitation(draft, api) {
   if (location.hash.startsWith(MARK)) {
@@ -39,7 +39,7 @@ export async function takeInvitation(draft, api) {
 /**
  * Render who invited the visitor, above the first step.
  *
- * @param {Reply<"invitation/check">} invitation
+ * @param {PostReply<"invitation/check">} invitation
  */
 export function renderInvitation({ madeBy, grants }) {
   const key = grants.includes("no_review") ? "invited_no_review" : "invited";

@@ -58,7 +58,9 @@ class InvitationsPage {
   form() {
     const [uses, days] = [uniqueId("uses"), uniqueId("days")];
     const input = make("input", { id: uses, type: "number", min: "1", max: "1000", required: true, value: "1" });
-    const options = LIFETIMES.map((value) => make("option", { value: String(value) }, t("days_many", { count: value })));
+    const options = LIFETIMES.map((value) =>
+      make("option", { value: String(value) }, t("days_many", { count: value })),
+    );
     const select = make("select", { id: days }, options);
     select.value = "7";
     const boxes = GRANTS.map((value) => make("input", { type: "checkbox", value }));
