@@ -187,7 +187,7 @@ class InvitationQuery(Request, frozen=True, kw_only=True):
 
 
 class InvitationReply(Reply, frozen=True, kw_only=True):
-    """What an invitation grants, and until when it can be used."""
+    """The grants of an invitation, and the time until which it can be used."""
 
     made_by: Annotated[str, Meta(examples=["Olivia"])]
     grants: list[InvitationGrant]

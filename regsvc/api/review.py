@@ -123,7 +123,7 @@ async def invite(call: ApiHandler, request: InviteRequest) -> InviteReply:
 
 @ROUTES.add("POST", "/api/admin/invitation/revoke", Permission.USERS_REVIEW, errors.NoSuchInvitation)
 async def revoke_invitation(call: ApiHandler, request: InvitationIdRequest) -> MessageReply:
-    """Revoke an invitation. Whoever registered with it stays registered."""
+    """Revoke an invitation. Users who registered with it stay registered."""
     await call.run(call.services.invitations.revoke, request.id, call.principal.actor)
     return MessageReply(message=call.message("invitation_revoked"))
 

@@ -4,13 +4,10 @@ from collections import Counter
 from functools import partial
 
 from tests.api.test_admin_user_role import with_role
-from tests.support.command_line import companion
-from tests.support.operators import Operators
 from tests.support.our_tables import our_database
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
 from tests.support.together import at_once
-from tests.support.watching import ask_until
 
 
 def invite(stack: Stack, uses: int = 1, *grants: str, by: str | None = None) -> tuple[int, str]:
@@ -48,42 +45,6 @@ def test_three_friends_come_in_without_a_review(stack: Stack) -> None:
     assert stack.register(friends[3]).json["status"] == "pending", "without it they wait like everybody"
 
 
-def test_revoked_expired_and_foreign_ones_each_say_so(stack: Stack) -> None:
-    alice, olivia = stack.newcomer("alice"), stack.olivia()
-    revoked, revoked_token = invite(stack)
-    assert stack.post("/api/admin/invitation/revoke", {"id": revoked}, token=olivia).status == 200
-    again = stack.post("/api/admin/invitation/revoke", {"id": revoked}, token=olivia)
-    assert_refused(again, 404, "no_such_invitation", field="id")
-    expired, expired_token = invite(stack)
-    our_database(stack).execute("UPDATE regsvc_invitation SET expires_at = created_at WHERE id = ?", (expired,))
-    _id, good = invite(stack)
-
-    for token, status, code in [
-        (revoked_token, 409, "invitation_revoked"),
-        (expired_token, 409, "invitation_expired"),
-        (f"{good}x", 422, "invalid_invitation"),
-        ("nonsense", 422, "invalid_invitation"),
-    ]:
-        assert_refused(stack.post("/api/invitation/check", {"invitation": token}), status, code, field="invitation")
-        assert_refused(stack.register(alice, invitation=token), status, code, field="invitation")
-    body = {"grants": ["everything"]}
-    assert_refused(stack.post("/api/admin/invitation", body, token=olivia), 422, "invalid_field", field="grants")
-    assert stack.register(alice, invitation=good).json["status"] == "pending", "it grants nothing but says who"
-
-
-def test_it_ends_with_its_makers_right(stack: Stack, operators: Operators) -> None:
-    oscar, alice = operators.new("oscar"), stack.newcomer("alice")
-    row_id, token = invite(stack, by=stack.admin_token(oscar.name, oscar.password))
-
-    operators.dismiss(oscar)
-
-    assert_refused(stack.register(alice, invitation=token), 409, "invitation_revoked", field="invitation")
-    find = partial(our_database(stack).query, "SELECT revoked_at FROM regsvc_invitation WHERE id = ?", (row_id,))
-    ask_until(lambda: find()[0]["revoked_at"], bool)  # the daemon notices within seconds
-    operators.appoint(oscar)
-    assert_refused(stack.register(alice, invitation=token), 409, "invitation_revoked", field="invitation")
-
-
 def test_forty_at_once_use_three_places(stack: Stack) -> None:
     _id, token = invite(stack, 3, "no_review")
     people = [stack.newcomer("rival") for _person in range(40)]
@@ -103,17 +64,3 @@ def test_a_lost_reply_is_given_again(stack: Stack) -> None:
     first, again = (stack.register(alice, code=code, invitation=token) for _time in range(2))
     assert (first.status, again.status) == (201, 201)
     assert first.json["applicationToken"] == again.json["applicationToken"]
-
-
-def test_the_host_invites_lists_and_revokes(stack: Stack) -> None:
-    config = stack.daemon.config_file
-    made = companion("users", "invite", "--uses", "2", "--for", "3 days", "--without", "review", config=config)
-    token = made.output.strip().partition("#invite=")[2]
-    alice = stack.newcomer("alice")
-    assert stack.register(alice, invitation=token).json["status"] == "approved"
-    row_id = token.partition(".")[0]
-    listed = companion("users", "invite", "--list", config=config).output
-    assert any(line.startswith(row_id) and "used 1 of 2; no_review" in line for line in listed.splitlines())
-    assert "revoked" in companion("users", "invite", "--revoke", row_id, config=config).output
-    refused = stack.register(stack.newcomer("bob"), invitation=token)
-    assert_refused(refused, 409, "invitation_revoked", field="invitation")

@@ -4,15 +4,16 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage
 from tests.browser.operator import Operator
 from tests.support.stack import Stack
 
 VIEWS = {
-    "reviewer": ["queue", "users", "bans", "team"],
-    "moderator": ["queue", "users", "bans", "audits", "team"],
+    "reviewer": ["queue", "users", "bans", "invitations", "team"],
+    "moderator": ["queue", "users", "bans", "invitations", "audits", "team"],
 }
-ALL_VIEWS = ["queue", "users", "bans", "audits", "sync", "mails", "server", "doctor", "team"]
+ALL_VIEWS = ["queue", "users", "bans", "invitations", "audits", "sync", "mails", "server", "doctor", "team"]
 
 
 def menu_of(operator: Operator) -> list[str]:
@@ -70,6 +71,27 @@ def test_olivia_makes_rita_a_reviewer_and_a_token_for_a_bot(stack: Stack, open_p
     page.locator("dialog button", has_text=say("token_revoke")).click()
     expect(page.locator("ul.team li", has_text="discord-bot")).to_have_count(0)
     assert stack.get("/api/admin/users", token=shown.inner_text()).status == 401
+
+
+def test_olivia_invites_alice_who_plays_at_once(stack: Stack, open_page: OpenPage) -> None:
+    alice = stack.newcomer("alice")
+    olivia = Operator(open_page("/admin")).log_in()
+    olivia.go("#invitations")
+    form = olivia.page.locator("form", has_text=olivia.say("invite"))
+    form.locator("input[value=no_review]").check()
+    form.locator("button").click()
+    link = olivia.page.locator("code.token").inner_text()
+
+    applicant = Applicant(open_page(f"/register#{link.partition('#')[2]}", size="phone"), stack, alice)
+    expect(applicant.page.get_by_text("Olivia has invited you")).to_be_visible()
+    applicant.give_email()
+    applicant.give_code()
+    applicant.give_name()
+    expect(applicant.page.get_by_role("status")).to_contain_text(f"You're in, {alice.name}!")
+
+    late = open_page(f"/register#{link.partition('#')[2]}", may_complain=True)
+    expect(late.get_by_text("This invitation has been used up")).to_be_visible()
+    expect(late.get_by_label("E-mail address")).to_be_visible()
 
 
 def test_olivia_closes_registration_from_a_phone(stack: Stack, open_page: OpenPage) -> None:

@@ -15,7 +15,7 @@ from regsvc.cli import serve
 from tests.house_rules.sources import PRODUCT, ROOT, TESTS, name_of, nodes_of, text_of, tree_of
 
 LONGEST_FUNCTION = 60
-LONGEST_FILE = 740  # a reader opens few files; the wiring of all features is one of them
+LONGEST_FILE = 760  # a reader opens few files; the wiring of all features is one of them
 
 # A module imports from its own package or from one of a later entry; packages of one entry do not know each other.
 LAYERS = [
