@@ -1,5 +1,4 @@
-"""Tables and columns for applications: what a reviewer is told before deciding."""
-"""Tables and columns for applications: invitations, conversations, signals."""
+"""Tables and columns for applications: signals, conversations, invitations."""
 
 from typing import Final
 
@@ -33,6 +32,7 @@ CREATE TABLE regsvc_reader (
   username_key {text:255} NOT NULL, -- the user who is open at theirs
   seen_at      {moment} NOT NULL -- when their page last said so
 );
+
 CREATE TABLE regsvc_invitation (
   id         {id}, -- never reused
   nonce      {text:32} NOT NULL, -- from which its token is derived, which is not stored
@@ -44,5 +44,8 @@ CREATE TABLE regsvc_invitation (
   created_at {moment} NOT NULL, -- when it was made
   expires_at {moment} NOT NULL, -- when it ends
   revoked_at {moment} NULL -- when it was revoked, or its maker lost the right
+);
+
+ALTER TABLE regsvc_user ADD COLUMN
   invited_by {text:255} NULL -- who invited them, as the audit log shows that; empty: nobody;
 """
