@@ -91,8 +91,8 @@ class ServingApplication(Application):
         self.services = services
         self.is_stopping = False
         """While true, every reply asks the client to reconnect."""
-        self.ready_replies: dict[str, tuple[tuple[object, ...], bytes]] = {}
-        """By path, what a reply was made of, and the reply."""
+        self.ready_replies: dict[tuple[str, str], tuple[tuple[object, ...], bytes]] = {}
+        """By path and language, what a reply was made of, and the reply."""
         self._tables = tables
         self._in_flight: set[object] = set()
         self._is_idle = asyncio.Event()
@@ -296,7 +296,8 @@ class ApiHandler(BaseHandler):
         route = self._route
         assert route is not None  # `prepare` has refused methods without one
         made_of = () if route.made_of is None else route.made_of(self.services)
-        last_made_of, text = self.application.ready_replies.get(route.path, ((), b""))
+        ready = (route.path, self.language if made_of else "")
+        last_made_of, text = self.application.ready_replies.get(ready, ((), b""))
         if made_of and made_of == last_made_of:
             self._write_json(route.status, text)
             self.finish()
@@ -310,7 +311,7 @@ class ApiHandler(BaseHandler):
         if reply is not None:
             text = self.send(reply, route.status)
             if made_of:
-                self.application.ready_replies[route.path] = (made_of, text)
+                self.application.ready_replies[ready] = (made_of, text)
 
     post = get
 

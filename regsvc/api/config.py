@@ -143,13 +143,19 @@ def sources_of_config(services: Services) -> tuple[object, ...]:
 
 @ROUTES.add("GET", "/api/config", PUBLIC, made_of=sources_of_config)
 async def show_config(call: ApiHandler) -> ConfigReply:
-    """Show the public config of this host: texts for front ends, and the requirements of a registration."""
-    return ConfigReply(config=public_config(call.services))
+    """Show the public config of this host: texts for front ends, and the requirements of a registration.
+
+    The host's texts are in the caller's language; for front ends that exist already, in the host's.
+    """
+    is_legacy = call.services.config.http.legacy_status
+    language = call.services.config.server.language if is_legacy else call.language
+    return ConfigReply(config=public_config(call.services, language))
 
 
-def public_config(services: Services) -> PublicConfigFields:
-    """Return the public config in force now."""
+def public_config(services: Services, language: str) -> PublicConfigFields:
+    """Return the public config in force now, with the host's texts in a language."""
     config, questionnaire = services.config, services.questionnaires.questionnaire
+    server = config.server
     domains = list(config.registration.email_domains)
     return PublicConfigFields(
         theme=config.server.theme,
@@ -157,9 +163,9 @@ def public_config(services: Services) -> PublicConfigFields:
         banner_url=config.server.banner_url,
         favicon=config.server.favicon,
         accent=config.server.accent,
-        description=config.server.description,
-        links=dict(config.server.links),
-        announcement=config.server.announcement,
+        description=server.in_language(server.description, language),
+        links=server.in_language(server.links, language),
+        announcement=server.in_language(server.announcement, language),
         contact=config.server.contact,
         web_server_prefix=config.server.name,
         game_address=public_game_address(config.game.address),

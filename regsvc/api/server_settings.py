@@ -78,7 +78,7 @@ async def show_server(call: ApiHandler) -> ServerReply:
         opens_at=epoch_milliseconds(live.opens_at),
         registration_changed=changes.get("registration"),
         announcements=dict(live.settings.announcements),
-        configured_announcement=live.given.server.announcement,
+        configured_announcement=live.given.server.in_language(live.given.server.announcement, call.language),
         announcement_changed=changes.get("announcement"),
         languages=services.translations.languages,
     )

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from plugin_bridge.server.files import ServerProperties
 from regsvc.config import key_types as key
 from regsvc.config import value_checks as check
 from regsvc.config.key_types import IpNetwork, Switch, TrustedProxies
+from regsvc.core.i18n.languages import Translated
 from regsvc.core.units import ChangeLimit, RateLimit
+
+T = TypeVar("T")
 
 CausalReads = Literal["auto", "always", "off"]
 OnBan = Literal["kick", "ban", "none"]
@@ -90,8 +93,12 @@ class ServerSection:
         "the visitor's own.",
         check=check.time_zone,
     )
-    announcement: str = key.paragraph("", "Text that front ends show above the registration form.")
-    description: str = key.text("", "One sentence about this server, for its home page and for previews of links.")
+    announcement: Translated[str] = key.translated(
+        "Text that front ends show above the registration form; or by language: announcement.en, announcement.de, …"
+    )
+    description: Translated[str] = key.translated(
+        "One sentence about this server, for its home page and for previews of links; or by language, as above."
+    )
     theme: str = key.text(
         "default",
         "Theme: default, ocean, ember or amethyst; a front end of your own may have others.",
@@ -119,9 +126,9 @@ class ServerSection:
         'Icon in the tabs of browsers: a web address, or a path on this server; "" is the first letter of the name.',
         check=check.web_address_or_path,
     )
-    links: Mapping[str, str] = key.links(
+    links: Translated[dict[str, str]] = key.links(
         "Links on the home page by their texts, such as links.Discord = "
-        '"https://discord.gg/example"; an address, or a path on this server.'
+        '"https://discord.gg/example"; an address, or a path on this server. Links of one language: links.de.Regeln.'
     )
     index: bool = key.flag(False, "Let search engines list the home page, registration and server page.")
     state_dir: Path = key.path(
@@ -133,6 +140,10 @@ class ServerSection:
     tls_key_file: Path | None = key.optional_path(
         "Private key of the certificate (PEM), readable by the companion's user only."
     )
+
+    def in_language(self, written: Translated[T], language: str) -> T:
+        """Return what the host wrote in this language, else in `language` of the config."""
+        return written.in_language(language, self.language)
 
     @property
     def zone(self) -> tzinfo | None:

@@ -21,10 +21,12 @@ from regsvc.config.value_checks import (
     column_name,
     console_command,
     is_placeholder,
+    language_tag,
     listen_host,
     required,
     web_address_or_path,
 )
+from regsvc.core.i18n.languages import Translated, normalize_tag
 from regsvc.core.units import ChangeLimit, RateLimit, format_duration, parse_duration, parse_size
 
 T = TypeVar("T")
@@ -215,13 +217,34 @@ def table_columns(known: Sequence[str], may_be_empty: Sequence[str], help: str) 
     return _declare(Key({}, help, parse))
 
 
-def links(help: str) -> Mapping[str, str]:
-    """Declare web addresses, or paths on this server, by the texts of their links."""
+def translated(help: str) -> Translated[str]:
+    """Declare a text that may have several lines, or a table of such texts by language."""
 
-    def parse(value: object) -> Mapping[str, str]:
+    def parse(value: object) -> Translated[str]:
+        if not isinstance(value, dict):
+            return Translated({"": _parse_text(value)})
+        if not value:
+            raise ValueError('this must be text in quotes, or texts by language, such as description.de = "…"')
+        return Translated({_parse_language(tag): _parse_text(text) for tag, text in value.items()})
+
+    return _declare(Key("", help, parse))
+
+
+def links(help: str) -> Translated[dict[str, str]]:
+    """Declare web addresses, or paths on this server, by the texts of their links; those in a table have its language.
+
+    Each language has those without a language, too.
+    """
+
+    def parse_links(value: Mapping[str, object]) -> dict[str, str]:
+        return {_parse_name(name): web_address_or_path(_parse_line(to)) for name, to in value.items()}
+
+    def parse(value: object) -> Translated[dict[str, str]]:
         if not isinstance(value, dict):
             raise ValueError('this must be a table, such as links.Map = "https://map.example.org"')
-        return MappingProxyType({_parse_name(name): web_address_or_path(_parse_line(to)) for name, to in value.items()})
+        common = parse_links({name: to for name, to in value.items() if not isinstance(to, dict)})
+        own = {_parse_language(tag): parse_links(to) for tag, to in value.items() if isinstance(to, dict)}
+        return Translated({"": common, **{tag: common | listed for tag, listed in own.items()}})
 
     def from_text(written: str) -> object:
         pairs = (item.partition("=") for item in written.split(",") if item.strip())
@@ -297,6 +320,10 @@ def _parse_line(value: object, example: str = "text") -> str:
 
 def _parse_name(value: object) -> str:
     return required(_parse_line(value))
+
+
+def _parse_language(value: object) -> str:
+    return normalize_tag(language_tag(_parse_line(value)))
 
 
 def _parse_secret(value: object) -> str:

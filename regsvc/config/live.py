@@ -17,6 +17,7 @@ from plugin_bridge.hashers import PasswordHasher, UnusableAlgorithm, make_passwo
 from regsvc.config.sections import Config, ConfigError
 from regsvc.core.clock import epoch_ms
 from regsvc.core.errors import RegistrationClosed
+from regsvc.core.i18n.languages import Translated, normalize_tag
 
 
 @dataclass(frozen=True)
@@ -112,15 +113,15 @@ class LiveConfig:
 
     def announcement_for(self, language: str) -> str:
         """Return the announcement in this language, or in the one of the host."""
-        return self.settings.announcements.get(language, self.current.server.announcement)
+        return self.current.server.in_language(self.current.server.announcement, language)
 
     def _combine(self) -> None:
         given = self.given
         is_open = given.registration.open and self._accepts
-        texts, language = self.settings.announcements, given.server.language
-        text = texts.get(language, next(iter(texts.values()), given.server.announcement))
+        texts = {normalize_tag(language): text for language, text in self.settings.announcements.items()}
+        announcement = Translated(texts) if texts else given.server.announcement
         registration = dataclasses.replace(given.registration, open=is_open)
-        server = dataclasses.replace(given.server, announcement=text)
+        server = dataclasses.replace(given.server, announcement=announcement)
         self.current = dataclasses.replace(given, registration=registration, server=server)
 
     def apply_authme(self, authme: AuthMeConfig) -> None:

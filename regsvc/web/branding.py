@@ -68,12 +68,13 @@ def preview_of(config: Config, path: str) -> Preview:
     return Preview(server.base_url and server.base_url + path, image, is_large=bool(image and server.banner_url))
 
 
-def _manifest(config: Config) -> dict[str, object]:
+def _manifest(config: Config, language: str) -> dict[str, object]:
     server = config.server
+    description = server.in_language(server.description, language)
     return {
         "name": server.name,
         "short_name": server.name,
-        **({"description": server.description} if server.description else {}),
+        **({"description": description} if description else {}),
         "start_url": "./",
         "scope": "./",
         "display": "minimal-ui",
@@ -95,7 +96,7 @@ class ManifestHandler(ReadOnlyHandler):
 
     def get(self) -> None:
         self.set_header("Content-Type", "application/manifest+json; charset=utf-8")
-        self.finish(json.dumps(_manifest(self.services.config), ensure_ascii=False))
+        self.finish(json.dumps(_manifest(self.services.config, self.language), ensure_ascii=False))
 
 
 BRANDING: Final[list[tuple[Any, ...]]] = [

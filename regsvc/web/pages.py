@@ -165,7 +165,10 @@ class LayoutHandler(ReadOnlyHandler):
         is_public = page.is_in_menu or page is _HOME
         announcement = self.services.live.announcement_for(language)
         is_dismissed = self.find_choice(ANNOUNCEMENT_COOKIE) == announcement_id(announcement)
-        links = [(text, address, _link_icon(text, address)) for text, address in config.server.links.items()]
+        links = [
+            (text, address, _link_icon(text, address))
+            for text, address in config.server.in_language(config.server.links, language).items()
+        ]
         icons = load_icons(page.template, page.script) | {icon for _text, _address, icon in links if page is _HOME}
         html = load_template(page.template).generate(
             language=language,
@@ -173,6 +176,7 @@ class LayoutHandler(ReadOnlyHandler):
             initial=initial_of(config),
             links=links,
             sprite=sprite_of(icons),
+            description=config.server.in_language(config.server.description, language),
             theme_color=accent_of(config).light,
             host_style=host_style(config),
             icon=icon_of(config),
@@ -231,7 +235,7 @@ class PageHandler(LayoutHandler):
             languages=" ".join(self.languages),
             is_open=self.services.config.registration.open,
             has_review=self.services.config.registration.approval,
-            config=msgspec.json.encode(public_config(self.services)).decode(),
+            config=msgspec.json.encode(public_config(self.services, self.language)).decode(),
         )
 
 

@@ -18,6 +18,7 @@ from regsvc.config.sections import (
     QuestionnaireSection,
     RegistrationSection,
 )
+from regsvc.core.i18n.languages import Translated
 from regsvc.core.i18n.translations import load_translations
 from tests.support.live_api import LiveApi, make_services
 
@@ -81,10 +82,8 @@ def test_the_hosts_own_words() -> None:
         "banner_url": "/b.jpg",
         "favicon": "/i.png",
         "accent": "#123456",
-        "description": "Quiet.",
-        "links": {"Map": "/map"},
     }
-    server = ServerSection(name="Oakvale", language="zh", announcement="欢迎\n!", **looks)  # type: ignore[arg-type]
+    server = ServerSection(name="Oakvale", language="zh", announcement=Translated({"zh": "欢迎\n!"}), **looks)  # type: ignore[arg-type]
     payload = ask(make_services(Config(server=server)))
     assert payload["webServerPrefix"] == "Oakvale"
     assert payload["language"] == "zh"

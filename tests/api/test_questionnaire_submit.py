@@ -58,7 +58,7 @@ def test_answers_in_words_wait_for_a_reader(asking_stack: Stack) -> None:
 def test_too_few_points_do_not_pass_and_the_wait_is_told(asking_stack: Stack) -> None:
     payload = submit(asking_stack, FIGHT | WORDS, "192.0.2.1").json
     assert (payload["score"], payload["passed"], payload["manualReviewRequired"]) == (0, False, False)
-    assert payload["message"] == "You scored 0 points; you need 60. You can try again in 5 min."
+    assert payload["message"] == "You scored 0 points; you need 60. Read the rules; you can try again in 5 minutes."
     assert payload["remainingSeconds"] == 300
 
 

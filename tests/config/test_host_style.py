@@ -130,9 +130,35 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 
 def test_links_come_from_a_table_or_from_the_environment(tmp_path: Path) -> None:
     file = write(tmp_path / "companion.toml", '[server.links]\nDiscord = "https://discord.gg/x"\n"Our map" = "/map"\n')
-    assert load_config(file, {}).server.links == {"Discord": "https://discord.gg/x", "Our map": "/map"}
+    assert load_config(file, {}).server.links.by_language[""] == {"Discord": "https://discord.gg/x", "Our map": "/map"}
     environ = {"COMPANION_SERVER_LINKS": "Map=https://map.example.org, Rules=/rules"}
-    assert load_config(None, environ).server.links == {"Map": "https://map.example.org", "Rules": "/rules"}
+    assert load_config(None, environ).server.links.by_language == {
+        "": {"Map": "https://map.example.org", "Rules": "/rules"}
+    }
+
+
+def test_the_hosts_texts_may_be_by_language(tmp_path: Path) -> None:
+    written = """
+        [server]
+        language = "de"
+        announcement.en = "We move."
+        announcement.pt_BR = "Mudamos."
+        announcement.de = "Wir ziehen um."
+        description = "Quiet."
+        [server.links]
+        Discord = "https://discord.gg/x"
+        de.Regeln = "/regeln"
+        en.Rules = "/rules"
+    """
+    server = load_config(write(tmp_path / "companion.toml", written), {}).server
+    told = {tag: server.in_language(server.announcement, tag) for tag in ("en-GB", "pt-BR", "fr")}
+    assert told == {"en-GB": "We move.", "pt-BR": "Mudamos.", "fr": "Wir ziehen um."}
+    assert server.in_language(server.description, "fr") == "Quiet."
+    assert server.in_language(server.links, "en") == {"Discord": "https://discord.gg/x", "Rules": "/rules"}
+    assert server.in_language(server.links, "fr") == {"Discord": "https://discord.gg/x", "Regeln": "/regeln"}
+    for broken in ("announcement = {}", "announcement.english1 = 'x'", "description.en = 1", "links.de.Regeln = 'no'"):
+        with pytest.raises(ConfigError, match="server"):
+            load_config(write(tmp_path / "companion.toml", f"[server]\n{broken}\n"), {})
 
 
 def test_a_front_end_of_ones_own_may_have_other_themes(tmp_path: Path) -> None:

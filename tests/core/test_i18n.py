@@ -22,10 +22,11 @@ AFTER_A_NUMBER = re.compile(
     r"[ \u00a0]([^\W\d_]+)"
 )
 AFTER_NUMBERS = {
-    "en": {"min", "s", "so", "to", "of", "needed", "more"}
+    "en": {"s", "so", "to", "of", "needed", "more"}
     | {"bytes", "characters", "digits", "letters", "minutes", "options", "players", "points", "seconds"},
-    "de": {"Min", "Sek", "s", "bis", "von", "Bytes", "Zeichen"} | {"Antworten", "Buchstaben", "Spielern", "Ziffern"},
-    "fr": {"min", "s", "pour", "sur", "à", "choix", "octets"} | {"caractères", "chiffres", "lettres"},
+    "de": {"s", "bis", "von", "Bytes", "Zeichen", "Minuten", "Punkte", "Sekunden"}
+    | {"Antworten", "Buchstaben", "Spielern", "Ziffern"},
+    "fr": {"min", "s", "pour", "sur", "à", "octets", "minutes", "réponses"} | {"caractères", "chiffres", "lettres"},
 }
 
 

@@ -138,7 +138,7 @@ def test_a_rejection_says_when_the_name_is_free_again(
     clock.advance(hours=24)
     late = text_of(as_received(render(mail_harness)))
     assert "from" not in late
-    assert "right away, under the name Alice, too." in late
+    assert "right away, also under the name Alice." in late
     assert "Apply again: https://play.example.org/register" in late
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config, RegistrationSection
+from regsvc.core.i18n.languages import Translated
 from regsvc.web.pages import ANNOUNCEMENT_COOKIE, OWN_PAGES, PAGES, split_links
 from tests.support.html_page import Page
 from tests.support.live_api import LiveApi, Reply, make_services
@@ -15,11 +16,11 @@ BASE_URL = "https://play.willow.example"
 WILLOW = ServerSection(
     name="Willow Valley",
     base_url=BASE_URL,
-    description="A quiet survival world.",
+    description=Translated({"": "A quiet survival world.", "de": "Eine ruhige Welt."}),
     banner_url="/files/banner.jpg",
     accent="#ffcc00",
-    links={"Discord": "https://discord.gg/willow", "Rules": "/rules"},
-    announcement="Voting is open: https://vote.example.org/may. <b>Thank you!</b>",
+    links=Translated({"": {"Discord": "https://discord.gg/willow", "Rules": "/rules"}}),
+    announcement=Translated({"": "Voting is open: https://vote.example.org/may. <b>Thank you!</b>"}),
 )
 AS_BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 

@@ -11,6 +11,7 @@ import pytest
 from regsvc.api.services import Services
 from regsvc.config.host_sections import ServerSection
 from regsvc.config.sections import Config, Download
+from regsvc.core.i18n.languages import Translated
 from regsvc.core.i18n.translations import load_translations
 from regsvc.web.assets import Asset, load_script, load_style, load_worker
 from regsvc.web.base import CONTENT_SECURITY_POLICY, LANGUAGE_COOKIE, content_security_policy
@@ -305,7 +306,13 @@ def test_a_link_may_name_the_language(api: LiveApi, query: str, language: str) -
 
 @each_page
 def test_a_hosts_words_full_of_markup_stay_words(page: WebPage) -> None:
-    section = ServerSection(name=MARKUP, announcement=MARKUP, theme=MARKUP, description=MARKUP, links={MARKUP: "/a"})
+    section = ServerSection(
+        name=MARKUP,
+        announcement=Translated({"": MARKUP}),
+        theme=MARKUP,
+        description=Translated({"": MARKUP}),
+        links=Translated({"": {MARKUP: "/a"}}),
+    )
     read = Page(open_page(make_services(Config(server=section)), page.path))
     assert read.texts["bdi"] == MARKUP
     assert read.texts["title"].endswith(MARKUP)

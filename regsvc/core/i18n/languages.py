@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 FALLBACK_LANGUAGE: Final = "en"
 
@@ -21,6 +22,26 @@ def find_language(known: Container[str], requested: str) -> str | None:
     while tag and tag not in known:
         tag = tag.rpartition("-")[0]
     return tag or None
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Translated(Generic[T]):
+    """Values of a host by language, such as texts."""
+
+    by_language: Mapping[str, T]
+    """By lower-case language tag, at least one; "" is for languages without their own."""
+
+    def in_language(self, language: str, default: str = FALLBACK_LANGUAGE) -> T:
+        """Return it in this language, else in the default one, else the first."""
+        return self.by_language[self.find_tag(language, default)]
+
+    def find_tag(self, language: str, default: str = FALLBACK_LANGUAGE) -> str:
+        """Return the language that `in_language` answers in; "" if the host wrote it without a language."""
+        known = self.by_language
+        return find_language(known, language) or find_language(known, default) or next(iter(known))
 
 
 def negotiate_language(known: Container[str], requested: str | None, accept_language: str | None, default: str) -> str:

@@ -128,7 +128,8 @@ def strangers_learn_no_address(facts: Facts) -> Iterator[Symptom]:
     host = urlsplit(config.base_url()).hostname or ""
     if found is None or is_loopback(host):
         return
-    others = (urlsplit(address).hostname for address in (*config.http.allowed_origins, *config.server.links.values()))
+    links = (address for listed in config.server.links.by_language.values() for address in listed.values())
+    others = (urlsplit(address).hostname for address in (*config.http.allowed_origins, *links))
     if any(name in found.text.lower() for name in (host, *others) if name):
         return
     address = config.base_url() + ("/register" if config.http.web_root is None else "/")

@@ -12,29 +12,12 @@ from itertools import accumulate
 from typing import Literal
 
 from regsvc.core.errors import InvalidAnswer
-from regsvc.core.i18n.languages import FALLBACK_LANGUAGE, find_language
+from regsvc.core.i18n.languages import Translated
 
 QuestionType = Literal["single_choice", "multiple_choice", "text"]
 
 
-@dataclass(frozen=True)
-class TranslatedText:
-    """A text by the host, in at least one language."""
-
-    by_language: Mapping[str, str]
-    """Texts by lower-case language tag; "" is for all languages."""
-
-    def in_language(self, language: str) -> str:
-        """Return the text in this language, else in English, else the first one in the file."""
-        return self.by_language[self.find_tag(language)]
-
-    def find_tag(self, language: str) -> str:
-        """Return the language that `in_language` answers in; "" if the host wrote the text without a language."""
-        known = self.by_language
-        fallback = FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in known else next(iter(known))
-        return find_language(known, language) or fallback
-
-
+TranslatedText = Translated[str]
 EMPTY_TEXT = TranslatedText({"": ""})
 
 
