@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.database.engine import Worker
-from regsvc.database.models import PENDING, Allowed, SyncRecord, User
+from regsvc.database.models import PENDING, Allowed, OutboxEntry, SyncRecord, User
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
@@ -82,6 +82,8 @@ class WaitingCounts:
     pending_users: int
     disputed_players: int
     listed: Mapping[str, int]
+    untold_since: datetime | None = None
+    """When the oldest message for the team's chats that was not sent yet was enqueued."""
 
 
 class Health:
@@ -179,10 +181,13 @@ def count_pending() -> int:
 
 
 def _count_waiting() -> WaitingCounts:
-    """Count with three statements."""
+    """Count with four statements."""
     disputed = SyncRecord.select(fn.COUNT(SyncRecord.username_key)).where(
         SyncRecord.plugin_state == "conflict", SyncRecord.conflict.is_null(False)
     )
     states: Any = Allowed.select(Allowed.shown_as, fn.COUNT(1)).where(Allowed.shown_as.in_(UNSETTLED))
     listed = dict.fromkeys(UNSETTLED, 0) | dict(states.group_by(Allowed.shown_as).tuples())
-    return WaitingCounts(count_pending(), int(disputed.scalar()), listed)
+    is_untold = (OutboxEntry.kind == "team_chat") & OutboxEntry.outcome.is_null()
+    oldest = OutboxEntry.select(OutboxEntry.created_at).where(is_untold).order_by(OutboxEntry.id).first()
+    untold_since = None if oldest is None else oldest.created_at
+    return WaitingCounts(count_pending(), int(disputed.scalar()), listed, untold_since)

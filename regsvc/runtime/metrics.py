@@ -198,6 +198,10 @@ class Metrics:
         self._oldest_mail = self._gauge(
             "companion_outbox_oldest_seconds", "Age of the oldest waiting mail; 0: none waits."
         )
+        self._untold_since = self._gauge(
+            "companion_team_chat_untold_since_seconds",
+            "Time at which the oldest message for the team's chats that is not sent yet was enqueued; 0: none waits.",
+        )
         self._restart_needed = self._gauge(
             "companion_restart_needed", "1: a config file has changed in a way that needs a restart of the companion."
         )
@@ -279,6 +283,8 @@ class Metrics:
         mails, age = status.waiting_mails, status.oldest_mail_age
         self._waiting_mails.set(_UNKNOWN if mails is None else mails)
         self._oldest_mail.set(_UNKNOWN if mails is None else age.total_seconds() if age else 0)
+        untold = waiting.untold_since if waiting else None
+        self._untold_since.set(_UNKNOWN if waiting is None else untold.timestamp() if untold else 0)
         self._pending_users.set(waiting.pending_users if waiting else _UNKNOWN)
         self._disputed_players.set(waiting.disputed_players if waiting else _UNKNOWN)
         return generate_latest(self._registry)

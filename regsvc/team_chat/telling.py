@@ -28,6 +28,7 @@ from regsvc.notifications.delivery import Drop, Transport
 from regsvc.notifications.outbox import Outbox, Outcome, Recipient, RetryPolicy
 from regsvc.notifications.webhook import Event
 from regsvc.team_chat.platform import Card, MessageGone, Platform
+from regsvc.users.signals import Signal
 from regsvc.users.user_details import QuestionnaireResult
 from regsvc.users.user_list import UserList, UserListItem
 
@@ -190,8 +191,7 @@ class Cards:
             facts = {"score": result.score, "max_score": result.max_score, "pass_score": result.pass_score}
             yield self._translations.text("questionnaire.points", words.language, **facts)
         for signal in entry.signals if "signals" in chat.tells else ():
-            text = self._translations.text(f"page.admin.signal_{signal.kind}", words.language, count=signal.count)
-            yield f"{text} {', '.join(words.quote(it.username, _MAX_NAME) for it in signal.users)}"
+            yield words.describe(signal)
         for answered in result.answers if "answers" in chat.tells and result is not None else ():
             answer = "; ".join(answered.answers) or "–"
             yield f"{words.quote(answered.question)} — {words.quote(answer)}"
@@ -207,6 +207,19 @@ class _Words:
 
     def __call__(self, key: str, /, **facts: object) -> str:
         return self._translations.text(f"team_chat.{key}", self.language, **facts)
+
+    def describe(self, signal: Signal) -> str:
+        """Return a signal as /admin words it, with the names of the others, and whether they were banned."""
+        if signal.kind == "earlier_rejection":
+            return self("rejected_before", count=signal.count)
+        found = ", ".join(self._translations.text(f"page.admin.source_{it}", self.language) for it in signal.sources)
+        facts = {"count": signal.count, "from": found, "seconds": signal.seconds, "usual": signal.usual_seconds}
+        text = self._translations.text(f"page.admin.signal_{signal.kind}", self.language, **facts)
+        others = (
+            f"{self.quote(it.username, _MAX_NAME)} ({self._translations.text(f'status.{it.status}', self.language)})"
+            for it in signal.users
+        )
+        return f"{text} {', '.join(others)}".rstrip()
 
     def quote(self, text: str, length: int = _MAX_LINE) -> str:
         """Return another person's text, cut and escaped."""
