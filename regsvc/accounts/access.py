@@ -27,6 +27,8 @@ PLAYER_LOCKED: Final = "player_locked"
 """The user may play, but the name's row is another player's, or locked because the user has no password."""
 STILL_ONLINE_RCON_OFF: Final = "still_online_rcon_off"
 """AuthMe's row says that the player is in the game, and without RCON the player cannot be kicked."""
+NOT_MAILED: Final = "not_mailed"
+"""The user has no proven address, or players are mailed nothing: they see it on our pages only."""
 AUTHME_CACHE_ON: Final = "authme_cache_on"
 """AuthMe may use a cached row, also an old password, for up to 15 minutes after it last looked the player up.
 
@@ -38,6 +40,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     PLAYER_LOCKED: "the user cannot log in to the game yet: the name's row there is locked, or another player's; "
     "a locked one opens once a password is set (`companion users password`, or a mailed link)",
     STILL_ONLINE_RCON_OFF: "the player seems to be in the game and stays there: RCON is off (see `companion doctor`)",
+    NOT_MAILED: "no mail could be sent: they see it on the page of their application, and once they log in",
     AUTHME_CACHE_ON: "AuthMe may use old data, also an old password, for up to 15 minutes after it last looked the "
     "player up (see `companion doctor`)",
 }

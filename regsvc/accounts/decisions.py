@@ -1,18 +1,25 @@
-"""Decisions about users: approve, reject, reopen, ban, unban and delete."""
+"""Decisions about users: approve, reject, reopen, ban, unban and delete; and questions before one."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
+from typing import Final
 
-from regsvc.accounts.access import AccountAccess, AccountForUpdate, Principal
+from regsvc.accounts.access import NOT_MAILED, AccountAccess, AccountForUpdate, Principal
 from regsvc.core import errors
-from regsvc.core.clock import Clock
+from regsvc.core.clock import Clock, is_over
 from regsvc.core.text import name_key
-from regsvc.database.audit import Actor
-from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED
+from regsvc.database.audit import SYNC, Actor
+from regsvc.database.models import APPROVED, BANNED, OPEN, PENDING, REJECTED, User
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.sync.reconciler import Reconciler
 from regsvc.sync.rules import is_registered_anew
-from regsvc.users.transitions import DecisionDetails, Transitions
+from regsvc.users.questions import Questions
+from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions
+
+_MOST_REJECTED: Final = 500
+"""Unanswered applications that are rejected at once; further ones a minute later."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +40,14 @@ class Decisions:
         access: AccountAccess,
         reconciler: Reconciler,
         transitions: Transitions,
+        questions: Questions,
         mail_queue: MailQueue,
         now: Clock,
     ) -> None:
         self._access = access
         self._reconciler = reconciler
         self._transitions = transitions
+        self._questions = questions
         self._mail_queue = mail_queue
         self._now = now
 
@@ -53,6 +62,46 @@ class Decisions:
         work = partial(self._decide, transition=transition, by=by, details=details)
         result, warnings = self._access.change(name_key(username), work, reconciles_first=True)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
+
+    def ask(self, username: str, question: str, by: Principal) -> DecisionResult:
+        """Ask a pending user something: until they answer, the team does not wait for itself.
+
+        Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `TooManyQuestions`, and `InvalidField` for a question
+        that is empty or too long.
+        """
+
+        def work(locked: AccountForUpdate) -> DecisionResult:
+            self._access.require_permission(locked.user, "ask", by)
+            self.apply_sql_edit(locked)
+            is_mailed = self._questions.ask(locked.user, question, by.actor)
+            return DecisionResult(locked.user.username, PENDING, () if is_mailed else (NOT_MAILED,), PENDING)
+
+        result, _warnings = self._access.change(name_key(username), work, reconciles_first=True)
+        return result
+
+    def reject_unanswered(self, expires: timedelta) -> int:
+        """Reject users who have not answered a question for so long; returns their number. They may apply again."""
+        is_due = (User.status == PENDING) & (User.asked_at <= self._now() - expires)
+        due = User.select(User.username_key).where(is_due).order_by(User.asked_at).limit(_MOST_REJECTED)
+        details = DecisionDetails(UNANSWERED, may_reapply=True)
+
+        def work(locked: AccountForUpdate) -> int:
+            self.apply_sql_edit(locked)
+            user = locked.user  # answered, asked again or decided meanwhile, it stays
+            if user.status != PENDING or user.asked_at is None or not is_over(user.asked_at, expires, self._now()):
+                return 0
+            self._transitions.change(user, "reject", SYNC, details)
+            locked.take_user()
+            return 1
+
+        count = 0
+        for user in list(due):
+            with suppress(errors.UserNotFound):  # deleted meanwhile
+                rejected, _warnings = self._access.change(user.username_key, work)
+                count += rejected
+        if count:
+            self._mail_queue.wake_all()
+        return count
 
     def _decide(
         self, locked: AccountForUpdate, transition: str, by: Principal, details: DecisionDetails

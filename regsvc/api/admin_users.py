@@ -28,6 +28,7 @@ from regsvc.api.messages import (
     Request,
     Status,
     Username,
+    WaitingFor,
     Warnings,
     epoch_milliseconds,
     milliseconds_of,
@@ -38,6 +39,7 @@ from regsvc.api.questionnaire import Kind
 from regsvc.api.route import Routes
 from regsvc.api.users import (
     Address,
+    AskedUserFields,
     ClientFields,
     Fate,
     ListedFields,
@@ -151,6 +153,10 @@ class UserFields(Output, frozen=True, kw_only=True):
         bool | None, Meta(description="Whether an operator has to read answers; null without a questionnaire.")
     ]
     rejections: Annotated[RejectionFields | None, Meta(description="For pending users; else null.")]
+    waiting_for: Annotated[WaitingFor | None, Meta(description="For pending users; else null.")]
+    answered_at: Annotated[
+        EpochMilliseconds | None, Meta(description="When a pending user answered the team's last question.")
+    ]
     signals: Annotated[list[SignalFields], Meta(description="What to know before deciding; for pending users.")]
     plugin: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PluginState))}, examples=["synced"])]
     plugin_since: EpochMilliseconds | None
@@ -261,10 +267,12 @@ class UserDetailsFields(UserFields, frozen=True, kw_only=True):
     banned_from: Annotated[Status, Meta(description="The status that returns when the ban ends.")] | None
     questionnaire: QuestionnaireResultFields | None
     earlier_answers: Annotated[
-        list[ScoredAnswerFields] | None, Meta(description="Those of the last rejection, for pending users; else null.")
+        list[ScoredAnswerFields] | None,
+        Meta(description="Those of the last decision or question, for pending users; else null."),
     ]
     history: list[HistoryFields]
     notes: list[NoteFields]
+    questions: list[AskedUserFields]
     mails: list[MailFields]
     commands: list[CommandFields]
     sessions: list[SessionFields]
@@ -570,10 +578,14 @@ async def apply(
             results=[await _result(call, name, decide, message_key) for name in request.targets]
         )
     else:
-        decided = await decide(request.targets[0])
-        reply = DecisionReply(**_outcome(call, decided, message_key))
+        reply = decision_reply(call, await decide(request.targets[0]), message_key)
     call.services.mail_queue.wake_all()
     return reply
+
+
+def decision_reply(call: ApiHandler, decided: DecisionResult, message_key: str | MessageKey) -> DecisionReply:
+    """Return the reply about one user."""
+    return DecisionReply(**_outcome(call, decided, message_key))
 
 
 async def change_status(

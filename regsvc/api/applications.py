@@ -9,14 +9,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from regsvc.api.base import ApiHandler
 from regsvc.api.events import EVENT_STREAM, send_events
-from regsvc.api.messages import Email, EpochMilliseconds, Output, Reply, Request, Status, Username, to_reply
+from regsvc.api.messages import Email, EpochMilliseconds, Output, Reply, Request, Status, Username, WaitingFor, to_reply
 from regsvc.api.questionnaire import AnswerFields, OptionId, QuestionId, QuestionKey, to_answer
 from regsvc.api.registration import CAPTCHA_REFUSALS, ApplicationToken, CaptchaProtectedRequest
 from regsvc.api.route import APPLICATION_TOKEN, PUBLIC, Routes
-from regsvc.api.users import OwnWhyReply, explain_to_player
+from regsvc.api.users import AskedFields, OwnWhyReply, explain_to_player
 from regsvc.core import errors
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.runtime.events import HEARTBEAT, PREAMBLE, encode_event
+from regsvc.users.questions import MAX_ANSWER
 
 ROUTES: Final = Routes()
 
@@ -41,8 +42,9 @@ class GivenAnswerFields(Output, frozen=True, kw_only=True):
 class ApplicationReply(Reply, frozen=True, kw_only=True):
     """An application: its status, its place in the line of those who wait, and what the applicant may do.
 
-    `place` is null unless it is pending, `usualSeconds` where too few reviews were made, `reapplyAt` unless it was
-    rejected and its name is not free yet, `answers` where no questions were asked.
+    `waitingFor` is "applicant" until the newest of `questions`, which are oldest first, is answered, and null once the
+    application is decided. `place` is null unless it waits for review, `usualSeconds` where too few reviews were made,
+    `reapplyAt` unless it was rejected and its name is not free yet, `answers` where no questionnaire was asked.
     """
 
     username: Username
@@ -60,6 +62,8 @@ class ApplicationReply(Reply, frozen=True, kw_only=True):
         bool, Meta(description="False: with AuthMe, a link to set one is mailed with the approval.")
     ]
     can_correct_email: bool
+    waiting_for: WaitingFor | None
+    questions: Annotated[list[AskedFields], Meta(description="Oldest first; only the newest can be answered.")]
     answers: list[GivenAnswerFields] | None
     can_edit_answers: bool
     game_address: (
@@ -73,6 +77,14 @@ class ChangeAnswersRequest(Request, frozen=True, kw_only=True):
     answers: Annotated[
         dict[QuestionKey, AnswerFields],
         Meta(examples=[{"1": {"type": "single_choice", "selectedOptionIds": [0]}}]),
+    ]
+
+
+class AnswerQuestionRequest(Request, frozen=True, kw_only=True):
+    """The answer to the newest question."""
+
+    text: Annotated[
+        str, Meta(description=f"At most {MAX_ANSWER} characters.", examples=["The one who builds bridges."])
     ]
 
 
@@ -168,6 +180,28 @@ async def change_answers(call: ApiHandler, request: ChangeAnswersRequest) -> App
     answers = {key: to_answer(fields) for key, fields in request.answers.items()}
     changed = await call.services.application_changes.change_answers(_token_of(call), answers, call.caller)
     return _application_reply(call, changed, message=call.message("answers_changed"))
+
+
+@ROUTES.add(
+    "POST",
+    "/api/application/answer",
+    PUBLIC,
+    errors.ApplicationNotFound,
+    errors.NothingAsked,
+    errors.AnswerTooLate,
+    errors.AnswerTooLong,
+    errors.RateLimited,
+    credentials=(APPLICATION_TOKEN,),
+)
+async def answer_question(call: ApiHandler, request: AnswerQuestionRequest) -> ApplicationReply:
+    """Answer the newest question of the team, for whose review the application then waits again.
+
+    The token is taken from the header alone. An answer that comes after the decision is kept, and refused with
+    `answer_too_late`.
+    """
+    call.services.status_limits.hit(call.caller)
+    answered = await call.services.application_changes.answer_question(_token_of(call), request.text, call.caller)
+    return _application_reply(call, answered, message=call.message("question_answered"))
 
 
 @ROUTES.add(

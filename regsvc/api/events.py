@@ -72,10 +72,10 @@ async def stream_events(call: ApiHandler) -> None:
     """Stream all changes of users and all runs of the sync from now on.
 
     Events are `user_registered`, `user_approved`, `user_rejected`, `user_banned`, `user_unbanned`, `user_reopened`,
-    `user_deleted`, `user_answers_changed`, `user_note_added`, `user_answer_judged` (`username`, current `status`, `at`,
-    `by`) and `sync_finished` (its counts, `at`, `by`); `data` is JSON. A comment is sent every 20 seconds.
-    `Last-Event-ID` replays missed events, up to a limit; an event may then arrive twice. The stream ends with the
-    session.
+    `user_deleted`, `user_answers_changed`, `user_note_added`, `user_asked`, `user_question_answered`,
+    `user_answer_judged` (`username`, current `status`, `at`, `by`) and `sync_finished` (its counts, `at`, `by`);
+    `data` is JSON. A comment is sent every 20 seconds. `Last-Event-ID` replays missed events, up to a limit; an event
+    may then arrive twice. The stream ends with the session.
     """
     events = call.services.events
     last = call.request.headers.get("Last-Event-ID", "").strip()  # none at a first visit, or another server's

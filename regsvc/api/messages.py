@@ -52,6 +52,14 @@ Proof = Annotated[
     ),
 ]
 CodeProof = Annotated[Proof, Meta(description="In place of the code.")]
+WaitingFor = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["review", "applicant"]},
+        description="`applicant`: the team asked something and waits for the answer.",
+        examples=["review"],
+    ),
+]
 Warnings = Annotated[
     list[str],
     Meta(
@@ -59,7 +67,8 @@ Warnings = Annotated[
         "busy; the change is saved and will be applied. player_locked: the user may play, but the name's row in "
         "AuthMe's table is another player's, or locked; a locked one opens once a password is set. "
         "still_online_rcon_off: the player seems to be in the game and cannot be kicked. authme_cache_on: AuthMe may "
-        "use old data, also an old password, for up to 15 minutes after it last looked the player up.",
+        "use old data, also an old password, for up to 15 minutes after it last looked the player up. not_mailed: no "
+        "mail could be sent, as the user has no proven address.",
         examples=[["player_pending"]],
     ),
 ]

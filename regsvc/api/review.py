@@ -1,4 +1,4 @@
-"""Admin routes of reviewers: notes, points of answers, and invitations."""
+"""Admin routes of reviewers: questions to applicants, notes, points of answers, and invitations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from regsvc.api.admin_users import DECISION_REFUSALS, DecisionReply, decision_reply
 from regsvc.api.base import ApiHandler
 from regsvc.api.messages import (
     EpochMilliseconds,
@@ -24,8 +25,28 @@ from regsvc.auth.invitations import DEFAULT_LIFETIME, GRANTS, MAX_LIFETIME, MAX_
 from regsvc.core import errors
 from regsvc.core.rights import Permission
 from regsvc.users.notes import MAX_NOTE
+from regsvc.users.questions import MAX_QUESTION
 
 ROUTES: Final = Routes()
+
+
+class AskRequest(Request, frozen=True, kw_only=True):
+    """A question to an applicant."""
+
+    username: Username
+    question: Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION, examples=["Which Bob do you know?"])]
+
+
+@ROUTES.add("POST", "/api/admin/user/ask", Permission.USERS_REVIEW, *DECISION_REFUSALS, errors.TooManyQuestions)
+async def ask(call: ApiHandler, request: AskRequest) -> DecisionReply:
+    """Ask an applicant something: the application stays pending, and waits for the answer (`waitingFor`).
+
+    The applicant is mailed a link to it; `warnings` has `not_mailed` if they cannot be. A question that is open stays
+    open beside another one, and an answer answers both.
+    """
+    asked = await call.run(call.services.decisions.ask, request.username, request.question, call.principal)
+    call.services.mail_queue.wake_all()
+    return decision_reply(call, asked, "asked")
 
 
 class NoteRequest(Request, frozen=True, kw_only=True):

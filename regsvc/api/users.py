@@ -175,7 +175,7 @@ class ExportedReview(Output, frozen=True, kw_only=True):
     reason: str | None
     ban_expires_at: EpochMilliseconds | None
     reviewed_at: EpochMilliseconds
-    answers: Annotated[list[ExportedAnswer] | None, Meta(description="The answers that a rejection was about.")]
+    answers: Annotated[list[ExportedAnswer] | None, Meta(description="The answers that the decision was about.")]
 
 
 class ExportedNote(Output, frozen=True, kw_only=True):
@@ -183,6 +183,22 @@ class ExportedNote(Output, frozen=True, kw_only=True):
 
     text: Annotated[str, Meta(examples=["Plays with Bob."])]
     created_at: EpochMilliseconds
+
+
+class AskedFields(Output, frozen=True, kw_only=True):
+    """A question of the team about an application, and the answer."""
+
+    question: Annotated[str, Meta(examples=["Which Bob do you know?"])]
+    asked_at: EpochMilliseconds
+    answer: Annotated[str, Meta(examples=["The one who builds bridges."])] | None
+    answered_at: EpochMilliseconds | None
+
+
+class AskedUserFields(AskedFields, frozen=True, kw_only=True):
+    """A question to this user, or to an earlier user with the same name or e-mail address, and the answer."""
+
+    author: Annotated[str, Meta(examples=["Olivia"])]
+    is_same_user: bool
 
 
 class SessionFields(Output, frozen=True, kw_only=True):
@@ -284,6 +300,7 @@ class ExportUserReply(Reply, frozen=True, kw_only=True):
     user: ExportedUser
     reviews: list[ExportedReview]
     notes: list[ExportedNote]
+    questions: list[AskedFields]
     sessions: list[SessionFields]
     clients: list[ClientFields]
     mails: list[ExportedMail]

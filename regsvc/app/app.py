@@ -106,6 +106,7 @@ from regsvc.users.credential_rules import BedrockNames, CredentialRules
 from regsvc.users.export import UserExport
 from regsvc.users.gates import Gates
 from regsvc.users.notes import Notes
+from regsvc.users.questions import Questions
 from regsvc.users.retention import Retention, find_reapply_at_after
 from regsvc.users.transitions import Transitions
 from regsvc.users.user_details import UserDetailsLoader
@@ -199,8 +200,7 @@ class App:
         self.limits = DurableLimits(self._now)
         self.retention = Retention(self._database, self._config.retention, self.audit, self._now)
         self.api_tokens = self.services.api_tokens = ApiTokens(self.team, self.audit, self._now)
-        accounts = TeamAccounts(self._secrets, self.team, self.audit, self._now)
-        self.team_accounts = self.services.team_accounts = accounts
+        self.team_accounts = self.services.team_accounts = TeamAccounts(self._secrets, self.team, self.audit, self._now)
         self.invitations = self.services.invitations = Invitations(
             self._secrets, self.team, self.audit, self._now, self.base_url
         )
@@ -331,6 +331,7 @@ class App:
         """The sync with the gates: AuthMe's table, and the game's allowlist."""
         config, context, players = self._config, self.context, self._players
         self.gates = Gates(players.is_enabled, lambda: keeps_list(config, context.properties_files[""].current))
+        self.questions = Questions(self.mail_queue, self.webhook, self.audit, self._now)
         told, tell = (self.mail_queue, self.webhook, self.console), self.team_chat_queue.tell_applicant
         self.transitions = Transitions(self.audit, *told, self._now, gates=self.gates, tell_applicant=tell)
         sync_context = SyncContext(
@@ -385,7 +386,8 @@ class App:
         """Decisions, logins, status of users."""
         database, worker, now = self._database, self.worker, self._now
         self.access = AccountAccess(database, self.reconciler, self.console, self.live, self.team)
-        self.services.decisions = Decisions(self.access, self.reconciler, self.transitions, self.mail_queue, now)
+        told = self.transitions, self.questions, self.mail_queue
+        self.services.decisions = Decisions(self.access, self.reconciler, *told, now)
         limits = LoginLimits(MemoryLimits(now), MemoryLimits(now), LoginDelays(now), self.live)
         self.checker = PasswordChecker(
             worker, self.reconciler, self.known_clients, self.hashing, limits, self.audit, self.second_factors, now
@@ -507,23 +509,13 @@ class App:
 
     def _wire_applications(self) -> None:
         """Applications: their status, and what applicants may change."""
-        worker, tokens = self.worker, self.application_tokens
-        applications = Applications(worker, tokens, self.questionnaires, self.live, self._now)
-        self.services.applications = applications
+        worker, tokens, live = self.worker, self.application_tokens, self.live
+        applications = self.services.applications = Applications(worker, tokens, self.questionnaires, live, self._now)
         self.application_streams = self.services.application_streams = ApplicationStreams(applications)
+        rules = self.questionnaires, self.email_policy, self.captchas, self.mail_limits
+        told = self.questions, self.audit, self.webhook, self.mail_queue.wake_all
         self.services.application_changes = ApplicationChanges(
-            database=self._database,
-            worker=worker,
-            applications=applications,
-            tokens=tokens,
-            questionnaires=self.questionnaires,
-            email_policy=self.email_policy,
-            captchas=self.captchas,
-            mail_limits=self.mail_limits,
-            live=self.live,
-            audit=self.audit,
-            webhook=self.webhook,
-            wake=self.mail_queue.wake_all,
+            self._database, worker, applications, tokens, *rules, live, *told
         )
 
     def _wire_own_account(self) -> None:

@@ -290,6 +290,9 @@ def _add_review_actions(add: Callable[..., argparse.ArgumentParser]) -> None:
         choices=[grant.removeprefix("no_") for grant in GRANTS],
         help="what the invited need not do; again for both",
     )
+    ask = add("ask", "ask a user who waits for review something; they are mailed a link to answer")
+    _add_name(ask)
+    ask.add_argument("question", metavar="QUESTION")
     note = add("note", "write a note about a user, for the team")
     _add_name(note)
     note.add_argument("text", metavar="TEXT")

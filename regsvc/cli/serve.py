@@ -294,6 +294,7 @@ class Daemon:
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
+            Job("questions", timedelta(minutes=1), run(self._reject_unanswered)),
             # threads look for what they have to do, and wait for as long as a folder or a database does not answer:
             # the game's may be on another machine; ours need one thread, since each costs the idle daemon wake-ups
             Job("clock", POLL_INTERVAL, run(app.follow_clock), look=app.clock.find_step, runs_at_start=True),
@@ -315,6 +316,10 @@ class Daemon:
         if interval is not None:
             jobs.append(Job("watchdog", timedelta(seconds=interval), watchdog))
         return jobs
+
+    def _reject_unanswered(self) -> int:
+        app = self._app
+        return app.services.decisions.reject_unanswered(app.live.current.registration.ask_expires)
 
     async def _tell_status(self) -> None:
         await self._has_synced.wait()

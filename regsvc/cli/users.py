@@ -22,6 +22,7 @@ from regsvc.database.models import BANNED, User
 from regsvc.notifications.rcon import CommandRecord, list_commands
 from regsvc.runtime.why import find_answer, word
 from regsvc.users.notes import NoteRecord, list_notes
+from regsvc.users.questions import list_questions
 from regsvc.users.transitions import DecisionDetails
 from regsvc.users.user_details import MAX_RECORDS
 from regsvc.users.user_list import UserListItem
@@ -46,6 +47,9 @@ def run_user_command(args: argparse.Namespace, app: App, actor: str) -> int:
         judge, by = app.services.questionnaires.judge, Principal(Actor(actor), EVERYTHING)
         print(f"{app.worker.run_here(judge, args.username, args.question, args.points, by)}: judged")
         return 0
+    if args.action == "ask":
+        by = Principal(Actor(actor), EVERYTHING)
+        return _print_decision(app.worker.run_here(app.services.decisions.ask, args.username, args.question, by))
     if args.action == "note":
         print(f"{app.worker.run_here(app.services.notes.add, args.username, args.text, Actor(actor))}: noted")
         return 0
@@ -156,6 +160,8 @@ def _show(args: argparse.Namespace, app: App) -> int:
         shown |= {"email_in_game": dispute.address, "email_in_game_is": dispute.why}
     if notes := app.worker.run_here(_list_notes, entry.username):
         shown["notes"] = notes
+    if questions := app.worker.run_here(_list_questions, entry.username):
+        shown["questions"] = questions
     if commands := app.worker.run_here(_list_commands, entry.username):
         shown["commands"] = commands
     if dates:
@@ -190,6 +196,15 @@ def _list_commands(username: str) -> list[CommandRecord]:
 def _list_notes(username: str) -> list[NoteRecord]:
     """Return the team's notes about this user, newest first."""
     return list_notes(User.get(User.username_key == name_key(username)), MAX_RECORDS)
+
+
+def _list_questions(username: str) -> list[dict[str, Any]]:
+    """Return the team's questions to this user, newest first, without the answers that they were about."""
+    user = User.get(User.username_key == name_key(username))
+    return [
+        {name: value for name, value in asdict(asked).items() if name != "about"}
+        for asked in list_questions(user, MAX_RECORDS)
+    ]
 
 
 def _to_json(value: Any) -> Any:

@@ -143,6 +143,12 @@ class RegistrationSection:
     reapply_after: timedelta = key.duration(
         "24 hours", "How long a rejected registration reserves its name.", at_least="0 seconds"
     )
+    ask_expires: timedelta = key.duration(
+        "14 days",
+        "How long an applicant may take to answer a question of the team. Then the registration is\n"
+        "rejected, and its name is free at once.",
+        at_least="1 hour",
+    )
 
     @property
     def requires_code(self) -> bool:

@@ -376,6 +376,14 @@ class WrongStatus(Refusal, code="wrong_status", category=Category.CONFLICT):
         super().__init__(status=status)
 
 
+NothingAsked = _define("nothing_asked", Category.CONFLICT, "There is no question that the applicant could answer.")
+AnswerTooLate = _define(
+    "answer_too_late", Category.CONFLICT, "The application was decided before the answer, which is kept with it."
+)
+AnswerTooLong = _define("answer_too_long", Category.INVALID, "The answer is longer than `maxLength`.", field="text")
+TooManyQuestions = _define(
+    "too_many_questions", Category.CONFLICT, "The applicant was asked as often as is possible.", field="username"
+)
 ProtectedOperator = _define(
     "protected_operator",
     Category.CONFLICT,

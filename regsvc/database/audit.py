@@ -58,6 +58,8 @@ ACTIONS: Final = (
     "user.session_ended",
     "user.role_changed",
     "user.note_added",
+    "user.asked",
+    "user.question_answered",
     "user.answer_judged",
     "settings.changed",
     "token.created",

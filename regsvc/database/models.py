@@ -171,7 +171,14 @@ class User(BaseModel):
     role = CharField(16, null=True, index=True)
     applied_role = CharField(16, null=True, index=True)
     look_key = CharField(255, index=True)  # generated: the same for names that look alike
+    asked_at = UtcDateTimeField(null=True, index=True)
+    answered_at = UtcDateTimeField(null=True)
+    is_asked = BooleanField()  # generated: asked_at IS NOT NULL
     changed_at = UtcDateTimeField(null=True, index=True)  # written by the database
+
+
+AWAITS_REVIEW: Final[Any] = (User.status == PENDING) & (User.is_asked == False)  # noqa: E712 - SQL
+"""Condition: a user waits for the team, and not the team for an answer."""
 
 
 class Review(BaseModel):
@@ -202,6 +209,23 @@ class Note(BaseModel):
     author = CharField(255)
     text = TextField()
     created_at = UtcDateTimeField()
+
+
+class AskedQuestion(BaseModel):
+    """A question that the team asked an applicant, and the answer; kept after the user is gone."""
+
+    table = "question"
+
+    id = BigAutoField()
+    user_id = BigIntegerField()
+    username_key = CharField(255, index=True)
+    email_key = CharField(320, null=True, index=True)
+    author = CharField(255)
+    question = TextField()
+    answers = TextField(null=True)
+    asked_at = UtcDateTimeField()
+    answer = TextField(null=True)
+    answered_at = UtcDateTimeField(null=True)
 
 
 class SyncRecord(BaseModel):
@@ -540,6 +564,7 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
     User,
     Review,
     Note,
+    AskedQuestion,
     SyncRecord,
     Allowed,
     StoredBucket,

@@ -22,7 +22,15 @@ from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailu
 from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
 
 Decision = Literal["registered", "approved", "rejected", "banned", "unbanned", "reopened", "deleted"]
-Event = Literal[Decision, "answers_changed", "chat_linked", "chat_unlinked", "role_changed"]
+Event = Literal[
+    Decision,
+    "answers_changed",
+    "question_asked",
+    "question_answered",
+    "chat_linked",
+    "chat_unlinked",
+    "role_changed",
+]
 """What webhooks tell; a decision, or something else that happened to a user."""
 
 _RECEIVER: Final = Recipient("webhook", "webhook")

@@ -173,7 +173,7 @@ class UserCreation:
 _INSERTED: Final = [
     column
     for column in User._meta.sorted_fields
-    if column.name not in ("id", "is_edited", "look_key", "changed_at")  # which the database writes
+    if column.name not in ("id", "is_asked", "is_edited", "look_key", "changed_at")  # which the database writes
 ]
 
 

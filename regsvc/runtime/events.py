@@ -33,6 +33,8 @@ EVENT_NAMES: Final[Mapping[str, str]] = {
     "user.deleted": "user_deleted",
     "user.answers_changed": "user_answers_changed",
     "user.note_added": "user_note_added",
+    "user.asked": "user_asked",
+    "user.question_answered": "user_question_answered",
     "user.answer_judged": "user_answer_judged",
     "sync.run": SYNC_FINISHED,
     "allowlist.run": SYNC_FINISHED,

@@ -15,7 +15,7 @@ from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import describe_exception
 from regsvc.core.shared_lookup import CachedCall
 from regsvc.database.engine import Worker
-from regsvc.database.models import PENDING, Allowed, OutboxEntry, SyncRecord, User
+from regsvc.database.models import AWAITS_REVIEW, Allowed, OutboxEntry, SyncRecord, User
 from regsvc.notifications.outbox import Backlog, Outbox
 from regsvc.runtime.installation import InstallationWatch
 from regsvc.runtime.reload import PendingRestart
@@ -177,7 +177,7 @@ class Health:
 
 def count_pending() -> int:
     """Return the number of users who wait for a review; one statement, which an index answers."""
-    return int(User.select(fn.COUNT(User.id)).where(User.status == PENDING).scalar())
+    return int(User.select(fn.COUNT(User.id)).where(AWAITS_REVIEW).scalar())
 
 
 def _count_waiting() -> WaitingCounts:

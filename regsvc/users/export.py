@@ -17,6 +17,7 @@ from regsvc.database.models import User
 from regsvc.notifications.mail.history import MailEntry
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.notes import NoteRecord, list_notes
+from regsvc.users.questions import QuestionRecord, list_questions
 from regsvc.users.user_details import (
     ClientRecord,
     ListedRecord,
@@ -83,6 +84,7 @@ class Export:
     user: ExportedUserRecord
     reviews: list[ReviewRecord]
     notes: list[NoteRecord]
+    questions: list[QuestionRecord]
     sessions: list[SessionRecord]
     clients: list[ClientRecord]
     mails: list[MailEntry]
@@ -111,6 +113,7 @@ class UserExport:
         lists: dict[str, list[Any]] = {
             "reviews": list_own_reviews(user, MAX_RECORDS),
             "notes": [note for note in list_notes(user, MAX_RECORDS) if note.is_same_user],
+            "questions": [it for it in list_questions(user, MAX_RECORDS) if it.is_same_user],
             "sessions": list_sessions(user, self.now(), MAX_RECORDS, current_jti=session.jti),
             "clients": list_clients(user, MAX_RECORDS),
             "mails": list_mails(user, MAX_RECORDS),

@@ -41,7 +41,8 @@ DELETED: Final = "deleted"
 """Stands for the status of a deleted user in webhook calls."""
 BAN_ENDED: Final = "ban_ended"
 NAME_TAKEN_IN_GAME: Final = "name_taken_in_game"
-OWN_REASONS: Final = (BAN_ENDED, NAME_TAKEN_IN_GAME)
+UNANSWERED: Final = "question_unanswered"
+OWN_REASONS: Final = (BAN_ENDED, NAME_TAKEN_IN_GAME, UNANSWERED)
 """Codes of reasons that we give, not an operator; stored as they are, and worded when shown (`Translations.reason`)."""
 BUILT_IN_REASONS: Final = (
     "reject.short_answers",
@@ -151,6 +152,8 @@ class _Decision:
             "reviewed_at": moment,
             "ban_expires_at": self.ban_expires_at,
             "may_reapply": self.details.may_reapply,
+            "asked_at": None,
+            "answered_at": None,
         }
         if self.target != APPROVED:  # a role is lost with the approval, so that none revives with the next
             columns["role"] = columns["applied_role"] = None
@@ -457,8 +460,8 @@ def _write_reviews(
     decisions: Sequence[_Decision], mailed: Sequence[_Decision], by: Actor, moment: datetime
 ) -> dict[int, int]:
     """Write the reviews and return, by user id, at least the ids of those that are mailed."""
-    rejected = [decision.user.id for decision in decisions if decision.name == "reject"]
-    answers = _answers_of(rejected) if rejected else {}
+    about = [it.user.id for it in decisions if it.before == PENDING or it.name == "reopen"]
+    answers = find_answers(about) if about else {}
     rows = [decision.review(by, moment, answers.get(decision.user.id)) for decision in decisions]
     if len(rows) == 1:
         return {decisions[0].user.id: Review.insert(rows[0]).execute()}
@@ -466,7 +469,7 @@ def _write_reviews(
     return {user_id: review_id for user_id, review_id, _ in _reviews_of([decision.user for decision in mailed])}
 
 
-def _answers_of(user_ids: Sequence[int]) -> dict[int, str]:
+def find_answers(user_ids: Sequence[int]) -> dict[int, str]:
     """Return the stored answers by user id: once such a user applies again, their row is gone, and with it these."""
     stored: Any = StoredQuestionnaire.select(StoredQuestionnaire.user, StoredQuestionnaire.answers)
     return dict(stored.where(StoredQuestionnaire.user.in_(user_ids)).tuples())

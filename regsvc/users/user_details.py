@@ -28,6 +28,7 @@ from regsvc.notifications.mail.history import MailEntry, mail_entry
 from regsvc.notifications.rcon import CommandRecord, list_commands
 from regsvc.users.gates import Gate, Gates
 from regsvc.users.notes import NoteRecord, list_notes
+from regsvc.users.questions import QuestionRecord, list_questions
 from regsvc.users.user_list import UserList, UserListItem
 
 
@@ -70,7 +71,7 @@ class ReviewRecord:
     is_same_name: bool
     is_same_email: bool
     answers: "tuple[AnsweredQuestion, ...] | None" = None
-    """The answers that a rejection was about; None: there were none."""
+    """The answers that the decision was about; None: there were none, or it was about others."""
 
 
 @dataclass(frozen=True)
@@ -194,8 +195,12 @@ def _review(row: Review, user: User) -> ReviewRecord:
         is_same_user=row.user_id == user.id,
         is_same_name=row.username_key == user.username_key,
         is_same_email=row.email_key is not None and row.email_key == user.email_key,
-        answers=None if row.answers is None else msgspec.json.decode(row.answers, type=tuple[AnsweredQuestion, ...]),
+        answers=None if row.answers is None else _parse_answers(row.answers),
     )
+
+
+def _parse_answers(stored: str) -> "tuple[AnsweredQuestion, ...]":
+    return msgspec.json.decode(stored, type=tuple[AnsweredQuestion, ...])
 
 
 def _game_time(written: int | None) -> datetime | None:
@@ -260,6 +265,7 @@ class UserDetails:
     questionnaire: QuestionnaireResult | None
     history: list[ReviewRecord]
     notes: list[NoteRecord]
+    questions: list[QuestionRecord]
     mails: list[MailEntry]
     commands: list[CommandRecord]
     sessions: list[SessionRecord]
@@ -271,10 +277,18 @@ class UserDetails:
 
     @property
     def earlier_answers(self) -> "tuple[AnsweredQuestion, ...] | None":
-        """The answers of the last rejection, while the user waits for review again."""
+        """The answers of the last decision, or since a question other ones, while the user waits for review."""
         if self.entry.status != PENDING:
             return None
-        return next((review.answers for review in self.history if review.answers is not None), None)
+        found = [(it.reviewed_at, it.answers, False) for it in self.history if it.answers is not None]
+        for asked in self.questions:
+            if asked.about is not None:
+                found.append((asked.asked_at, _parse_answers(asked.about), asked.is_same_user))
+        now = None if self.questionnaire is None else [(it.question, it.answers) for it in self.questionnaire.answers]
+        for _at, answers, may_be_same in sorted(found, key=lambda it: it[0], reverse=True):
+            if not may_be_same or [(it.question, it.answers) for it in answers] != now:
+                return answers
+        return None
 
 
 @dataclass(frozen=True)
@@ -324,6 +338,7 @@ class UserDetailsLoader:
             questionnaire=self._find_result(user.id, entry),
             history=list_history(user, MAX_RECORDS),
             notes=list_notes(user, MAX_RECORDS),
+            questions=list_questions(user, MAX_RECORDS),
             mails=list_mails(user, MAX_RECORDS),
             commands=list_commands(user, MAX_RECORDS),
             sessions=list_sessions(user, self.now(), MAX_RECORDS),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from peewee import JOIN, Case, Join, MySQLDatabase, Value, fn
 
@@ -26,6 +26,17 @@ from regsvc.users.chat_links import ChatAccount
 from regsvc.users.gates import Gates, ListedState
 from regsvc.users.signals import FindAccounts, Findings, Rejections, Signal, find_nothing, find_out
 from regsvc.users.user_query import ALL, SORTS, Sort, UserQuery, make_cursor, parse_cursor, search_condition, validate
+
+WaitingFor = Literal["review", "applicant"]
+"""For whom a pending user waits: for the team, or the team for the user's answer."""
+
+
+def waiting_for(user: Any) -> WaitingFor | None:
+    """Return for whom this user waits; None unless pending."""
+    if user.status != PENDING:
+        return None
+    return "review" if user.asked_at is None else "applicant"
+
 
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
@@ -62,6 +73,9 @@ class UserListItem:
     questionnaire_requires_review: bool | None = None
     rejections: Rejections | None = None  # earlier ones; for pending users only
     signals: tuple[Signal, ...] = ()  # for pending users only
+    waiting_for: WaitingFor | None = None
+    answered_at: datetime | None = None
+    """When a pending user answered the last question; None: there is none, or it is open."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +184,8 @@ class UserList:
             questionnaire_requires_review=row.requires_review and row.status == PENDING,
             rejections=None if findings is None else findings.rejections,
             signals=() if findings is None else findings.signals,
+            waiting_for=waiting_for(row),
+            answered_at=row.answered_at if row.status == PENDING else None,
         )
 
     def _matching(self, query: UserQuery, sort: Sort) -> "_Matching":
@@ -370,6 +386,8 @@ def _full_rows(ids: Any) -> Any:
                 User.ban_expires_at,
                 User.last_login_at,
                 User.registration_ip,
+                User.asked_at,
+                User.answered_at,
                 User.role,
                 User.origin,
                 User.look_key,

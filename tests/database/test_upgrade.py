@@ -26,7 +26,9 @@ from regsvc.database.models import (
     UNVERIFIED,
     VERIFIED,
     Allowed,
+    AskedQuestion,
     Installation,
+    Invitation,
     Note,
     PlayerAddress,
     Reader,
@@ -57,13 +59,21 @@ NEW_NAMES = {
 NEW_TABLES = {"regsvc_player": "regsvc_sync_record", "regsvc_digest": "regsvc_bucket"}
 NEW_COLUMNS: dict[str, dict[str, Any]] = {
     "regsvc_session": {"has_second_factor": 0},
-    "regsvc_user": {"role": None, "applied_role": None},
+    "regsvc_user": {
+        "role": None,
+        "applied_role": None,
+        "asked_at": None,
+        "answered_at": None,
+        "is_asked": 0,
+        "invited_by": None,
+    },
     "regsvc_link": {"issued_by": None},
     "regsvc_review": {"answers": None},
     "regsvc_installation": {"players_table": None},
     "regsvc_questionnaire_result": {"answer_seconds": None},
 }
-NEW_MODELS = (PlayerAddress, Reader, Allowed, Token, Setting, Note, TeamChatMessage, TeamChatLink, TeamChatEvent)
+TEAM_CHAT = (TeamChatMessage, TeamChatLink, TeamChatEvent)
+NEW_MODELS = (AskedQuestion, Invitation, PlayerAddress, Reader, Allowed, Token, Setting, Note, *TEAM_CHAT)
 NOT_COMPARED = ("regsvc_migration", "regsvc_lease", *(model._meta.table_name for model in NEW_MODELS))
 NEW_ORIGINS = {"agreed": VERIFIED, "stranger": UNVERIFIED, None: None}
 SIXTEENTH = (

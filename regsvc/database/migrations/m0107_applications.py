@@ -48,4 +48,50 @@ CREATE TABLE regsvc_invitation (
 
 ALTER TABLE regsvc_user ADD COLUMN
   invited_by {text:255} NULL -- who invited them, as the audit log shows that; empty: nobody;
+
+ALTER TABLE regsvc_user ADD COLUMN
+  asked_at {moment} NULL -- when the team asked the applicant, who has not answered yet; empty: nobody waits for an answer;
+
+ALTER TABLE regsvc_user ADD COLUMN
+  answered_at {moment} NULL -- when the applicant answered the last question; empty once it is decided;
+
+ALTER TABLE regsvc_user ADD COLUMN
+  is_asked {bool} GENERATED ALWAYS AS (asked_at IS NOT NULL) VIRTUAL -- whether a pending user has to answer first;
+
+CREATE INDEX regsvc_user_waiting ON regsvc_user (status, is_asked, id);
+
+CREATE INDEX regsvc_user_asked_at ON regsvc_user (asked_at);
+
+CREATE TABLE regsvc_question (
+  id           {id}, -- in order
+  user_id      BIGINT NOT NULL, -- id of the user at that time
+  username_key {text:255} NOT NULL, -- in lower case
+  email_key    {text:320} NULL, -- the user's proven address at that time, normalized
+  author       {text:255} NOT NULL, -- who asked
+  question     {long_text} NOT NULL, -- what the team asked
+  answers      {long_text} NULL, -- JSON of the questionnaire's answers that the question is about
+  asked_at     {moment} NOT NULL, -- when
+  answer       {long_text} NULL, -- what the applicant answered
+  answered_at  {moment} NULL -- when; empty: not answered
+);
+
+CREATE INDEX regsvc_question_username_key ON regsvc_question (username_key);
+
+CREATE INDEX regsvc_question_email_key ON regsvc_question (email_key);
+"""
+
+VIEWS: Final = """
+CREATE {view} regsvc_v_questions AS -- what the team asked applicants, and what they answered
+SELECT
+  q.id AS id, -- in order
+  q.user_id AS user_id, -- id of the user at that time
+  q.username_key AS username_key, -- in lower case
+  q.author AS author, -- who asked
+  q.question AS question, -- what the team asked
+  q.asked_at AS asked_at, -- when
+  q.answer AS answer, -- what the applicant answered
+  q.answered_at AS answered_at, -- when; empty: not answered
+  CASE WHEN u.status = 'pending' AND u.asked_at IS NOT NULL AND q.answered_at IS NULL THEN 1 ELSE 0 END AS is_open -- the application waits for the answer
+FROM regsvc_question q
+LEFT JOIN regsvc_user u ON u.id = q.user_id;
 """

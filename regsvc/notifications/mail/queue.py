@@ -17,7 +17,7 @@ from regsvc.core.clock import SKEW, Clock, is_over
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import MailUnavailable, RateLimited
 from regsvc.core.units import RateLimit
-from regsvc.database.models import PENDING, Installation, User
+from regsvc.database.models import AWAITS_REVIEW, Installation, User
 from regsvc.notifications.outbox import Outbox
 
 UserMail = Literal[
@@ -28,6 +28,7 @@ UserMail = Literal[
     "banned",
     "unbanned",
     "reopened",
+    "asked",
     "ban_ended",
     "ban_ended_unapproved",
     "deleted",
@@ -71,11 +72,20 @@ class MailQueue:
         if not self.is_available:
             raise MailUnavailable
 
-    def send(self, user: User, mail: UserMail, review_id: int | None = None) -> None:
-        """Enqueue a mail to a user who can be reached; one about a decision is rendered from this review."""
-        if self.is_available and user.email is not None and user.email_key is not None:
-            to = EmailAddress(user.email, user.email_key)
-            self.outbox.put(mail, to, user.language or self._default_language, user_id=user.id, row_id=review_id)
+    def can_reach(self, user: User) -> bool:
+        """Return whether the user is mailed: players are, and the user has proven an address."""
+        return self.is_available and user.email is not None and user.email_key is not None
+
+    def send(self, user: User, mail: UserMail, row_id: int | None = None) -> bool:
+        """Enqueue a mail to a user; returns False for one who cannot be reached.
+
+        It is rendered from the row: the review if it is about a decision, the question if it asks one.
+        """
+        if not self.can_reach(user) or user.email is None or user.email_key is None:
+            return False
+        to = EmailAddress(user.email, user.email_key)
+        self.outbox.put(mail, to, user.language or self._default_language, user_id=user.id, row_id=row_id)
+        return True
 
     def send_to(
         self,
@@ -196,16 +206,17 @@ class AdminDigest:
     def run(self) -> int:
         """Enqueue the digest if it is due; returns the number of mails. Blocking.
 
-        User ids are never reused, so any pending id above the last notified one has not been announced yet.
+        User ids are never reused, so any pending id above the last notified one has not been announced yet. Who was
+        asked something waits for nobody here, and counts again with the answer.
         """
         if not self._admins:
             return 0
         with self._database.atomic():
             installation: Installation = Installation.get()
-            newest: int | None = User.select(fn.MAX(User.id)).where(User.status == PENDING).scalar()
+            newest: int | None = User.select(fn.MAX(User.id)).where(AWAITS_REVIEW).scalar()
             if newest is None:
                 return 0
-            has_new = newest > (installation.digested_user_id or 0)
+            has_new = newest > (installation.digested_user_id or 0) or self._is_answered(installation)
             if not (has_new and self._is_due(installation.digested_at)) and not self._is_reminder_due(installation):
                 return 0
             if not self._record(installation, newest):
@@ -223,14 +234,21 @@ class AdminDigest:
         if not self._remind_after or installation.digested_at is None or not self._is_due(installation.digested_at):
             return False
         now = self._now()
-        is_long_ago = (User.created_at <= now - self._remind_after) | (User.created_at > now + SKEW)
-        waits_long = User.select().where(User.status == PENDING, is_long_ago).exists()
+        since = fn.COALESCE(User.answered_at, User.created_at)
+        is_long_ago = (since <= now - self._remind_after) | (since > now + SKEW)
+        waits_long = User.select().where(AWAITS_REVIEW, is_long_ago).exists()
         return waits_long and is_over(installation.digested_at, self._remind_after, now)
+
+    def _is_answered(self, installation: Installation) -> bool:
+        """Return whether an applicant answered a question after the last digest."""
+        last_at = installation.digested_at
+        return last_at is not None and User.select().where(AWAITS_REVIEW, User.answered_at > last_at).exists()
 
     def _record(self, installation: Installation, newest: int) -> bool:
         """Record the notification; returns False when another process was faster."""
         is_as_read: Any = Installation.digested_at == installation.digested_at
         if installation.digested_at is None:
             is_as_read = Installation.digested_at.is_null()
-        updated = Installation.update(digested_at=self._now(), digested_user_id=newest).where(is_as_read).execute()
+        last = max(newest, installation.digested_user_id or 0)
+        updated = Installation.update(digested_at=self._now(), digested_user_id=last).where(is_as_read).execute()
         return bool(updated)

@@ -21,7 +21,7 @@ from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.game_address import public_game_address
 from regsvc.core.i18n.translations import Translations
-from regsvc.database.models import PENDING, Link, OutboxEntry, Review, User
+from regsvc.database.models import AWAITS_REVIEW, PENDING, AskedQuestion, Link, OutboxEntry, Review, User
 from regsvc.database.prepared import PreparedQuery, slot
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.templates import MailTemplates, Values
@@ -138,6 +138,7 @@ class MailRenderer:
             "banned": self._decision,
             "unbanned": self._decision,
             "reopened": self._decision,
+            "asked": self._asked,
             "ban_ended": self._decision,
             "ban_ended_unapproved": self._decision,
             "deleted": self._decision,
@@ -217,11 +218,24 @@ class MailRenderer:
     def _about_user(self, mail: OutboxEntry) -> _Content:
         return _Content({"username": _get_user(mail).username})
 
+    def _asked(self, mail: OutboxEntry) -> _Content:
+        """Render a question; once it is answered, or the application decided, it is pointless."""
+        user = _get_user(mail)
+        row = None if mail.row_id is None else AskedQuestion.get_or_none(AskedQuestion.id == mail.row_id)
+        if row is None or row.answered_at is not None or user.status != PENDING or user.asked_at is None:
+            raise Drop("the question was answered, or the registration reviewed meanwhile")
+        application = self._application(mail, user)
+        return _Content({**application.values, "question": row.question}, application.secrets)
+
     def _received(self, mail: OutboxEntry) -> _Content:
         """Render the receipt; a decision that was made before it is sent makes it pointless."""
         user = _get_user(mail)
         if user.status != PENDING:
             raise Drop("the registration was reviewed meanwhile")
+        return self._application(mail, user)
+
+    def _application(self, mail: OutboxEntry, user: User) -> _Content:
+        """Return the user's name and the private link of their application."""
         if user.email_key != mail.recipient_key:
             raise Drop("the user has another address now")
         token = self._application_tokens.token_of(user)
@@ -271,7 +285,7 @@ class MailRenderer:
 
     def _digest(self, mail: OutboxEntry) -> _Content:
         """List the users who await review now; those reviewed meanwhile are left out."""
-        waiting = User.select().where(User.status == PENDING)
+        waiting = User.select().where(AWAITS_REVIEW)
         count = waiting.count()
         listed = list(waiting.order_by(User.id).limit(_MAX_LISTED))
         if not listed:

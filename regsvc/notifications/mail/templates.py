@@ -38,6 +38,7 @@ MAILS: Final[Mapping[str, frozenset[str]]] = {
     "banned": frozenset({"username", "reason", "until"}),
     "unbanned": frozenset({"username", "reason"}),
     "reopened": frozenset({"username", "reason"}),
+    "asked": frozenset({"username", "question"}),
     "ban_ended": frozenset({"username"}),
     "ban_ended_unapproved": frozenset({"username"}),
     "deleted": frozenset({"username", "reason"}),

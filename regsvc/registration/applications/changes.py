@@ -11,7 +11,7 @@ from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.email_address import EmailAddress, EmailPolicy
-from regsvc.core.errors import ApplicationNotFound, NotEnabled, QuestionnaireFailed, WrongStatus
+from regsvc.core.errors import AnswerTooLate, ApplicationNotFound, NotEnabled, QuestionnaireFailed, WrongStatus
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
@@ -21,6 +21,7 @@ from regsvc.notifications.webhook import WebhookQueue
 from regsvc.registration.applications.status import Applications, ApplicationStatus, may_correct_email
 from regsvc.registration.questionnaire.questions import Answer
 from regsvc.registration.questionnaire.service import Questionnaires, Submitter
+from regsvc.users.questions import Questions
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class ApplicationChanges:
     captchas: Captchas
     mail_limits: MailLimits
     live: LiveConfig
+    questions: Questions
     audit: Audit
     webhook: WebhookQueue
     wake: Callable[[], None]
@@ -80,6 +82,22 @@ class ApplicationChanges:
         self.wake()
         return await self.applications.find(token)
 
+    async def answer_question(self, token: str, text: str, caller: Caller) -> ApplicationStatus:
+        """Answer the team's newest question, and return the application, which then waits for the team.
+
+        Raises `ApplicationNotFound`, `NothingAsked`, `AnswerTooLong`, `InvalidField` for an empty answer, and
+        `AnswerTooLate` once the answer is stored where the application was decided before.
+        """
+        is_in_time = await self.worker.run(self._answer, token, text, caller)
+        self.wake()
+        if not is_in_time:
+            raise AnswerTooLate
+        return await self.applications.find(token)
+
+    def _answer(self, token: str, text: str, caller: Caller) -> bool:
+        with self._locked(token, is_pending=False) as user:
+            return self.questions.answer(user, text, Actor(user.username, caller.address))
+
     def _correct(self, token: str, address: EmailAddress, caller: Caller) -> CorrectedAddress:
         with self._locked(token) as user:
             if not may_correct_email(user, requires_code=self.live.current.registration.requires_code):
@@ -105,8 +123,8 @@ class ApplicationChanges:
             self.webhook.enqueue("answers_changed", user.username, user.status)
 
     @contextmanager
-    def _locked(self, token: str) -> Iterator[User]:
-        """Begin a transaction and yield the user of this token, locked while pending.
+    def _locked(self, token: str, *, is_pending: bool = True) -> Iterator[User]:
+        """Begin a transaction and yield the user of this token, locked; `is_pending`: while pending only.
 
         The token is verified before, so that a guess locks nothing, and after, as the lock may have waited for a change
         that ended it. Raises `ApplicationNotFound` and `WrongStatus`.
@@ -114,7 +132,7 @@ class ApplicationChanges:
         with self.database.atomic():
             select_rows(self.database, User, [User.id], User.id, [self._find_user(token).id], for_update=True)
             user = self._find_user(token)
-            if user.status != PENDING:
+            if is_pending and user.status != PENDING:
                 raise WrongStatus(user.status)
             yield user
 

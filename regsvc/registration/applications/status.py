@@ -16,11 +16,13 @@ from regsvc.core.game_address import public_game_address
 from regsvc.core.shared_lookup import SharedLookup
 from regsvc.database.audit import AUTOMATIC
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, PENDING, Review, SyncRecord, User
+from regsvc.database.models import APPROVED, AWAITS_REVIEW, PENDING, Review, SyncRecord, User
 from regsvc.registration.questionnaire.service import Questionnaires
+from regsvc.users.questions import QuestionRecord, find_questions
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import needs_password
 from regsvc.users.user_details import AnsweredQuestion
+from regsvc.users.user_list import WaitingFor, waiting_for
 
 _DECISIONS: Final = 50
 _FEWEST_DECISIONS: Final = 5
@@ -30,11 +32,11 @@ _KEPT_FOR: Final = timedelta(minutes=1)
 
 
 def find_places(user_ids: Collection[int]) -> tuple[dict[int, int], int]:
-    """Return the places of these users, who are pending, in the line, from 1, by their id; and the line's length.
+    """Return the places of these users, who await review, in the line, from 1, by their id; and the line's length.
 
     Two statements, however many are asked for.
     """
-    is_waiting = User.status == PENDING
+    is_waiting = AWAITS_REVIEW
     line = User.select(User.id, fn.ROW_NUMBER().over(order_by=[User.id]).alias("place")).where(is_waiting).alias("line")
     asked = line.select_from(line.c.id, line.c.place).where(line.c.id.in_(sorted(user_ids))) if user_ids else None
     rows: Any = () if asked is None else asked.tuples()
@@ -98,6 +100,9 @@ class ApplicationStatus:
     ban_expires_at: datetime | None
     has_password: bool
     can_correct_email: bool
+    waiting_for: WaitingFor | None
+    questions: tuple[QuestionRecord, ...]
+    """What the team asked, and the answers, oldest first."""
     answers: tuple[AnsweredQuestion, ...] | None
     """None: the applicant was not asked."""
     can_edit_answers: bool
@@ -136,6 +141,7 @@ class Applications:
             return {}
         places, waiting = find_places({user.id for user in users.values() if user.status == PENDING})
         answers = self._questionnaires.results.find_all_of({user.id for user in users.values()})
+        questions = find_questions(users.values())
         with_password = _find_players_with_password([user for user in users.values() if user.status == APPROVED])
         usual_seconds = self._usual_wait.find_seconds()
         config = self._live.current
@@ -159,6 +165,8 @@ class Applications:
                 ban_expires_at=user.ban_expires_at,
                 has_password=not needs_password(user) or user.id in with_password,
                 can_correct_email=is_pending and may_correct_email(user, requires_code=requires_code),
+                waiting_for=waiting_for(user),
+                questions=tuple(questions.get(user.id, ())),
                 answers=None if result is None else result.answers,
                 can_edit_answers=is_pending and result is not None and self._questionnaires.is_enabled,
                 game_address=game_address,

@@ -68,8 +68,8 @@ class Letter:
 
     @property
     def is_receipt(self) -> bool:
-        """Whether it is the receipt of a registration."""
-        return "/application#token=" in self.text
+        """Whether it is the receipt of a registration: it has the link of the application, and quotes nothing."""
+        return "/application#token=" in self.text and "\n    " not in self.text
 
 
 class MailServer:

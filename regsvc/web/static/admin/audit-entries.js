@@ -11,7 +11,7 @@ export const ACTIONS = [
   ...["user.adopted", "user.password_changed", "user.password_link_created", "user.email_changed"],
   ...["user.answers_changed"],
   ...["user.totp_enabled", "user.totp_disabled", "user.recovery_codes_replaced", "user.recovery_code_used"],
-  ...["user.session_ended", "user.role_changed", "user.note_added"],
+  ...["user.session_ended", "user.role_changed", "user.note_added", "user.asked", "user.question_answered"],
   ...["user.answer_judged", "settings.changed"],
   ...["token.created", "token.revoked"],
   ...["user.logged_in", "user.login_failed", "user.totp_failed", "user.logged_out"],

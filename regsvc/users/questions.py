@@ -1,0 +1,136 @@
+"""Questions that the team asks applicants, and their answers; like reviews they are kept after a user is gone.
+
+An applicant who was asked does not wait for the team (`User.asked_at`) until they have answered the newest question.
+There are at most `MAX_QUESTIONS` about a user, each with one answer: nobody can make the table grow without bound.
+Everything runs inside the caller's transaction, which has locked the user.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from regsvc.core.clock import Clock, to_milliseconds
+from regsvc.core.errors import AnswerTooLong, InvalidField, NothingAsked, TooManyQuestions, WrongStatus
+from regsvc.core.text import clean_lines
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.models import PENDING, AskedQuestion, User
+from regsvc.notifications.mail.queue import MailQueue
+from regsvc.notifications.webhook import WebhookQueue
+from regsvc.users.transitions import find_answers
+
+MAX_QUESTION: Final = 2000
+MAX_ANSWER: Final = 4000
+MAX_QUESTIONS: Final = 20
+
+
+@dataclass(frozen=True)
+class QuestionRecord:
+    """A question and its answer; `is_same_user`: about this very user, not an earlier one of the name or address."""
+
+    question: str
+    author: str
+    asked_at: datetime
+    answer: str | None
+    answered_at: datetime | None
+    is_same_user: bool
+    about: str | None = None
+    """JSON of the answers to the questionnaire that the question is about."""
+
+
+class Questions:
+    """Questions to applicants, and their answers. Blocking: for a worker thread."""
+
+    def __init__(self, mail_queue: MailQueue, webhook: WebhookQueue, audit: Audit, now: Clock) -> None:
+        self._mail_queue = mail_queue
+        self._webhook = webhook
+        self._audit = audit
+        self._now = now
+
+    def ask(self, user: User, written: str, by: Actor) -> bool:
+        """Ask a pending user, who then has to answer; returns whether they are mailed.
+
+        Another question beside one that is open is asked as well; the very same one is asked only once. Raises
+        `WrongStatus`, `TooManyQuestions`, and `InvalidField` for a question that is empty or too long.
+        """
+        text = clean_lines(written).strip()
+        if not 0 < len(text) <= MAX_QUESTION:
+            raise InvalidField("question")
+        if user.status != PENDING:
+            raise WrongStatus(user.status)
+        asked = list(AskedQuestion.select().where(_is_about(user)).order_by(AskedQuestion.id))
+        if user.asked_at is not None and asked and asked[-1].question == text:
+            return self._mail_queue.can_reach(user)
+        if len(asked) >= MAX_QUESTIONS:
+            raise TooManyQuestions
+        moment = to_milliseconds(self._now())
+        question_id = AskedQuestion.insert(
+            user_id=user.id,
+            username_key=user.username_key,
+            email_key=user.email_key,
+            author=by.name,
+            question=text,
+            answers=find_answers([user.id]).get(user.id),
+            asked_at=moment,
+        ).execute()
+        _note(user, asked_at=moment, answered_at=None)
+        self._audit.record("user.asked", by, user.username)
+        self._webhook.enqueue("question_asked", user.username, user.status)
+        return self._mail_queue.send(user, "asked", question_id)
+
+    def answer(self, user: User, written: str, by: Actor) -> bool:
+        """Store the answer to the newest question; returns False if the application was decided before.
+
+        Such an answer is kept, too. Raises `NothingAsked`, `AnswerTooLong`, and `InvalidField` for an empty answer.
+        """
+        text = clean_lines(written).strip()
+        if not text:
+            raise InvalidField("text")
+        if len(text) > MAX_ANSWER:
+            raise AnswerTooLong(max_length=MAX_ANSWER)
+        newest = AskedQuestion.select().where(_is_about(user)).order_by(AskedQuestion.id.desc()).first()
+        is_pending = user.status == PENDING
+        if newest is None or newest.answered_at is not None or (is_pending and user.asked_at is None):
+            raise NothingAsked
+        moment = to_milliseconds(self._now())
+        AskedQuestion.update(answer=text, answered_at=moment).where(AskedQuestion.id == newest.id).execute()
+        if is_pending:
+            _note(user, asked_at=None, answered_at=moment)
+        self._audit.record("user.question_answered", by, user.username)
+        self._webhook.enqueue("question_answered", user.username, user.status)
+        return is_pending
+
+
+def list_questions(user: User, limit: int) -> list[QuestionRecord]:
+    """Return the questions to this user and earlier users of the name or e-mail address, newest first."""
+    belongs = AskedQuestion.username_key == user.username_key
+    if user.email_key is not None:
+        belongs = belongs | (AskedQuestion.email_key == user.email_key)
+    rows = AskedQuestion.select().where(belongs).order_by(AskedQuestion.id.desc()).limit(limit)
+    return [_record(row, is_same_user=row.user_id == user.id) for row in rows]
+
+
+def find_questions(users: Collection[User]) -> dict[int, list[QuestionRecord]]:
+    """Return the questions to these very users, by user id, oldest first."""
+    found: dict[int, list[QuestionRecord]] = {}
+    if users:
+        has_name = AskedQuestion.username_key.in_(sorted(user.username_key for user in users))  # the name has an index
+        is_own = AskedQuestion.user_id.in_(sorted(user.id for user in users))
+        for row in AskedQuestion.select().where(has_name, is_own).order_by(AskedQuestion.id):
+            found.setdefault(row.user_id, []).append(_record(row, is_same_user=True))
+    return found
+
+
+def _is_about(user: User) -> Any:
+    return (AskedQuestion.username_key == user.username_key) & (AskedQuestion.user_id == user.id)
+
+
+def _record(row: AskedQuestion, *, is_same_user: bool) -> QuestionRecord:
+    asked = row.question, row.author, row.asked_at
+    return QuestionRecord(*asked, row.answer, row.answered_at, is_same_user, row.answers)
+
+
+def _note(user: User, **changes: datetime | None) -> None:
+    User.update(changes).where(User.id == user.id).execute()
+    for name, value in changes.items():
+        setattr(user, name, value)
