@@ -11,8 +11,11 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 from plugin_bridge.hashers import HASHERS
+from regsvc.cli.demo_people import populate
+from regsvc.cli.shipped_files import read_shipped
 from regsvc.config.loader import load_config
 from regsvc.config.sections import Config
 from regsvc.core.clock import epoch_ms, now
@@ -67,6 +70,32 @@ CREATE TABLE authme (
 )
 """
 ALLOWLIST = "allowlist"
+
+BANNER = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1200 400' preserveAspectRatio='xMidYMax slice'><linearGra"
+    "dient id='s' x2='0' y2='1'><stop stop-color='#7cb8e0'/><stop offset='1' stop-color='#fdeecb'/></linearGradient"
+    ">"
+    "<path fill='url(#s)' d='M0 0h1200v400H0z'/><path fill='#fff3b8' d='M880 50h70v70h-70z'/>"
+    "<path fill='#fff' opacity='.75' d='M180 70h120v20h40v20H140V90h40zM560 40h90v20h60v20H520V60h40z'/>"
+    "<path fill='#9fc6a5' d='M0 400V160H160V120H200V160H240V200H280V160H440V120H480V80H720V120H760V160H840V200H1000"
+    "V160H1040V120H1080V80H1200V400z'/>"
+    "<path fill='#6ea97c' d='M0 400V280H30V250H180V280H240V250H270V280H330V310H360V280H420V250H450V220H570V250H600V"
+    "280H660V310H690V280H720V310H840V280H870V310H960V280H1050V310H1140V280H1170V310H1200V400z'/>"
+    "<path fill='#3f7d55' d='M0 400V340H60V360H80V340H120V360H200V340H240V320H260V340H300V360H340V340H400V320H440V3"
+    "40H480V320H540V340H560V360H780V340H820V360H860V340H940V360H1120V340H1180V320H1200V400z'/>"
+    "<path fill='#2b5c3f' d='M132 335v-48h16v48zM92 319v-48h16v-16h64v16h16v48h-16v-16h-16v16h-32v-16h-16v16zM414 3"
+    "45v-36h12v36zM384 333v-36h12v-12h48v12h12v36h-12v-12h-12v12h-24v-12h-12v12zM691 340v-54h18v54zM646 322v-54h18v"
+    "-18h72v18h18v54h-18v-18h-18v18h-36v-18h-18v18zM1003 345v-42h14v42zM968 331v-42h14v-14h56v14h14v42h-14v-14h-14v"
+    "14h-28v-14h-14v14z'/>"
+    "<path fill='#6fb3d2' d='M0 380h1200v20H0z'/></svg>"
+)
+LOGO = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><rect width='16' height='16' rx='3' fill='#dff0e4'"
+    "/><path fill='#7a5236' d='M7 8h2v6H7z'/><path fill='#2f7d55' d='M5 2h6v1h2v2h1v6h-2V8h-1v2H9V8H7v2H5V8H4v3H2V5"
+    "h1V3h2z'/></svg>"
+)
+APPLICATION = "demo-application"
+"""The file with the token of an application, whose page is worth a look."""
 OPERATOR_ROW = "INSERT INTO authme (username, realname, password, regdate) VALUES (?, ?, ?, ?)"
 
 
@@ -83,6 +112,7 @@ def prepare(var: Path, gate: str = "authme") -> str | None:
     is_listed = "white-list=true\n" if gate == ALLOWLIST else ""
     _write_once(game / "server.properties", SERVER_PROPERTIES + is_listed)
     _write_once(game / "ops.json", json.dumps(operators, indent=2) + "\n")
+    _write_once(var / "questionnaire.toml", read_shipped("conf/questionnaire.toml"))
     _write_once(var / "demo.toml", _config(var, game))
     if gate == ALLOWLIST:
         _write_once(game / "whitelist.json", "[]\n")
@@ -100,7 +130,11 @@ def main() -> None:
     var = Path("var", "allowlist" if gate == ALLOWLIST else "").resolve()
     password = prepare(var, gate)
     config = var / "demo.toml"
-    print(hint(load_config(config, os.environ), password), flush=True)
+    loaded = load_config(config, os.environ)
+    application = var / APPLICATION
+    if not application.exists():
+        application.write_text(populate(loaded), encoding="utf-8")
+    print(hint(loaded, password, application.read_text(encoding="utf-8")), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", "companion", "serve", "--config", str(config)])  # noqa: S606
 
 
@@ -114,15 +148,36 @@ def _config(var: Path, game: Path) -> str:
     return f"""\
 # The demo: all other keys have their defaults (see conf/companion.toml).
 [server]
-name = "Demo server"
+name = "Willow Valley"
+description = "A quiet survival world by the river, for people who like to build together."
+announcement = "The new bridge opens on Saturday at 18:00. Bring lanterns!"
+logo_url = {json.dumps(_picture(LOGO))}
+banner_url = {json.dumps(_picture(BANNER))}
 state_dir = {json.dumps(str(var / "demo-state"))}
+
+[server.links]
+Discord = "https://discord.gg/example"
+Map = "https://map.willow.example"
+Rules = "https://willow.example/rules"
 
 [game]
 directory = {json.dumps(str(game))}
+address = "play.willow.example"
+
+[bedrock]
+enabled = true
+
+[questionnaire]
+file = "questionnaire.toml"
+pass_score = 60
 
 [mail]
 backend = "log"
 """
+
+
+def _picture(svg: str) -> str:
+    return "data:image/svg+xml," + quote(svg, safe="=:/',")
 
 
 def _make_table(file: Path) -> str:
@@ -150,15 +205,18 @@ def _create_operator(config: Path) -> str:
     return password
 
 
-def hint(config: Config, password: str | None) -> str:
-    """Return what to open and what to try; `password` is None if an earlier run showed it."""
+def hint(config: Config, password: str | None, application: str) -> str:
+    """Return what to open and what to try.
+
+    `password` is None if an earlier run showed it; `application` is the token of one that waits for review.
+    """
     address = config.address()  # where it can be tried at once, unlike server.base_url
     shown = password or "<the password from the first run>"
     first = (
         f"The operator is {OPERATOR}, the password {password} (shown only once)."
         if password
-        else f"The operator is {OPERATOR}, with the password shown at the first run "
-        f"(if you lost it, delete demo-server and demo-state in {config.file.parent if config.file else 'var'})."
+        else f"The operator is {OPERATOR}, with the password shown at the first run (if you lost it, delete "
+        f"demo-server, demo-state and {APPLICATION} in {config.file.parent if config.file else 'var'})."
     )
     game = config.game.directory or Path()
     json_header = "-H 'Content-Type: application/json'"
@@ -168,7 +226,14 @@ def hint(config: Config, password: str | None) -> str:
 Config: {config.file}. Mails, with their codes, appear in the log below.
 
 Approved players get in by {"AuthMe's table" if (game / "plugins").exists() else game / "whitelist.json"}.
-Open {address}/ to register as a player, and {address}/admin to decide as {OPERATOR}. The API:
+Look at it as
+
+  a player       {address}/
+  an applicant   {address}/application#token={application}
+  the operator   {address}/admin
+  a developer    {address}/docs
+
+or use the API:
 
   curl {address}/api/config
   curl {address}/api/verify/send {json_header} -d '{{"email": "alice@example.org"}}'

@@ -114,17 +114,17 @@ class ServerSection:
     logo_url: str = key.text(
         "",
         "Logo that front ends show: a web address, or a path on this server.",
-        check=check.web_address_or_path,
+        check=check.picture,
     )
     banner_url: str = key.text(
         "",
         "Picture at the top of the home page and in previews of links: a web address, or a path on this server.",
-        check=check.web_address_or_path,
+        check=check.picture,
     )
     favicon: str = key.text(
         "",
         'Icon in the tabs of browsers: a web address, or a path on this server; "" is the first letter of the name.',
-        check=check.web_address_or_path,
+        check=check.picture,
     )
     links: Translated[dict[str, str]] = key.links(
         "Links on the home page by their texts, such as links.Discord = "

@@ -221,6 +221,11 @@ def web_address_or_path(written: str) -> str:
         raise ValueError(f'{error}, or a path on this server, such as "/files/logo.png"') from None
 
 
+def picture(written: str) -> str:
+    """Accept what `web_address_or_path` does, or a picture itself as a data URL."""
+    return written if re.fullmatch(r"data:image/\S+", written) else web_address_or_path(written)
+
+
 def colour(written: str) -> str:
     """Accept "#rgb" and "#rrggbb", and return the long form in lower case."""
     match = re.fullmatch(r"#([0-9a-f]{3}|[0-9a-f]{6})", written.strip().lower())

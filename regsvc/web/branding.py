@@ -63,6 +63,8 @@ def preview_of(config: Config, path: str) -> Preview:
     """Return the preview of a page, without what needs `server.base_url` where that is not set."""
     server = config.server
     image = server.banner_url or server.logo_url
+    if image.startswith("data:"):  # chats fetch pictures
+        image = ""
     if image.startswith("/"):
         image = server.base_url and urljoin(server.base_url, image)
     return Preview(server.base_url and server.base_url + path, image, is_large=bool(image and server.banner_url))

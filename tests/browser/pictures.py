@@ -13,11 +13,15 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
+from regsvc.cli.demo import prepare
+from regsvc.config.loader import load_config
+from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.browser.admin_pictures import ADMIN_SCENES, admin_stack
 from tests.browser.applicant import Applicant, expect_received
 from tests.browser.conftest import SIZES, find_chromium
 from tests.browser.operators_pictures import OPERATORS_SCENES, operators_stack
 from tests.support.chat_stack import ChatStack
+from tests.support.live_api import LiveApi, make_services
 from tests.support.peers.oauth_server import OAuthServer
 from tests.support.questions import asking
 from tests.support.stack import Stack
@@ -115,6 +119,14 @@ def small_pages(page: Page, chat_stack: ChatStack, take: Take) -> None:
         take(name)
 
 
+def demo(page: Page, address: str, take: Take) -> None:
+    """What `make run` shows first."""
+    page.route("**/api/server/status*", running)
+    page.goto(address)
+    expect(page.get_by_text("7 of 40 players online")).to_be_visible()
+    take("demo", is_whole=False)
+
+
 SCENES = (registering, account, small_pages)
 
 
@@ -123,7 +135,12 @@ def main(*wanted: str) -> None:
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        stacks = ((stack, SCENES), (operators_stack, OPERATORS_SCENES), (admin_stack, ADMIN_SCENES))
+        stacks = (
+            (stack, SCENES),
+            (demo_stack, (demo,)),
+            (operators_stack, OPERATORS_SCENES),
+            (admin_stack, ADMIN_SCENES),
+        )
         for make_stack, scenes in stacks:
             chosen = [scene for scene in scenes if not wanted or scene.__name__ in wanted]
             if chosen:
@@ -193,6 +210,16 @@ def stack() -> Iterator[ChatStack]:
             },
         }
         yield ChatStack(stack.enter_context(Stack("sqlite", directory / "stack", config=config)), provider)
+
+
+@contextmanager
+def demo_stack() -> Iterator[str]:
+    """The demo, without its people, who are on the pages of operators; yields its address."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as opened:
+        prepare(Path(directory))
+        config = load_config(Path(directory, "demo.toml"), {})
+        live = opened.enter_context(LiveApi(make_services(config), pages=[*PAGES, *OWN_PAGES]))
+        yield f"http://127.0.0.1:{live.port}/"
 
 
 if __name__ == "__main__":

@@ -8,12 +8,41 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from regsvc.config.host_sections import ServerSection
+from regsvc.config.host_style import READABLE, accent_of, contrast
+from regsvc.config.sections import Config
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import TIMEOUT, OpenPage, is_wider_than_the_screen
 from tests.support.peers.minecraft_server import MinecraftServer
 from tests.support.stack import Stack
 
 ACCENT = "#ffcc00"
+PAIRS = [
+    *(("--text", back) for back in ("--page", "--card", "--sunken", "--accent-1", "--accent-2", "--accent-3")),
+    *(("--quiet", back) for back in ("--page", "--card", "--sunken", "--accent-1")),
+    *(("--accent", back) for back in ("--page", "--card")),
+    *(("--on-accent", back) for back in ("--accent", "--accent-8")),
+    ("--accent-8", "--accent-2"),
+    *((f"--{kind}", f"--{back}") for kind in ("bad", "good", "wait", "info") for back in (f"soft-{kind}", "card")),
+]
+"""What is written on what."""
+COLOURS = """accent => {
+  document.documentElement.style.setProperty("--accent", accent);
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const hex = name => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    context.fillStyle = getComputedStyle(probe).color;
+    probe.remove();
+    context.fillRect(0, 0, 1, 1);
+    const channels = [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+    return "#" + channels.map(e => e.toString(16).padStart(2, 0)).join("");
+  };
+  const names = "page card sunken text quiet accent on-accent accent-1 accent-2 accent-3 accent-8 bad good wait info " +
+    "soft-bad soft-good soft-wait soft-info";
+  return Object.fromEntries(names.split(" ").map(name => [`--${name}`, hex(`--${name}`)]));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +86,19 @@ def test_a_visitor_sees_the_server_and_applies(open_page: OpenPage) -> None:
     expect(page.locator("main form")).to_be_visible()
     page.get_by_role("link", name="Willow Valley").click()
     expect(page.get_by_text("在线玩家 2 / 20")).to_be_visible()
+
+
+def test_every_step_of_any_accent_can_be_read_on(open_page: OpenPage) -> None:
+    """Text, quiet text and the accent, on what is made of the accent: in both modes, as the browser mixes it."""
+    page = open_page("/register", size="phone")
+    for accent in ("#ffcc00", "#7a3db8", "#39ff14", "#2f6f4f", "#ff0000", "#111111"):
+        for mode in ("light", "dark"):
+            page.emulate_media(color_scheme="light" if mode == "light" else "dark")
+            shown = getattr(accent_of(Config(server=ServerSection(accent=accent))), mode)
+            colours: dict[str, str] = page.evaluate(COLOURS, shown)
+            for front, back in PAIRS:
+                found = contrast(colours[front], colours[back])
+                assert found >= READABLE, f"{front} on {back}: {found:.2f} with {accent} in {mode} mode"
 
 
 def test_a_dismissed_announcement_does_not_come_back(open_page: OpenPage) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from regsvc.cli.demo import ALLOWLIST, AUTHME_TABLE, OPERATOR, OPERATOR_UUID, hint, prepare
+from regsvc.cli.demo_people import populate
 from regsvc.config.loader import load_config
 from tests.support.authme.authme_database import SqliteFile
 from tests.support.authme.authme_like import AuthMeLike
@@ -47,9 +48,28 @@ def test_it_says_what_to_open_at_the_port_it_is_served_on(tmp_path: Path) -> Non
     file = tmp_path / "demo.toml"  # also when the host has tried the public address in it
     text = file.read_text(encoding="utf-8").replace("[server]", '[server]\nbase_url = "https://play.willow.example"')
     file.write_text(text, encoding="utf-8")
-    shown = hint(load_config(file, {"COMPANION_SERVER_PORT": "18080"}), password)
-    assert "Open http://127.0.0.1:18080/ to register as a player, and http://127.0.0.1:18080/admin to decide" in shown
+    shown = hint(load_config(file, {"COMPANION_SERVER_PORT": "18080"}), password, "12.token")
+    for path in ("/\n", "/application#token=12.token\n", "/admin\n", "/docs\n"):
+        assert f"  http://127.0.0.1:18080{path}" in shown
     assert "8080" not in shown.replace("18080", "")
+
+
+def test_people_have_applied_and_olivia_has_decided(tmp_path: Path) -> None:
+    """Two of them from one address, one in Chinese, one on a phone; nobody applies twice where a start broke off."""
+    prepare(tmp_path)
+    config = load_config(tmp_path / "demo.toml", {})
+    application = populate(config)
+    ours = SqliteFile(tmp_path / "demo-state" / "companion.db")
+    statuses = "SELECT status, COUNT(*) AS people FROM regsvc_user GROUP BY status ORDER BY status"
+    people = {row["status"]: row["people"] for row in ours.query(statuses)}
+    assert people == {"approved": 3, "banned": 1, "pending": 7}
+    assert populate(config) == application
+    assert {row["status"]: row["people"] for row in ours.query(statuses)} == people
+    [shared] = ours.query("SELECT registration_ip FROM regsvc_user GROUP BY registration_ip HAVING COUNT(*) > 1")
+    assert shared["registration_ip"] == "203.0.113.40"
+    plugin = AuthMeLike(AuthMeTable(SqliteFile(tmp_path / "demo-server" / "plugins" / "AuthMe" / "authme.db")))
+    assert plugin.login("Oda_1987", "willow-by-the-river")
+    assert ours.query("SELECT COUNT(*) AS mails FROM regsvc_outbox WHERE done_at IS NULL") == [{"mails": 0}]
 
 
 def test_its_table_is_the_one_authme_makes(tmp_path: Path) -> None:
@@ -71,4 +91,4 @@ def test_without_authme_the_allowlist_lets_players_in(tmp_path: Path) -> None:
     assert "approved users get in by: the game's allowlist" in checked.output
     assert companion("sync", "--config", str(config), directory=tmp_path).status == 0
     assert json.loads((game / "whitelist.json").read_text()) == [{"uuid": OPERATOR_UUID, "name": OPERATOR}]
-    assert str(game / "whitelist.json") in hint(load_config(config, {}), password)
+    assert str(game / "whitelist.json") in hint(load_config(config, {}), password, "")

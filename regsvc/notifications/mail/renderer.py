@@ -200,7 +200,8 @@ class MailRenderer:
             "contact": config.server.contact or None,
             "accent": accent.light,
             "accent_dark": accent.dark,
-            "logo": urljoin(self._base_url, logo) if logo else None,
+            # mail programs show no data URLs
+            "logo": urljoin(self._base_url, logo) if logo and not logo.startswith("data:") else None,
         }
 
     def _verification_code(self, mail: OutboxEntry) -> _Content:
