@@ -210,6 +210,7 @@ class MySqlPlayers(AuthMePlayers):
     """AuthMe's table on MySQL or MariaDB, over our own connection: with InnoDB one transaction covers both sides."""
 
     _mark = "%s"
+    _greatest = "GREATEST"
     _collides = "{} = %s"
 
     @property

@@ -35,6 +35,10 @@ class NameCollides(PlayerRefused):
     """AuthMe's table equates the name with another one that it has: in another case, with an accent or a space."""
 
 
+Addresses = tuple[str, str | None, str | None, int | None, int | None]
+"""Username, `ip`, `regip`, and the times of the last login and of the registration of a row."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlayerRow:
     """A row of AuthMe's table exactly as stored. A column that the table does not have is None.
@@ -249,6 +253,14 @@ class Players(ABC):
 
         A scan of its own, of columns that the checksums do not cover because AuthMe writes them at every login.
         """
+
+    def find_addresses(self, since: int, limit: int) -> list[Addresses]:
+        """Return the addresses of rows, the oldest first.
+
+        They are those of which one of both times is at or after `since`, in milliseconds; a scan of its own, since
+        AuthMe's table has no index of times. Rows with times in seconds are left out.
+        """
+        return []
 
     def find_missing_email_column(self) -> str | None:
         """Return the configured name of the e-mail column if the table has no such column, else None."""

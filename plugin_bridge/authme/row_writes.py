@@ -146,6 +146,7 @@ _TEXTS: Final = {
     "email": "email",
     "premium_uuid": "premium_uuid",
     "totp": "totp",
+    "ip": "ip",
     "regip": "register_ip",
     "uuid": "uuid",
 }

@@ -123,6 +123,7 @@ class SqlitePlayers(AuthMePlayers):
     """AuthMe's table in its own SQLite file, over a connection of its own."""
 
     _mark = "?"
+    _greatest = "MAX"
     _collides = "LOWER({}) = ?"
 
     def __init__(self, path: Path, table: str, columns: ColumnNames, busy_timeout: timedelta) -> None:

@@ -14,7 +14,9 @@ from typing import Any, Final
 from peewee import Database, DatabaseError
 
 from plugin_bridge.authme.config import ColumnNames
+from plugin_bridge.authme.lenient_sqlite import as_number
 from plugin_bridge.authme.players import (
+    Addresses,
     PlayerRefused,
     PlayerRow,
     Players,
@@ -35,6 +37,7 @@ from plugin_bridge.authme.row_writes import (
 )
 
 _REQUIRED: Final = ("username", "realname", "hash")
+_OF_ADDRESSES: Final = ("username", "ip", "regip", "last_login", "regdate")
 
 
 class AuthMePlayers(Players):
@@ -42,6 +45,8 @@ class AuthMePlayers(Players):
 
     _mark: str
     """Placeholder of a parameter."""
+    _greatest: str
+    """Function for the greater of two numbers."""
     _collides: str
     """Condition for rows that would prevent a new one of a name, with the column of names in braces."""
 
@@ -110,6 +115,17 @@ class AuthMePlayers(Players):
         username = layout.columns["username"]
         sql = f"SELECT {username} FROM {layout.table} WHERE {is_in_page} {layout.is_open_lock}"  # noqa: S608
         return [text_of(name) or "" for (name,) in self._query(sql, page)]
+
+    def find_addresses(self, since: int, limit: int) -> list[Addresses]:
+        with self._open_table() as layout:
+            columns = [layout.columns.get(field, "NULL") for field in _OF_ADDRESSES]
+            newest = f"{self._greatest}(COALESCE({columns[3]}, 0), COALESCE({columns[4]}, 0))"
+            sql = f"SELECT {', '.join(columns)} FROM {layout.table} WHERE {newest} >= {self._mark}"  # noqa: S608
+            rows = self._query(f"{sql} ORDER BY {newest} LIMIT {limit:d}", (since,))
+        return [
+            (text_of(name) or "", text_of(ip), text_of(regip), as_number(login), as_number(regdate))
+            for name, ip, regip, login, regdate in rows
+        ]
 
     def is_empty(self) -> bool:
         with self._open_table() as layout:

@@ -97,7 +97,7 @@ class UsersQuery(Request, frozen=True, kw_only=True):
         Username,
         Meta(
             description="A part of the name or e-mail address, or the client address of the registration: whole, "
-            "or its beginning up to a dot or colon.",
+            "or its beginning up to a dot or colon. For `pending` also a part of an answer.",
             examples=["ali"],
         ),
     ] = ""
@@ -111,8 +111,16 @@ class UsersQuery(Request, frozen=True, kw_only=True):
     plugin: Annotated[PluginState, Meta(description="The state of the player in AuthMe's table.")] | None = None
     allowlist: Annotated[ListedState, Meta(description="The state on the game's allowlist.")] | None = None
     sort: (
-        Annotated[Literal["newest", "oldest", "name"], Meta(description="`newest`, for `pending` `oldest`.")] | None
+        Annotated[
+            Literal["newest", "oldest", "name", "score"],
+            Meta(description="`newest`, for `pending` `oldest`. `score`, the highest first, is for `pending`."),
+        ]
+        | None
     ) = None
+    platform: Annotated[Literal["java", "bedrock"], Meta(description="For `pending`.")] | None = None
+    user_language: Annotated[Language, Meta(description="The applicants' language; for `pending`.")] | None = None
+    below_pass: Annotated[bool, Meta(description="Fewer points so far than are needed; for `pending`.")] = False
+    has_signal: Annotated[bool, Meta(description="With a signal; for `pending`. The total is not counted.")] = False
     after: Annotated[str, Meta(description="`nextCursor` of the previous page; excludes `page`.")] | None = None
 
 
@@ -305,6 +313,10 @@ async def list_users(call: ApiHandler, query: UsersQuery) -> UsersReply:
             allowlist=query.allowlist or "all",
             sort=query.sort,
             after=query.after,
+            platform=query.platform,
+            language=query.user_language,
+            below_pass=query.below_pass,
+            has_signal=query.has_signal,
         ),
     )
     return UsersReply(

@@ -28,6 +28,7 @@ from regsvc.users.notes import MAX_NOTE
 from regsvc.users.questions import MAX_QUESTION
 
 ROUTES: Final = Routes()
+MAX_NAME: Final = 255
 
 
 class AskRequest(Request, frozen=True, kw_only=True):
@@ -151,3 +152,21 @@ async def revoke_invitation(call: ApiHandler, request: InvitationIdRequest) -> M
 
 def _invitation_fields(record: InvitationRecord) -> InvitationFields:
     return to_reply(InvitationFields, record, grants=list(record.grants))
+
+
+class ReadingRequest(Request, frozen=True, kw_only=True):
+    """The user who is open at the caller's; empty: nobody."""
+
+    username: Annotated[str, Meta(max_length=MAX_NAME, examples=["Alice"])]
+
+
+class ReadersReply(Reply, frozen=True, kw_only=True):
+    """The others of the team who have the user open."""
+
+    readers: Annotated[list[str], Meta(examples=[["Olivia"]])]
+
+
+@ROUTES.add("POST", "/api/admin/user/reading", Permission.USERS_READ)
+async def note_reading(call: ApiHandler, request: ReadingRequest) -> ReadersReply:
+    """Tell that you have a user open, every ten seconds, and learn who else has. It is forgotten after thirty."""
+    return ReadersReply(readers=await call.run(call.services.notes.read, request.username, call.principal.actor))

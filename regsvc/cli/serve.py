@@ -31,6 +31,7 @@ from regsvc.app.app import App
 from regsvc.app.context import DatabaseUnusable, open_context
 from regsvc.cli.given_config import read_config
 from regsvc.config.sections import Config
+from regsvc.core import clock
 from regsvc.core.backoff import backoff_delay
 from regsvc.core.errors import DatabaseUnavailable, Refusal
 from regsvc.core.exceptions import EX_CONFIG, EX_TEMPFAIL, StartupError
@@ -49,6 +50,7 @@ from regsvc.runtime.reload import Reloader
 from regsvc.runtime.state_lock import state_lock
 from regsvc.runtime.updates import POLL_INTERVAL as UPDATE_INTERVAL
 from regsvc.users.retention import Retention
+from regsvc.users.signals import copy_addresses
 from regsvc.web.docs_page import DOCS
 from regsvc.web.host_front_end import front_end_rules
 from regsvc.web.pages import CHAT_PAGE, OWN_PAGES, PAGES
@@ -63,6 +65,7 @@ _LONGEST_REOPENING = timedelta(minutes=1)
 _STATUS_INTERVAL = timedelta(minutes=1)
 _BATCH_PAUSE = timedelta(milliseconds=50)  # between two batches of a job, so that requests do not queue behind it
 _SPREAD = timedelta(minutes=10)  # of what many daemons that start together should not do together
+_ADDRESSES_EVERY = timedelta(minutes=5)
 _UNWRITABLE = "the database cannot be written: its disk is full or read-only"
 PRELOADED = ("email_validator", "regsvc.core.http_client")
 """What the event loop would be the first to import."""
@@ -266,6 +269,9 @@ class Daemon:
         app, services = self._app, self._app.services
         run, retain = partial(partial, app.worker.run), partial(apply_retention, app.worker, app.retention)
 
+        players, addresses = app.context.location.players, app.context.config.retention.addresses
+        copy = partial(app.sync_worker.run, copy_addresses, players, addresses, clock.now)
+
         async def sync() -> None:
             try:
                 await app.sync.run_if_due(app.context.config.sync.every)
@@ -292,6 +298,7 @@ class Daemon:
                 partial(wake_if_due, app.worker, app.outbox, app.deliveries, app.console.hasten),
             ),
             Job("purge", timedelta(hours=1), run(app.purge_expired), spread=_SPREAD),
+            Job("addresses", _ADDRESSES_EVERY, copy),
             Job("retention", timedelta(hours=6), retain, cancel_on_stop=True, spread=_SPREAD),
             Job("digest", min(app.context.config.mail.admin_digest, timedelta(minutes=1)), run(app.admin_digest.run)),
             Job("questions", timedelta(minutes=1), run(self._reject_unanswered)),

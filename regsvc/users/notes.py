@@ -1,7 +1,7 @@
 """Notes that the team writes about users; like reviews they are kept by name and address after a user is gone."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from peewee import Database
@@ -10,9 +10,11 @@ from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.errors import InvalidField, UserNotFound
 from regsvc.core.text import clean_lines, name_key
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.models import Note, User
+from regsvc.database.bulk import upsert_query
+from regsvc.database.models import Note, Reader, User
 
 MAX_NOTE: Final = 2000
+READS_FOR: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,23 @@ class Notes:
         self._database = database
         self._audit = audit
         self._now = now
+
+    def read(self, username: str, by: Actor) -> list[str]:
+        """Note that a member of the team has this user open, or "" for nobody; return who else has.
+
+        Each member has one row, which counts for half a minute: it is in the database, so that all daemons agree, and a
+        closed browser needs to say nothing.
+        """
+        now, key, name = self._now(), name_key(by.name), name_key(username)
+        row = {Reader.reader: key, Reader.name: by.name, Reader.username_key: name, Reader.seen_at: now}
+        overwrite = (Reader.name, Reader.username_key, Reader.seen_at)
+        upsert_query(Reader, [row], unique=(Reader.reader,), overwrite=overwrite).execute()
+        if not name:
+            Reader.delete().where(Reader.seen_at <= now - READS_FOR).execute()
+            return []
+        is_there = (Reader.username_key == name) & (Reader.seen_at > now - READS_FOR)
+        others = Reader.select(Reader.name).where(is_there, Reader.reader != key).order_by(Reader.reader)
+        return [row.name for row in others]
 
     def add(self, username: str, written: str, by: Actor) -> str:
         """Add a note and return the user's name. Raises `UserNotFound`, and `InvalidField` if it is empty or too long.

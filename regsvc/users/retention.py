@@ -20,6 +20,7 @@ from regsvc.database.models import (
     Installation,
     KnownClient,
     OutboxEntry,
+    PlayerAddress,
     Review,
     Session,
     User,
@@ -38,6 +39,7 @@ REGISTRATIONS: Final = f"{_ADDRESSES}registrations"
 SESSIONS: Final = f"{_ADDRESSES}sessions"
 AUDITS: Final = f"{_ADDRESSES}audit entries"
 CLIENTS: Final = f"{_ADDRESSES}known ones"
+PLAYERS: Final = f"{_ADDRESSES}players"
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ class Retention:
                 self._changing(Session.jti, ip=None),
             ),
             _Task(CLIENTS, KnownClient.id, KnownClient.last_login_at < addresses, self._deleting(KnownClient.id)),
+            _Task(PLAYERS, PlayerAddress.id, PlayerAddress.seen_at < addresses, self._deleting(PlayerAddress.id)),
             _Task(
                 OUTBOX,
                 OutboxEntry.id,

@@ -7,14 +7,17 @@ index of addresses. While it is away newer addresses are missing, and the queue 
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from statistics import median
 from typing import Any, Final, Literal
 
 from peewee import MySQLDatabase
 
-from regsvc.database.models import BANNED, REJECTED, Review, User
+from plugin_bridge.authme.players import Players, PlayersUnavailable
+from regsvc.core.clock import Clock, epoch_ms, from_epoch_ms
+from regsvc.database.bulk import select_rows, upsert_query
+from regsvc.database.models import BANNED, REJECTED, PlayerAddress, Review, User
 
 _MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
 _MAX_ROWS: Final = 3_000  # of all networks of a page together
@@ -25,6 +28,8 @@ _RECENT: Final = 200  # results of the questionnaire, by which the usual time is
 _FEW: Final = 10
 _FAST: Final = 10  # times as fast as usual
 _SHOWN: Final = 5
+_COPIED: Final = 5_000  # of AuthMe's rows at once
+_ROWS_PER_STATEMENT: Final = 500
 _FIRST: Final = {BANNED: 0, REJECTED: 1}
 
 Kind = Literal[
@@ -88,6 +93,11 @@ class Findings:
 
     rejections: Rejections
     signals: tuple[Signal, ...]
+
+
+def is_warning(signal: Signal) -> bool:
+    """Return whether a reviewer should look twice: that a name is a Minecraft account's is no reason to."""
+    return signal.kind != "minecraft_account"
 
 
 def find_nothing(_names: Mapping[str, str]) -> Mapping[str, bool]:
@@ -174,6 +184,46 @@ def _summarize(reviews: Sequence[Review]) -> Rejections:
     if not rejections:
         return Rejections()
     return Rejections(len(rejections), rejections[0].reviewed_at, rejections[0].reason)
+
+
+# --- addresses in the game ---
+
+
+def copy_addresses(players: Players, keep: timedelta, clock: Clock) -> int:
+    """Copy from AuthMe's table where players logged in, or registered, since the newest copy; return how many.
+
+    A look at the whole table there, of which only news cross the wire. `keep`: how long addresses are kept. While the
+    table is away nothing is copied, which the sync tells; the next call copies what is missing then.
+    """
+    now = clock()
+    newest = PlayerAddress.select().order_by(PlayerAddress.seen_at.desc()).first()
+    oldest = now - keep
+    since = oldest if newest is None else max(oldest, min(newest.seen_at, now))
+    try:
+        found = players.find_addresses(epoch_ms(since), _COPIED)
+    except PlayersUnavailable:
+        return 0
+    names = [name for name, *_rest in found]
+    ids = dict(select_rows(User._meta.database, User, [User.username_key, User.id], User.username_key, names))
+    rows: list[dict[Any, Any]] = []
+    for name, ip, regip, last_login, regdate in found:
+        for source, written, milliseconds in (("ip", ip, last_login), ("regip", regip, regdate)):
+            address = parse_ip(written)
+            milliseconds = milliseconds or 0
+            if name in ids and address is not None and epoch_ms(oldest) < milliseconds <= epoch_ms(now):
+                row = {PlayerAddress.user: ids[name], PlayerAddress.source: source, PlayerAddress.address: address}
+                rows.append(row | {PlayerAddress.seen_at: from_epoch_ms(milliseconds)})
+    unique, overwrite = (PlayerAddress.user, PlayerAddress.source), (PlayerAddress.address, PlayerAddress.seen_at)
+    with User._meta.database.atomic():
+        for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+            some = rows[start : start + _ROWS_PER_STATEMENT]
+            upsert_query(PlayerAddress, some, unique=unique, overwrite=overwrite).execute()
+    return len(rows)
+
+
+def parse_ip(written: str | None) -> str | None:
+    """Return the address as we write addresses, or None where it tells nothing."""
+    return str(ip_address(written)) if written is not None and _network_of(written) is not None else None
 
 
 # --- other users ---

@@ -24,8 +24,19 @@ from regsvc.database.models import (
 )
 from regsvc.users.chat_links import ChatAccount
 from regsvc.users.gates import Gates, ListedState
-from regsvc.users.signals import FindAccounts, Findings, Rejections, Signal, find_nothing, find_out
-from regsvc.users.user_query import ALL, SORTS, Sort, UserQuery, make_cursor, parse_cursor, search_condition, validate
+from regsvc.users.signals import FindAccounts, Findings, Rejections, Signal, find_nothing, find_out, is_warning
+from regsvc.users.user_query import (
+    ALL,
+    SORTS,
+    Sort,
+    UserQuery,
+    is_below_pass,
+    make_cursor,
+    parse_cursor,
+    position_of,
+    search_condition,
+    validate,
+)
 
 WaitingFor = Literal["review", "applicant"]
 """For whom a pending user waits: for the team, or the team for the user's answer."""
@@ -41,6 +52,7 @@ def waiting_for(user: Any) -> WaitingFor | None:
 _DEFAULT_SIZE: Final = 20
 _REVIEW_QUEUE_SIZE: Final = 100
 _MAX_OFFSET: Final = 2**53
+_MAX_EXAMINED: Final = 1_000
 
 
 @dataclass(frozen=True)
@@ -121,11 +133,41 @@ class UserList:
         sort = SORTS[query.sort or ("oldest" if is_queue else "newest")]
         size = query.size or (_REVIEW_QUEUE_SIZE if is_queue else _DEFAULT_SIZE)
         users = self._matching(query, sort)
+        if query.has_signal:
+            return self._with_signals(query, sort, size, users)
         if query.after is not None:
             return self._page(sort, size, *users.load(size + 1, after=parse_cursor(query.after, sort)), None)
         page = query.page or 1
         offset = min((page - 1) * size, _MAX_OFFSET)
         return self._page(sort, size, *users.load(size + 1, offset), page)
+
+    def _with_signals(self, query: UserQuery, sort: Sort, size: int, users: "_Matching") -> UserPage:
+        """Return a page of those who have a signal: no index tells, so that as many as are needed are looked at.
+
+        Of very many without one, a page may have fewer users than `size` before its end; the cursor leads on.
+        """
+        after = None if query.after is None else parse_cursor(query.after, sort)
+        start = ((query.page or 1) - 1) * size
+        found, examined, is_end = list[tuple[int | str, UserListItem]](), 0, False
+        while not is_end and len(found) <= start + size and examined < _MAX_EXAMINED:
+            rows, _total = users.load(_REVIEW_QUEUE_SIZE, after=after)
+            rows = [row for row in rows if row.username is not None]
+            entries = zip(rows, self._entries(rows), strict=True)
+            found += [(row.position, it) for row, it in entries if any(map(is_warning, it.signals))]
+            after, examined, is_end = rows[-1].position if rows else after, examined + len(rows), not rows
+        shown = found[start : start + size]
+        has_more = len(found) > start + size
+        position = shown[-1][0] if has_more else after
+        has_next = (has_more or not is_end) and position is not None
+        return UserPage(
+            entries=tuple(entry for _position, entry in shown),
+            page=None if query.after is not None else query.page or 1,
+            size=size,
+            total=None,
+            has_next=has_next,
+            has_prev=query.after is not None or start > 0,
+            next_cursor=make_cursor(sort.name, position) if has_next and position is not None else None,
+        )
 
     def find_user(self, username: str) -> UserListItem | None:
         """Return the user with this name, compared case-insensitively, or None."""
@@ -197,7 +239,13 @@ class UserList:
         if query.status != ALL:
             conditions.append(User.status == query.status)
         if text:
-            conditions.append(search_condition(text, query.match))
+            conditions.append(search_condition(text, query.match, in_answers=query.status == PENDING))
+        if query.platform is not None:
+            conditions.append(User.platform == query.platform)
+        if query.language is not None:
+            conditions.append(User.language == query.language)
+        if query.below_pass:
+            conditions.append(is_below_pass())
         filters = self._state_filters(query)
         if filters is None:
             conditions.append(User.id < 0)  # no user
@@ -245,8 +293,8 @@ class _Matching:
         `is_scan`: no index finds them; `is_long`: they are known to be more than `MAX_COUNT`.
         """
         self._sort = sort
-        self._keys = first.id.alias("id"), (first.username_key if sort.name == "name" else first.id).alias("position")
-        self._position = first.username_key if sort.name == "name" else first.id
+        self._position = position_of(first, sort)
+        self._keys = first.id.alias("id"), self._position.alias("position")
         rows = User.select().from_(tables)
         self._rows = rows.where(*conditions) if conditions else rows
         self._is_scan = is_scan

@@ -1,15 +1,16 @@
 """Query for the list of users: filters, orders and cursors."""
 
 import base64
+import json
 import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 
-from peewee import fn
+from peewee import SQL, MySQLDatabase, fn
 
 from regsvc.core.errors import InvalidField
-from regsvc.database.models import STATUSES, User
+from regsvc.database.models import PENDING, STATUSES, StoredQuestionnaire, User
 
 PLUGIN_STATES: Final = ("synced", "absent", "locked", "conflict", "returned", "pending", "off")
 """Values of `plugin`: the state of the user's player in AuthMe's table; "off" without AuthMe."""
@@ -25,7 +26,7 @@ _START_OF_ADDRESS: Final = re.compile(r"(\d{1,3}\.){1,3}|([0-9a-f]{0,4}:){1,7}")
 
 @dataclass(frozen=True)
 class UserQuery:
-    """Filters, order and page of a user list. `page` starts at 1; `after` is a cursor. None: the default.
+    """Filters, order and page of a user list. `page` starts at 1; `after` is a cursor. None: the default, or all.
 
     `match`: whether `search` is "part" of a name or address, or "whole".
     """
@@ -39,11 +40,29 @@ class UserQuery:
     allowlist: str = ALL
     sort: str | None = None
     after: str | None = None
+    platform: str | None = None
+    language: str | None = None
+    below_pass: bool = False
+    has_signal: bool = False
+
+    @property
+    def queue_filters(self) -> dict[str, bool]:
+        """The filters and orders of the review queue alone, by name, and whether they are set.
+
+        They read every applicant, of whom there are few; every user would be too many.
+        """
+        return {
+            "platform": self.platform is not None,
+            "language": self.language is not None,
+            "below_pass": self.below_pass,
+            "has_signal": self.has_signal,
+            "sort": self.sort == "score",
+        }
 
 
 @dataclass(frozen=True)
 class Sort:
-    """A sort order: by name, or by id."""
+    """A sort order: by name, by id, or by score and then by id."""
 
     name: str
     is_descending: bool = False
@@ -57,21 +76,68 @@ class Sort:
 
 
 # Ids count up and are never reused: they order users by when they were created or adopted here.
-SORTS: Final = {sort.name: sort for sort in (Sort("newest", is_descending=True), Sort("oldest"), Sort("name"))}
+SORTS: Final = {
+    sort.name: sort
+    for sort in (
+        Sort("newest", is_descending=True),
+        Sort("oldest"),
+        Sort("name"),
+        Sort("score", is_descending=True),
+    )
+}
+_ID_RANGE: Final = 10**12
 
 
-def search_condition(text: str, match: str) -> Any:
-    """Return the condition that the name or e-mail is or has the text, or that the client's address is or starts so."""
+def position_of(users: Any, sort: Sort) -> Any:
+    """Return the value by which the sort orders these users, of whom it needs `id` and `username_key`.
+
+    The highest score comes first, then who waits longest; those without a score come last.
+    """
+    if sort.name == "name":
+        return users.username_key
+    if sort.name != "score":
+        return users.id
+    score = StoredQuestionnaire.select(StoredQuestionnaire.score).where(StoredQuestionnaire.user == users.id)
+    return (fn.COALESCE(score, -1) + 2) * _ID_RANGE - users.id
+
+
+def search_condition(text: str, match: str, *, in_answers: bool = False) -> Any:
+    """Return the condition that the name or e-mail is or has the text, or that the client's address is or starts so.
+
+    `in_answers`: or that an answer has it.
+    """
     if match == "whole":
         return (User.username_key == text) | (User.email_key == text)
     # INSTR has no wildcards, so there is nothing to escape.
     condition = (fn.INSTR(User.username_key, text) > 0) | (fn.INSTR(User.email_key, text) > 0)
+    if in_answers:
+        condition |= fn.EXISTS(_results().where(fn.INSTR(fn.LOWER(_answers()), _as_in_json(text)) > 0))
     address = _parse_address(text)
     if address is not None:
         return condition | (User.registration_ip == address)
     if _START_OF_ADDRESS.fullmatch(text):
         return condition | (fn.INSTR(User.registration_ip, text) == 1)
     return condition
+
+
+def is_below_pass() -> Any:
+    """Return the condition that the user's answers have fewer points so far than are needed."""
+    return fn.EXISTS(_results().where(StoredQuestionnaire.score < StoredQuestionnaire.pass_score))
+
+
+def _results() -> Any:
+    return StoredQuestionnaire.select(StoredQuestionnaire.id).where(StoredQuestionnaire.user == User.id)
+
+
+def _answers() -> Any:
+    """Return the answers of a result alone, as JSON: the questions would match in all of them."""
+    if isinstance(User._meta.database, MySQLDatabase):
+        return fn.JSON_EXTRACT(StoredQuestionnaire.answers, "$[*].answers").cast("CHAR")
+    return SQL("(SELECT GROUP_CONCAT(json_extract(value, '$.answers')) FROM json_each(answers))")
+
+
+def _as_in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _parse_address(text: str) -> str | None:
@@ -93,6 +159,8 @@ def validate(query: UserQuery) -> None:
         "sort": query.sort is None or query.sort in SORTS,
         "after": query.after is None or query.page is None,
     }
+    if query.status != PENDING:
+        is_valid |= {name: not is_set and is_valid.get(name, True) for name, is_set in query.queue_filters.items()}
     for field, is_fine in is_valid.items():
         if not is_fine:
             raise InvalidField(field)

@@ -234,6 +234,10 @@ export type QuestionnaireQuery = { language?: string | null };
 
 export type QuestionnaireResultFields = { score: number; maxScore: number; passScore: number; isPassed: boolean; requiresReview: boolean; summary: string; submittedAt: number; answers: Array<ScoredAnswerFields> };
 
+export type ReadersReply = { success: true; message?: string; readers: Array<string> };
+
+export type ReadingRequest = { language?: string | null; username: string };
+
 export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
 
 export type Refusal = { success: false; code: "answer_too_late" | "answer_too_long" | "answers_changed" | "application_not_found" | "bad_credentials" | "banned" | "body_too_large" | "busy" | "captcha_required" | "chat_account_taken" | "chat_code_invalid" | "chat_denied" | "chat_link_required" | "chat_message_unknown" | "chat_not_linked" | "chat_not_member" | "chat_person_unknown" | "code_required" | "database_away" | "domain_not_allowed" | "email_taken" | "forbidden" | "headers_too_large" | "internal" | "invalid_answer" | "invalid_captcha" | "invalid_code" | "invalid_email" | "invalid_field" | "invalid_invitation" | "invalid_link_token" | "invalid_password" | "invalid_state" | "invalid_token" | "invalid_totp" | "invalid_username" | "invitation_expired" | "invitation_revoked" | "invitation_used_up" | "login_too_old" | "mail_not_found" | "mail_not_resendable" | "mail_unavailable" | "malformed_body" | "malformed_request" | "method_not_allowed" | "no_such_invitation" | "no_such_token" | "not_enabled" | "not_operator" | "nothing_asked" | "overloaded" | "password_choice_needed" | "password_required" | "player_replaced" | "players_away" | "proof_required" | "protected_operator" | "provider_away" | "questionnaire_failed" | "questionnaire_required" | "rate_limited" | "reapply_later" | "registration_closed" | "reserved_username" | "role_needs_approval" | "session_not_found" | "sync_running" | "token_name_taken" | "too_many_questions" | "too_many_streams" | "totp_already_on" | "totp_not_on" | "totp_required" | "totp_setup_required" | "unauthorized" | "unknown_path" | "unsupported_media_type" | "user_not_found" | "username_taken" | "wrong_password" | "wrong_status"; message: string; field?: string; fault?: string; remainingSeconds?: number; captchaHelps?: boolean };
@@ -336,7 +340,7 @@ export type UserFields = { username: string; email: string | null; status: "pend
 
 export type UserStatusReply = { success: true; message?: string; data: NameStatusFields };
 
-export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; match?: "part" | "whole"; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; allowlist?: "absent" | "conflict" | "listed" | "off" | "removed" | "waiting" | null; sort?: "name" | "newest" | "oldest" | null; after?: string | null };
+export type UsersQuery = { language?: string | null; page?: number | null; size?: number | null; search?: string; match?: "part" | "whole"; status?: "all" | "approved" | "banned" | "pending" | "rejected"; plugin?: "absent" | "conflict" | "locked" | "off" | "pending" | "returned" | "synced" | null; allowlist?: "absent" | "conflict" | "listed" | "off" | "removed" | "waiting" | null; sort?: "name" | "newest" | "oldest" | "score" | null; platform?: "bedrock" | "java" | null; userLanguage?: string | null; belowPass?: boolean; hasSignal?: boolean; after?: string | null };
 
 export type UsersReply = { success: true; message?: string; users: Array<UserFields>; nextCursor: string | null; pagination: Pagination };
 
@@ -431,6 +435,7 @@ export interface PostRoutes {
   "admin/user/points": { reply: MessageReply; body: PointsRequest };
   "admin/invitation": { reply: InviteReply; body: InviteRequest };
   "admin/invitation/revoke": { reply: MessageReply; body: InvitationIdRequest };
+  "admin/user/reading": { reply: ReadersReply; body: ReadingRequest };
   "admin/user/role": { reply: RoleReply; body: RoleRequest };
   "admin/token/create": { reply: CreateTokenReply; body: CreateTokenRequest };
   "admin/token/revoke": { reply: MessageReply; body: TokenNameRequest };

@@ -137,7 +137,7 @@ test("an applicant is opened by name, however far behind", async () => {
 
 test("a search keeps who is open if they match", async () => {
   queue.current = queue.applicants.find("Carol");
-  queue.applicants.search = "o";
+  queue.applicants.filters = { search: "o" };
   await queue.load();
   assert.deepEqual(names(queue.shown), ["Bob", "Carol"]);
   assert.equal(queue.current.username, "Carol");

@@ -1,5 +1,6 @@
 """Signals: what a reviewer is told of an applicant, from whatever source."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -7,9 +8,14 @@ from typing import Any
 import pytest
 from peewee import Database
 
-from regsvc.database.models import KnownClient, PlayerAddress, Review, StoredQuestionnaire, User
+from plugin_bridge.authme.players import Addresses, NoPlayers, PlayersUnavailable
+from regsvc.core.clock import epoch_ms
+from regsvc.core.errors import InvalidField
+from regsvc.database.audit import Actor, Audit
+from regsvc.database.models import KnownClient, PlayerAddress, Reader, Review, StoredQuestionnaire, User
 from regsvc.users.gates import Gates
-from regsvc.users.signals import FindAccounts, Signal, find_nothing
+from regsvc.users.notes import Notes
+from regsvc.users.signals import FindAccounts, Signal, copy_addresses, find_nothing
 from regsvc.users.user_list import UserList
 from regsvc.users.user_query import UserQuery
 from tests.support.database_fixtures import MakeUser
@@ -231,3 +237,109 @@ def test_signals_read_no_table_whole(arrive: Arrive, our_database: Database, dat
         names = [column[0] for column in cursor.description]
         plan = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         assert not [row for row in plan if row["table"] in ("u", "a") and row["type"] in ("ALL", "index")]
+
+
+class InGame(NoPlayers):
+    """AuthMe's table, with the addresses of some players; or away."""
+
+    def __init__(self, *rows: Addresses) -> None:
+        self.rows: list[Addresses] | None = list(rows)
+
+    def find_addresses(self, since: int, limit: int) -> list[Addresses]:
+        if self.rows is None:
+            raise PlayersUnavailable("away")
+        return [row for row in self.rows if max(row[3] or 0, row[4] or 0) >= since][:limit]
+
+
+def test_addresses_of_the_game_are_copied(arrive: Arrive, clock: ManualClock) -> None:
+    """Alice played today and registered long ago; Bob's address is this machine; nobody is Carla."""
+    for name in ("Alice", "Bob"):
+        arrive(name)
+    today, long_ago = epoch_ms(clock()), epoch_ms(clock() - timedelta(days=99))
+    game = InGame(
+        ("alice", "203.0.113.7", "203.0.113.8", today, long_ago),
+        ("bob", "127.0.0.1", "2001:db8:0:0:0:0:0:1", today, today),
+        ("carla", "203.0.113.9", None, today, None),
+    )
+    keep = timedelta(days=90)
+    assert copy_addresses(game, keep, clock) == 2
+    assert {(row.user.username, row.source, row.address) for row in PlayerAddress.select()} == {
+        ("Alice", "ip", "203.0.113.7"),
+        ("Bob", "regip", "2001:db8::1"),
+    }
+    clock.advance(days=1)
+    game.rows = [("alice", "203.0.114.1", None, epoch_ms(clock()), None)]
+    assert copy_addresses(game, keep, clock) == 1
+    assert PlayerAddress.get(PlayerAddress.source == "ip").address == "203.0.114.1"
+    game.rows = None
+    assert copy_addresses(game, keep, clock) == 0
+    assert PlayerAddress.select().count() == 2
+
+
+# --- filters and orders of the queue ---
+
+
+def names(**query: Any) -> list[str]:
+    users = UserList(lambda name: False, Gates(True, lambda: False))
+    return [entry.username for entry in users.list_users(UserQuery(status="pending", **query)).entries]
+
+
+def test_filters_and_orders(arrive: Arrive, clock: ManualClock) -> None:
+    alice = arrive("Alice", platform="bedrock")
+    arrive("Bob", language="de")
+    carla = arrive("Carla", "203.0.113.7")
+    arrive("Dora", "203.0.113.8", "approved")
+    for user, score, words in ((alice, 5, "Ich baue Schlösser."), (carla, 9, 'A "castle" of sand')):
+        answers = json.dumps([{"question": "What do you build?", "answers": [words]}], ensure_ascii=False)
+        texts = {"nonce": "", "summary": "", "answers": answers, "submitted_at": clock()}
+        points = {"max_score": 10, "pass_score": 6, "is_passed": True, "requires_review": True}
+        StoredQuestionnaire.create(user=user.id, score=score, **points, **texts)
+    assert names(sort="score") == ["Carla", "Alice", "Bob"]
+    assert names(sort="newest") == ["Carla", "Bob", "Alice"]
+    assert names(platform="bedrock") == ["Alice"]
+    assert names(language="de") == ["Bob"]
+    assert names(below_pass=True) == ["Alice"]
+    assert names(has_signal=True) == ["Carla"]
+    assert names(search='"Castle"') == ["Carla"]
+    assert names(search="schlösser") == ["Alice"]
+    assert names(search="build") == []
+    assert names(search="203.0.113.") == ["Carla"]
+
+
+def test_pages_of_an_order_by_score_and_of_signals(arrive: Arrive, clock: ManualClock) -> None:
+    for number in range(7):
+        arrive(f"Player_{number}x", "203.0.113.7")
+    users = UserList(lambda name: False, Gates(True, lambda: False))
+    for options in ({"sort": "score"}, {"has_signal": True}):
+        found, after = list[str](), None
+        while True:
+            page = users.list_users(UserQuery(status="pending", size=3, after=after, **options))
+            found += [entry.username for entry in page.entries]
+            after = page.next_cursor
+            if after is None:
+                break
+        assert found == [f"Player_{number}x" for number in range(7)], options
+
+
+@pytest.mark.parametrize("field", ["sort", "platform", "language", "below_pass", "has_signal"])
+def test_they_are_those_of_the_queue_alone(arrive: Arrive, field: str) -> None:
+    values: dict[str, Any] = {"sort": "score", "platform": "java", "language": "en"}
+    users = UserList(lambda name: False, Gates(True, lambda: False))
+    with pytest.raises(InvalidField) as refused:
+        users.list_users(UserQuery(**{field: values.get(field, True)}))
+    assert refused.value.field == field
+
+
+def test_two_read_one_application(our_database: Database, clock: ManualClock) -> None:
+    notes = Notes(our_database, Audit(clock), clock)
+    olivia, rita = Actor("Olivia"), Actor("Rita")
+    assert notes.read("Alice", olivia) == []
+    assert notes.read("alice", rita) == ["Olivia"]
+    assert notes.read("Alice", olivia) == ["Rita"]
+    assert notes.read("Bob", rita) == []
+    assert notes.read("Alice", olivia) == []
+    notes.read("Alice", rita)
+    clock.advance(seconds=31)
+    assert notes.read("Alice", olivia) == []
+    notes.read("", olivia)
+    assert [row.reader for row in Reader.select()] == ["olivia"]

@@ -11,6 +11,7 @@ import { ApplicantList } from "./queue/applicant-list.js";
 import { Applicants } from "./queue/applicants.js";
 import { QueueLayout } from "./queue/queue-layout.js";
 import { QueueUpdates } from "./queue/queue-updates.js";
+import { Readers } from "./queue/readers.js";
 import { ReviewQueue } from "./queue/review-queue.js";
 
 const MIN_AHEAD = 30; // applicants behind the current one; with fewer the next page is loaded
@@ -24,8 +25,8 @@ export const queueView = {
   id: "queue",
   title: "view_queue",
 
-  async render(context, { search = "", name = "" }) {
-    const page = new QueuePage(context, search);
+  async render(context, { name = "", ...filters }) {
+    const page = new QueuePage(context, filters);
     const { selected = [], loaded = 0 } = history.state ?? {};
     await page.load();
     await page.openNamed(name);
@@ -39,12 +40,13 @@ export const queueView = {
 class QueuePage {
   /**
    * @param {import("../view-context.js").ViewContext} context
-   * @param {string} search
+   * @param {Record<string, string>} filters as they are in the address
    */
-  constructor(context, search) {
+  constructor(context, filters) {
     this.context = context;
     this.applicants = new Applicants(context.api);
-    this.applicants.search = search;
+    this.applicants.filters = filters;
+    this.readers = new Readers(context);
     this.searching = Promise.resolve();
     this.queue = new ReviewQueue(this.applicants, (username) => context.pendingFor(username) !== null);
     this.refresh = new Refresh(context, () => this.load());
@@ -69,7 +71,7 @@ class QueuePage {
       act: (name) => this.act(name),
       move: (positions) => this.move(positions),
       selectAll: () => this.selectAll(),
-      search: (text) => this.search(text),
+      search: (filters) => this.search(filters),
       finishSearch: () => this.finishSearch(),
       loadMore: () => this.loadMore(),
     });
@@ -79,6 +81,8 @@ class QueuePage {
   start() {
     const { context, queue } = this;
     this.layout.start(context);
+    this.layout.showAbove(this.readers.element);
+    context.effect(() => this.readers.follow(queue.current?.username ?? ""));
     context.effect(() => {
       void queue.current;
       void queue.selected;
@@ -155,12 +159,12 @@ class QueuePage {
     }
   }
 
-  /** @param {string} text */
-  async search(text) {
+  /** @param {Record<string, string>} filters */
+  async search(filters) {
     if (this.context.isOver) {
       return; // typed just before the view was left
     }
-    this.applicants.search = text;
+    this.applicants.filters = filters;
     this.updateAddress();
     this.searching = this.refresh.now();
     await this.searching;
@@ -200,10 +204,10 @@ class QueuePage {
   updateAddress() {
     clearTimeout(this.addressTimer ?? undefined);
     this.addressTimer = null;
-    const { search, list } = this.applicants;
+    const { filters, list } = this.applicants;
     const selected = [...this.queue.selected].map(({ username }) => username);
     const state = selected.length ? { selected, loaded: list.length } : null;
-    this.context.updateHash({ search, name: this.queue.current?.username ?? null }, state);
+    this.context.updateHash({ ...filters, name: this.queue.current?.username ?? null }, state);
   }
 
   // --- Opening and deciding ---

@@ -21,7 +21,12 @@ export class Applicants {
   /** @param {import("../../../shared/api.js").Api} api */
   constructor(api) {
     this.api = api;
-    this.search = ""; // a part of the name, the e-mail or the IP address; takes effect with the next `load`
+    /** @type {Record<string, string>} as they are in the address; they take effect with the next `load` */
+    this.filters = {};
+  }
+
+  get isFiltered() {
+    return Object.keys(this.filters).length > 0;
   }
 
   /** The applicants loaded so far. Effects follow the list and the total. */
@@ -39,23 +44,28 @@ export class Applicants {
    * @param {() => void} onLoaded
    */
   async load(onLoaded = () => {}) {
-    const { search } = this;
+    const { filters } = this;
     const { users, nextCursor, pagination } = await this.loadPage({});
-    if (search !== this.search) {
+    if (filters !== this.filters) {
       return; // a later search is shown instead
     }
     batch(() => {
       this.#list.value = users;
       this.#cursor = nextCursor;
-      this.#total.value = pagination.totalCount ?? 100_000; // more are not counted
+      this.#setTotal(pagination.totalCount);
       this.#details.clear();
       onLoaded();
     });
   }
 
+  /** @param {number | null} count null: it was not counted, there are too many, or only those loaded are known */
+  #setTotal(count) {
+    this.#total.value = count ?? (this.filters.show ? this.list.length : 100_000);
+  }
+
   /** @param {Query} place of the page */
   loadPage(place) {
-    return this.api.get("admin/users", { status: "pending", size: PAGE_SIZE, search: this.search, ...place });
+    return this.api.get("admin/users", { status: "pending", size: PAGE_SIZE, ...asQuery(this.filters), ...place });
   }
 
   /** Whether all applicants are loaded. */
@@ -93,7 +103,7 @@ export class Applicants {
     batch(() => {
       this.add(users);
       this.#cursor = nextCursor;
-      this.#total.value = pagination.totalCount ?? 100_000; // more are not counted
+      this.#setTotal(pagination.totalCount);
     });
   }
 
@@ -104,7 +114,7 @@ export class Applicants {
    * @param {string[]} names
    */
   async loadNew(names) {
-    if (this.search) {
+    if (this.isFiltered) {
       return false;
     }
     if (this.#cursor !== null) {
@@ -194,4 +204,14 @@ export class Applicants {
       asRefusal(error);
     }
   }
+}
+
+/**
+ * Return the query for filters: "show" names one of its switches.
+ *
+ * @param {Record<string, string>} filters
+ * @returns {Query}
+ */
+function asQuery({ show = "", ...others }) {
+  return show ? { ...others, [show]: true } : others;
 }

@@ -1,7 +1,7 @@
 // The layout of the review queue: search and list on one side, the open applicant on the other. It decides nothing.
 
 import { button, make } from "../../../shared/dom.js";
-import { t } from "../../../shared/i18n.js";
+import { languageName, languages, t } from "../../../shared/i18n.js";
 import { Signal } from "../../../shared/signal.js";
 import { formatNumber } from "../../phrases.js";
 import { Filters } from "../../table/filters.js";
@@ -14,7 +14,7 @@ import { bulkBar } from "./bulk-bar.js";
  * @property {(name: ActionName) => unknown} act decides about the selected applicants, or else about the open one
  * @property {(positions: 1 | -1) => unknown} move
  * @property {() => unknown} selectAll
- * @property {(text: string) => unknown} search
+ * @property {(filters: Record<string, string>) => unknown} search
  * @property {() => unknown} finishSearch called on Enter: from now on keys are about what was found
  * @property {() => unknown} loadMore
  */
@@ -57,10 +57,15 @@ export class QueueLayout {
   }
 
   makeFilters() {
-    const { search } = this.queue.applicants;
     /** @type {Array<import("../../table/filters.js").FilterField>} */
-    const fields = [{ name: "search", label: "search_users", type: "search" }];
-    const filters = new Filters(fields, { search }, (values) => this.actions.search(values.search ?? ""));
+    const fields = [
+      { name: "search", label: "search_queue", type: "search" },
+      { name: "sort", label: "queue_sort", type: "select", options: optionsOf("sort", ["", "newest", "score"]) },
+      { name: "show", label: "queue_show", type: "select", options: optionsOf("show", ["", "hasSignal", "belowPass"]) },
+      { name: "platform", label: "platform", type: "select", options: optionsOf("platform", ["", "java", "bedrock"]) },
+      { name: "userLanguage", label: "language", type: "select", options: languageOptions() },
+    ];
+    const filters = new Filters(fields, this.queue.applicants.filters, (values) => this.actions.search(values));
     filters.element.addEventListener("keydown", ({ key, isComposing }) => {
       if (key === "Enter" && !isComposing) {
         this.actions.finishSearch();
@@ -104,7 +109,7 @@ export class QueueLayout {
 
   render() {
     const { shown, left, position, current, selected, applicants } = this.queue;
-    const isSearch = applicants.search !== "";
+    const isSearch = applicants.isFiltered;
     const count = formatNumber(left);
     this.count.textContent = left ? t(isSearch ? "queue_found" : "queue_count", { count }) : "";
     this.noMatches.textContent = isSearch && left === 0 ? t("users_none") : "";
@@ -112,6 +117,11 @@ export class QueueLayout {
     this.split.hidden = shown.length === 0 && !isSearch;
     this.toList.textContent = t("queue_place", { place: position, count: left });
     this.list.render(shown, current, selected);
+  }
+
+  /** @param {HTMLElement} element to stand above the card */
+  showAbove(element) {
+    this.card.element.before(element);
   }
 
   /** @param {string} name which nobody in the queue has */
@@ -160,4 +170,17 @@ export class QueueLayout {
     this.pane.value = "list"; // on a phone
     this.filters.focus();
   }
+}
+
+/**
+ * @param {string} name of the filter
+ * @param {string[]} values
+ */
+function optionsOf(name, values) {
+  return values.map((value) => ({ value, text: t(`queue_${name}_${value || "all"}`) }));
+}
+
+function languageOptions() {
+  const known = languages.map((tag) => ({ value: tag, text: languageName(tag) }));
+  return [{ value: "", text: t("queue_platform_all") }, ...known];
 }
