@@ -213,6 +213,14 @@ class SessionFields(Output, frozen=True, kw_only=True):
     is_current: Annotated[bool, Meta(description="Whether it is the session of this request.", examples=[True])]
 
 
+class GameAddressFields(Output, frozen=True, kw_only=True):
+    """An address in the game: of the last login (`ip`), or of the registration there (`regip`)."""
+
+    source: Annotated[str, Meta(extra_json_schema={"enum": ["ip", "regip"]}, examples=["ip"])]
+    address: Address
+    seen_at: EpochMilliseconds
+
+
 class ClientFields(Output, frozen=True, kw_only=True):
     """A client from which the user has logged in during the last weeks."""
 
@@ -303,6 +311,7 @@ class ExportUserReply(Reply, frozen=True, kw_only=True):
     questions: list[AskedFields]
     sessions: list[SessionFields]
     clients: list[ClientFields]
+    game_addresses: list[GameAddressFields]
     mails: list[ExportedMail]
     audits: list[ExportedAudit]
     chat: ExportedChat | None

@@ -20,6 +20,7 @@ from regsvc.users.notes import NoteRecord, list_notes
 from regsvc.users.questions import QuestionRecord, list_questions
 from regsvc.users.user_details import (
     ClientRecord,
+    GameAddressRecord,
     ListedRecord,
     PlayerRecord,
     QuestionnaireResult,
@@ -28,6 +29,7 @@ from regsvc.users.user_details import (
     find_listed,
     find_player,
     list_clients,
+    list_game_addresses,
     list_mails,
     list_own_reviews,
     list_sessions,
@@ -87,6 +89,7 @@ class Export:
     questions: list[QuestionRecord]
     sessions: list[SessionRecord]
     clients: list[ClientRecord]
+    game_addresses: list[GameAddressRecord]
     mails: list[MailEntry]
     audits: list[ExportedAuditRecord]
     chat: ChatAccount | None
@@ -116,6 +119,7 @@ class UserExport:
             "questions": [it for it in list_questions(user, MAX_RECORDS) if it.is_same_user],
             "sessions": list_sessions(user, self.now(), MAX_RECORDS, current_jti=session.jti),
             "clients": list_clients(user, MAX_RECORDS),
+            "game_addresses": list_game_addresses(user, MAX_RECORDS),
             "mails": list_mails(user, MAX_RECORDS),
             "audits": self._list_audits(user),
         }

@@ -20,9 +20,9 @@ from regsvc.database.bulk import select_rows, upsert_query
 from regsvc.database.models import BANNED, REJECTED, PlayerAddress, Review, User
 
 _MAX_REVIEWS: Final = 10_000  # for the names and addresses of one page together
-_MAX_ROWS: Final = 3_000  # of all networks of a page together
+_MAX_ROWS: Final = 1_500  # of all networks of a page together
 _MAX_OF_NETWORK: Final = 1_000
-_MIN_OF_NETWORK: Final = 20
+_MIN_OF_NETWORK: Final = 10
 _MAX_ALIKE: Final = 20
 _RECENT: Final = 200  # results of the questionnaire, by which the usual time is told
 _FEW: Final = 10

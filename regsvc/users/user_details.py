@@ -19,6 +19,7 @@ from regsvc.database.models import (
     Allowed,
     KnownClient,
     OutboxEntry,
+    PlayerAddress,
     Review,
     Session,
     SyncRecord,
@@ -53,6 +54,15 @@ class ClientRecord:
 
     client: str
     last_login_at: datetime
+
+
+@dataclass(frozen=True)
+class GameAddressRecord:
+    """An address of a player in the game. `source` is AuthMe's column: "ip" of the last login, or "regip"."""
+
+    source: str
+    address: str
+    seen_at: datetime
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,12 @@ def list_clients(user: User, limit: int) -> list[ClientRecord]:
     """Return the known clients, latest login first."""
     rows = _newest(KnownClient.select().where(KnownClient.user == user.id), KnownClient.last_login_at, limit)
     return [ClientRecord(row.client, row.last_login_at) for row in rows]
+
+
+def list_game_addresses(user: User, limit: int) -> list[GameAddressRecord]:
+    """Return the addresses that the user's player had in the game, the newest first."""
+    rows = _newest(PlayerAddress.select().where(PlayerAddress.user == user.id), PlayerAddress.seen_at, limit)
+    return [GameAddressRecord(row.source, row.address, row.seen_at) for row in rows]
 
 
 def list_mails(user: User, limit: int) -> list[MailEntry]:

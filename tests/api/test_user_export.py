@@ -9,7 +9,7 @@ from tests.support.stack import Person, Stack
 
 PATH = "/api/user/export"
 HOME = {"X-Forwarded-For": "198.51.100.23"}
-ALL_LISTS = ("reviews", "notes", "questions", "sessions", "clients", "mails", "audits")
+ALL_LISTS = ("reviews", "notes", "questions", "sessions", "clients", "gameAddresses", "mails", "audits")
 
 
 def export(stack: Stack, token: str) -> dict[str, Any]:

@@ -108,3 +108,31 @@ def test_olivia_closes_registration_from_a_phone(stack: Stack, open_page: OpenPa
     page.get_by_role("button", name=say("announcement_save")).click()
     expect(open_page("/").locator(".announcement")).to_contain_text("We move on Sunday.")
     stack.post("/api/admin/server/announcement", {"texts": {}}, token=stack.olivia())
+
+
+def test_two_reviewers_of_one_application_see_each_other(stack: Stack, open_page: OpenPage) -> None:
+    alice, bob = stack.pending("alice"), stack.pending("bob")
+    rita = stack.approved("rita")
+    stack.post("/api/admin/user/role", {"username": rita.name, "role": "reviewer"}, token=stack.olivia())
+    olivia = Operator(open_page("/admin")).log_in()
+    ritas = Operator(open_page("/admin"), rita.name, rita.password).log_in()
+    for desk in (olivia, ritas):
+        desk.person(alice.name).click()
+    for desk, other in ((olivia, rita.name), (ritas, "Olivia")):
+        expect(desk.page.locator(".readers")).to_have_text(desk.say("readers", names=other), timeout=20_000)
+    ritas.person(bob.name).click()
+    expect(olivia.page.locator(".readers")).to_have_text("", timeout=20_000)
+
+
+def test_the_queue_is_filtered_and_sorted(stack: Stack, open_page: OpenPage) -> None:
+    alice, bob = stack.pending("alice"), stack.pending("bob")
+    olivia = Operator(open_page("/admin")).log_in()
+    page = olivia.page
+    expect(olivia.person(bob.name)).to_be_visible()
+    page.get_by_label(olivia.say("queue_sort"), exact=True).select_option("newest")
+    expect(page.locator(".applicants .line .name").first).to_have_text(bob.name)
+    page.locator(".filters select").nth(2).select_option("bedrock")
+    expect(olivia.person(alice.name)).to_have_count(0)
+    assert "platform=bedrock" in page.url
+    page.get_by_role("button", name=olivia.say("filters_clear")).click()
+    expect(olivia.person(alice.name)).to_be_visible()

@@ -122,7 +122,7 @@ export type EndSessionRequest = { language?: string | null; session: string };
 
 export type EndUserSessionRequest = { language?: string | null; username: string; session: string };
 
-export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; notes: Array<ExportedNote>; questions: Array<AskedFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; listed: ListedFields | null; truncated: Array<string> };
+export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; notes: Array<ExportedNote>; sessions: Array<SessionFields>; clients: Array<ClientFields>; gameAddresses: Array<GameAddressFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; listed: ListedFields | null; truncated: Array<string> };
 
 export type ExportedAnswer = { question: string; answers: Array<string> };
 
@@ -143,6 +143,8 @@ export type ExportedUser = { username: string; email: string | null; isEmailVeri
 export type FindingFields = { id: string; severity: "broken" | "risky"; title: string; why: string; do: string; where: string };
 
 export type ForgotPasswordRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; email: string };
+
+export type GameAddressFields = { source: "ip" | "regip"; address: string; seenAt: number };
 
 export type GameServerFields = { online: boolean; players: OnlinePlayersFields; version: string | null; motd: string | null; latencyMs: number | null; checkedAt: number | null; statusHidden: boolean; servers?: Array<NetworkServerFields> };
 

@@ -31,6 +31,7 @@ export class Readers {
   /** Tell who is open here. If that fails, nobody is shown, and the next time tries again. */
   async tell() {
     const { username } = this;
+    /** @type {string[]} */
     let readers = [];
     try {
       ({ readers } = await this.context.api.post("admin/user/reading", { username }));
