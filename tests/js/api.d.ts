@@ -122,7 +122,7 @@ export type EndSessionRequest = { language?: string | null; session: string };
 
 export type EndUserSessionRequest = { language?: string | null; username: string; session: string };
 
-export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; notes: Array<ExportedNote>; sessions: Array<SessionFields>; clients: Array<ClientFields>; gameAddresses: Array<GameAddressFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; listed: ListedFields | null; truncated: Array<string> };
+export type ExportUserReply = { success: true; message?: string; exportedAt: number; user: ExportedUser; reviews: Array<ExportedReview>; notes: Array<ExportedNote>; questions: Array<AskedFields>; sessions: Array<SessionFields>; clients: Array<ClientFields>; gameAddresses: Array<GameAddressFields>; mails: Array<ExportedMail>; audits: Array<ExportedAudit>; chat: ExportedChat | null; questionnaire: ExportedQuestionnaire | null; player: PlayerFields | null; listed: ListedFields | null; truncated: Array<string> };
 
 export type ExportedAnswer = { question: string; answers: Array<string> };
 
