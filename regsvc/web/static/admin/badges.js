@@ -2,7 +2,7 @@
 
 import { make } from "../shared/dom.js";
 import { formatTime, t } from "../shared/i18n.js";
-import { describeDecision, labelFor } from "./phrases.js";
+import { describeDecision, labelFor, timeAgo } from "./phrases.js";
 
 /** @typedef {"wait" | "good" | "bad" | null} Kind */
 
@@ -17,6 +17,20 @@ export function timeElement(milliseconds, otherwise = "") {
     return otherwise;
   }
   return make("time", { datetime: new Date(milliseconds).toISOString() }, formatTime(milliseconds));
+}
+
+/**
+ * Render how long ago something was, with the exact time for those who point at it or come to its row by keyboard; ""
+ * for null.
+ *
+ * @param {number | null | undefined} milliseconds
+ */
+export function agoElement(milliseconds) {
+  if (milliseconds === null || milliseconds === undefined) {
+    return "";
+  }
+  const time = make("time", { datetime: new Date(milliseconds).toISOString() }, timeAgo(milliseconds));
+  return [time, make("span", { class: "exact" }, formatTime(milliseconds))];
 }
 
 /**

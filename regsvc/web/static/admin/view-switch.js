@@ -51,7 +51,7 @@ export class ViewSwitch {
   /**
    * Show the view that the address names.
    *
-   * @param {{ keepsNotice?: boolean, takesFocus?: boolean }} options `takesFocus`: whether the focus moves to its heading
+   * @param {{ keepsNotice?: boolean, takesFocus?: boolean }} options `takesFocus`: whether the focus moves to it
    */
   async show({ keepsNotice = false, takesFocus = true } = {}) {
     const { id, query } = parseHash(location.hash);

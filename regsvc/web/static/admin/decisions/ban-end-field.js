@@ -13,15 +13,15 @@ const LENGTHS = new Map([
   ["month", 30 * 24 * HOUR],
 ]);
 const ON_A_DATE = "date";
+const OPEN = "choose"; // a ban for ever is not what comes of not thinking about it
 
 export class BanEndField {
-  /** @param {number | null} end of the current ban, epoch milliseconds */
+  /** @param {number | null | undefined} end of the current ban, epoch milliseconds; undefined for a new one */
   constructor(end) {
     const length = uniqueId("end");
     const date = uniqueId("date");
-    const options = [...LENGTHS.keys(), ON_A_DATE].map((name) =>
-      make("option", { value: name }, t(`end_${name || "never"}`)),
-    );
+    const names = [...(end === undefined ? [OPEN] : []), ...[...LENGTHS.keys()].filter(Boolean), ON_A_DATE, ""];
+    const options = names.map((name) => make("option", { value: name }, t(`end_${name || "never"}`)));
     this.length = make("select", { id: length, onchange: () => this.update() }, options);
     this.date = make("input", {
       id: date,
@@ -30,7 +30,7 @@ export class BanEndField {
       oninput: () => this.showError(""),
     });
     this.error = make("p", { id: `${date}-error`, class: "error" });
-    this.datePart = make("div", { hidden: true }, make("label", { for: date }, t("end_on")), this.date, this.error);
+    this.datePart = make("div", { hidden: true }, make("label", { for: date }, t("end_on")), this.date);
     this.hint = make("p", { class: "hint" });
     this.element = make(
       "div",
@@ -39,9 +39,13 @@ export class BanEndField {
       this.length,
       this.hint,
       this.datePart,
+      this.error,
     );
-    this.initial = { end, text: end === null ? "" : toInputValue(end) };
-    if (end !== null) {
+    this.length.setAttribute("aria-describedby", this.error.id);
+    const hasEnd = end !== null && end !== undefined;
+    this.initial = { end: hasEnd ? end : null, text: hasEnd ? toInputValue(end) : "" };
+    this.length.value = end === undefined ? OPEN : "";
+    if (hasEnd) {
       this.length.value = ON_A_DATE;
       this.date.value = this.initial.text;
       this.update();
@@ -61,12 +65,18 @@ export class BanEndField {
 
   update() {
     const end = this.value;
+    this.showError("");
     this.datePart.hidden = this.length.value !== ON_A_DATE;
     this.hint.textContent = this.datePart.hidden && end !== null ? t("ban_until", { until: formatTime(end) }) : "";
   }
 
-  /** Show an error if the end is not in the future; return whether it is valid. */
+  /** Show an error if no end was chosen, or one that is not in the future; return whether it is valid. */
   validate() {
+    if (this.length.value === OPEN) {
+      this.showError(t("end_missing"));
+      this.length.focus();
+      return false;
+    }
     const isValid = this.value === null || this.value > Date.now();
     this.showError(isValid ? "" : t("end_wrong"));
     if (!isValid) {

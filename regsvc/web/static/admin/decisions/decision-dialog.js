@@ -60,13 +60,14 @@ class DecisionDialog {
     this.reasons = make("div", { class: "reasons" });
     this.reason = this.reasonField(wordReason(reason ?? lastReason(decision)));
     this.hint = make("span", { class: "quiet-text", id: uniqueId("hint") }, t("reason_translated"));
-    this.reason.setAttribute("aria-describedby", this.hint.id);
+    this.error = make("p", { class: "error", id: uniqueId("error") });
+    this.reason.setAttribute("aria-describedby", `${this.error.id} ${this.hint.id}`);
     const isMessage = this.isMessage;
     this.save = button(t(isMessage ? "message_save" : "text_save"), () => this.saveReason(), "plain");
     this.remove = button(t(isMessage ? "message_remove" : "text_remove"), () => this.removeReason(), "plain");
     this.silent = make("input", { type: "checkbox", checked: decision === "reopen" });
     this.mayReapply = decision === "reject" ? make("input", { type: "checkbox" }) : null;
-    this.end = decision === "ban" ? new BanEndField(end ?? null) : null;
+    this.end = decision === "ban" ? new BanEndField(end) : null;
     this.dialog = this.makeDialog(usernames);
     this.dialog.addEventListener("close", () => {
       this.dialog.remove();
@@ -104,7 +105,9 @@ class DecisionDialog {
         { class: "field" },
         make("legend", {}, t(this.isMessage ? "message" : "reason")),
         this.reasons,
+        make("label", { for: this.reason.id }, t(this.isMessage ? "message_words" : "reason_words")),
         this.reason,
+        this.error,
         links,
       ),
       this.end?.element,
@@ -132,9 +135,9 @@ class DecisionDialog {
   /** @param {string} value */
   reasonField(value) {
     const field = make("textarea", {
+      id: uniqueId("reason"),
       rows: 3,
       maxlength: LONGEST_REASON,
-      "aria-label": t(this.isMessage ? "message_words" : "reason_words"),
       oninput: () => this.updateChoices(),
     });
     field.value = value;
@@ -150,9 +153,11 @@ class DecisionDialog {
 
   /** Render the saved reasons, each with its digit, after a choice for none. */
   renderReasons() {
-    this.choices = ["", ...savedReasons(this.decision)].map((reason, index) => {
+    const none = this.decision === "ban" ? [] : [""];
+    this.choices = [...none, ...savedReasons(this.decision)].map((reason, index) => {
       const input = make("input", { type: "radio", name: this.group, onchange: () => this.choose(reason) });
-      const digit = index <= 9 && make("kbd", { "aria-hidden": "true" }, String(index));
+      const number = index + 1 - none.length;
+      const digit = number <= 9 && make("kbd", { "aria-hidden": "true" }, String(number));
       const label = make("span", {}, wordReason(reason) || t(this.isMessage ? "no_message" : "no_reason"));
       return { reason, input, element: make("label", { class: "option" }, input, digit, label) };
     });
@@ -172,6 +177,7 @@ class DecisionDialog {
   /** Check the saved reason that the text is equal to, if any. */
   updateChoices() {
     const reason = this.value;
+    this.error.textContent = "";
     const saved = this.choices.find((choice) => choice.reason === reason);
     for (const choice of this.choices) {
       choice.input.checked = choice === saved;
@@ -213,7 +219,8 @@ class DecisionDialog {
    * @param {KeyboardEvent} event
    */
   handleChoiceKey(event) {
-    const choice = /^[0-9]$/.test(event.key) ? this.choices[Number(event.key)] : undefined;
+    const first = this.decision === "ban" ? 1 : 0; // the number of the first choice
+    const choice = /^[0-9]$/.test(event.key) ? this.choices[Number(event.key) - first] : undefined;
     if (choice) {
       event.preventDefault();
       this.choose(choice.reason);
@@ -231,6 +238,11 @@ class DecisionDialog {
       return;
     }
     const reason = this.value;
+    if (this.decision === "ban" && reason === "") {
+      this.error.textContent = t("reason_missing");
+      this.reason.focus();
+      return;
+    }
     rememberReason(this.decision, reason);
     const expiresAt = this.end === null ? {} : { expiresAt: this.end.value };
     const mayReapply = this.mayReapply === null ? {} : { mayReapply: this.mayReapply.checked };

@@ -98,6 +98,9 @@ export class PendingBar {
     this.last.textContent = last === null ? (isSending ? t("is_sent") : "") : describeDecision(last);
     this.last.hidden = this.last.textContent === "";
     this.undoLast.hidden = last === null;
+    const seconds = last?.secondsLeft;
+    const isTimed = last?.state === "waiting" && seconds !== undefined;
+    this.undoLast.textContent = isTimed ? t("undo_left", { seconds }) : t("undo");
     this.undoLast.setAttribute("aria-label", `${t("undo")}: ${this.last.textContent}`);
   }
 }

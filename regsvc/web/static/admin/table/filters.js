@@ -38,7 +38,12 @@ export class Filters {
         this.apply(); // at once
       }
     };
-    this.element = make("form", { class: "filters", role: "search", onkeydown }, lines, this.clear);
+    this.fold = button(t("filters_show"), () => this.toggle(this.fold.getAttribute("aria-expanded") !== "true"));
+    this.fold.classList.add("fold");
+    const [first, ...others] = lines;
+    this.fold.hidden = others.length === 0;
+    this.element = make("form", { class: "filters", role: "search", onkeydown }, first, this.fold, others, this.clear);
+    this.toggle(fields.slice(1).some(({ name }) => name in this.values));
     this.updateClear();
   }
 
@@ -78,6 +83,12 @@ export class Filters {
   isDefault(name, value) {
     const input = this.inputs.get(name);
     return input instanceof HTMLSelectElement && input.options[0].value === value;
+  }
+
+  /** @param {boolean} isOpen whether a phone shows the filters behind the first */
+  toggle(isOpen) {
+    this.fold.setAttribute("aria-expanded", String(isOpen));
+    this.element.toggleAttribute("data-open", isOpen);
   }
 
   focus() {

@@ -1,8 +1,9 @@
 // The audit log: who did what to whom, newest first.
 
+import { link } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { ACTIONS, actionName, renderDetail } from "../audit-entries.js";
-import { timeElement, userLink } from "../badges.js";
+import { agoElement, userLink } from "../badges.js";
 import { USER_EVENTS } from "../decisions/transitions.js";
 import { Listing } from "../table/listing.js";
 import { Table } from "../table/table.js";
@@ -76,14 +77,17 @@ function endOfDay(date) {
 function columnsFor(context) {
   return [
     { title: "action", kind: "main", render: ({ action }) => actionName(action) },
-    { title: "about", render: ({ target }) => target !== null && userLink(context, target) },
-    { title: "operator", render: ({ operator, target }) => (operator && operator !== target ? operator : "") },
+    {
+      title: "about",
+      render: ({ target, operator }) => target !== null && target !== operator && userLink(context, target),
+    },
+    { title: "operator", render: ({ operator }) => operator },
     {
       title: "detail",
       kind: "wide",
       render: ({ action, detail }) => detail !== null && renderDetail(action, detail),
     },
-    { title: "address", render: ({ ip }) => ip },
-    { title: "moment", kind: "second", render: ({ timestamp }) => timeElement(timestamp) },
+    { title: "address", render: ({ ip }) => ip && link(context.hashFor("users", { search: ip }), ip) },
+    { title: "moment", kind: "second", render: ({ timestamp }) => agoElement(timestamp) },
   ];
 }

@@ -4,7 +4,7 @@ import { asRefusal } from "../../shared/api.js";
 import { button, make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
-import { mailBadge, mailName, timeElement, userLink } from "../badges.js";
+import { agoElement, mailBadge, mailName, timeElement, userLink } from "../badges.js";
 import { labelFor } from "../phrases.js";
 import { Listing } from "../table/listing.js";
 import { selectionBar } from "../table/selection-bar.js";
@@ -113,7 +113,7 @@ function columnsFor(context, resend) {
         renderAttempts(mail),
       ],
     },
-    { title: "moment", kind: "second", render: ({ createdAt }) => timeElement(createdAt) },
+    { title: "moment", kind: "second", render: ({ createdAt }) => agoElement(createdAt) },
     {
       title: "acts",
       kind: "bare",

@@ -5,7 +5,8 @@ import { button, link, make, replaceContent } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { actionName, describeCounts } from "../audit-entries.js";
-import { timeElement } from "../badges.js";
+import { agoElement } from "../badges.js";
+import { formatNumber } from "../phrases.js";
 import { Refresh } from "../refresh.js";
 import { Table } from "../table/table.js";
 import { renderReport } from "./sync/report.js";
@@ -26,7 +27,7 @@ export const syncView = {
       return make("p", {}, t("sync_is_off"));
     }
     const sync = new SyncPage(context);
-    await sync.loadRuns();
+    await sync.load();
     return sync.elements;
   },
 };
@@ -36,7 +37,7 @@ class SyncPage {
   constructor(context) {
     this.context = context;
     this.isBusy = false;
-    this.refresh = new Refresh(context, () => this.loadRuns());
+    this.refresh = new Refresh(context, () => this.load());
     this.runNow = button(t("sync_run"), () => this.run(false), "");
     this.preview = button(t("sync_plan"), () => this.run(true), "quiet");
     this.result = make("div", { class: "report", "aria-live": "polite" });
@@ -45,16 +46,18 @@ class SyncPage {
     const { gates } = context.config;
     const players = gates.includes("authme") ? DIFFERENCES : [];
     const listed = gates.includes("allowlist") ? LIST_DIFFERENCES : [];
-    const links = [
-      ...players.map((plugin) => link(context.hashFor("users", { plugin }), t(`player_${plugin}`))),
-      ...listed.map((allowlist) => link(context.hashFor("users", { allowlist }), t(`listed_${allowlist}`))),
+    /** @type {Array<{ query: Query, label: string }>} */
+    this.differences = [
+      ...players.map((plugin) => ({ query: { plugin }, label: t(`player_${plugin}`) })),
+      ...listed.map((allowlist) => ({ query: { allowlist }, label: t(`listed_${allowlist}`) })),
     ];
+    this.links = make("p", { class: "links" });
     this.elements = [
       make("p", { class: "quiet-text" }, t("sync_about")),
       make("div", { class: "row-actions" }, this.runNow, this.preview),
       this.result,
       make("h3", {}, t("sync_differing")),
-      make("p", { class: "links" }, links),
+      this.links,
       make("h3", {}, t("sync_runs")),
       this.none,
       this.table.element,
@@ -65,6 +68,24 @@ class SyncPage {
       ...this.table.keyBindings,
     });
     context.onEvent(["sync_finished", "missed"], () => this.refresh.soon());
+  }
+
+  /** Throws a Refusal. */
+  async load() {
+    await Promise.all([this.loadRuns(), this.countDifferences()]);
+  }
+
+  /** Show how many players differ, and how; what nobody does is left out. Throws a Refusal. */
+  async countDifferences() {
+    const replies = await Promise.all(
+      this.differences.map(({ query }) => this.context.api.get("admin/users", { ...query, size: 1 })),
+    );
+    const links = this.differences.flatMap(({ query, label }, index) => {
+      const { totalCount } = replies[index].pagination;
+      const count = totalCount === null ? t("very_many") : formatNumber(totalCount);
+      return totalCount === 0 ? [] : [link(this.context.hashFor("users", query), `${label}: ${count}`)];
+    });
+    replaceContent(this.links, links.length > 0 ? links : t("sync_no_differences"));
   }
 
   /** Load the runs that changed something or were held back, newest first. Throws a Refusal. */
@@ -112,7 +133,7 @@ class SyncPage {
 /** @returns {import("../table/table.js").Column<Audit>[]} */
 function columns() {
   return [
-    { title: "moment", kind: "main", render: ({ timestamp }) => timeElement(timestamp) },
+    { title: "moment", kind: "main", render: ({ timestamp }) => agoElement(timestamp) },
     { title: "action", render: ({ action }) => actionName(action) },
     { title: "detail", kind: "wide", render: ({ detail }) => describeCounts(detail ?? {}) },
   ];

@@ -3,7 +3,7 @@
 import { make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { untracked } from "../../shared/signal.js";
-import { badge, listedBadge, pendingBadge, playerBadge, statusBadge, timeElement, userLink } from "../badges.js";
+import { agoElement, badge, listedBadge, pendingBadge, playerBadge, statusBadge, userLink } from "../badges.js";
 import { decideFor, decisionKeys, selectionButtons } from "../decisions/actions.js";
 import { STATUSES, USER_EVENTS } from "../decisions/transitions.js";
 import { labelFor } from "../phrases.js";
@@ -139,8 +139,8 @@ function columnsFor(context) {
         return badges.length > 0 && badges.flatMap((found) => [found, " "]);
       },
     },
-    { title: "registered", render: ({ regTime }) => timeElement(regTime) },
-    { title: "last_login", render: ({ lastLogin }) => timeElement(lastLogin) },
+    { title: "registered", render: ({ regTime }) => agoElement(regTime) },
+    { title: "last_login", render: ({ lastLogin }) => agoElement(lastLogin) },
   ];
   return context.config.gates.length > 0 ? columns : columns.filter(({ title }) => title !== "in_the_game");
 }
