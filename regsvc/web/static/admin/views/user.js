@@ -14,7 +14,7 @@ import { may, mayDecide } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { sendChange } from "../send-change.js";
 import { whyPanel } from "../why.js";
-import { renderDetails } from "./queue/applicant.js";
+import { renderAnswers, renderRecord } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
 import { renderClients, renderFacts, renderGates, renderPlayer, renderSent, renderSessions } from "./user/sections.js";
 
@@ -126,11 +126,12 @@ class UserPage {
     replaceContent(this.about, renderFacts(user), links);
     replaceContent(
       this.details,
-      renderDetails(
+      renderAnswers(
         user,
         "h3",
         givePoints(this.context, this.name, () => this.load()),
       ),
+      renderRecord(user, "h3"),
     );
     const sessions = renderSessions(user, (session) => this.endSession(session));
     const why = [make("h3", {}, t("why_title")), whyPanel(this.context, user.username)];

@@ -5,7 +5,17 @@ import { button, make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
 import { givePoints, NotesSection } from "../../additions.js";
 import { foldedWhy } from "../../why.js";
-import { renderActions, renderDetails, renderMoreActions, renderSummary } from "./applicant.js";
+import {
+  renderActions,
+  renderAnswers,
+  renderFacts,
+  renderMoreActions,
+  renderRecord,
+  renderWarnings,
+} from "./applicant.js";
+import { renderTags } from "./applicant-list.js";
+
+/** @typedef {{ answers: HTMLElement, record: HTMLElement }} Details the places of what is loaded */
 
 /**
  * @typedef {object} CardActions
@@ -35,18 +45,30 @@ export class ApplicantCard {
       return;
     }
     this.title = make("h3", { tabindex: "-1" }, applicant.username);
-    const details = make("div", { class: "details" }, make("p", { class: "quiet-text" }, t("loading")));
+    const loading = make("p", { class: "quiet-text" }, t("loading"));
+    /** @type {Details} */
+    const details = { answers: make("div", { class: "details" }, loading), record: make("div", {}) };
     const notes = new NotesSection(this.context, applicant.username, "h4");
     notes.onAdded = () => this.loadAgain(applicant, details, notes);
     const act = (/** @type {import("./applicant.js").ActionName} */ name) => this.actions.act(name, applicant);
     replaceContent(
       this.element,
-      make("header", {}, this.title),
-      renderActions(act, renderMoreActions(this.context, applicant.username, act)),
-      renderSummary(applicant),
-      details,
-      notes.element,
-      foldedWhy(this.context, applicant.username),
+      make(
+        "div",
+        { class: "application" },
+        make("header", {}, this.title, renderTags(applicant)),
+        renderActions(act, renderMoreActions(this.context, applicant.username, act)),
+        details.answers,
+        renderFacts(applicant),
+      ),
+      make(
+        "div",
+        { class: "side" },
+        renderWarnings(applicant),
+        details.record,
+        notes.element,
+        foldedWhy(this.context, applicant.username),
+      ),
     );
     this.loadDetails(applicant, details, notes);
   }
@@ -57,24 +79,25 @@ export class ApplicantCard {
 
   /**
    * @param {ListedUser} applicant
-   * @param {HTMLElement} container
+   * @param {Details} details
    * @param {NotesSection} notes
    */
-  loadAgain(applicant, container, notes) {
+  loadAgain(applicant, details, notes) {
     this.applicants.forget(applicant.username);
-    return this.loadDetails(applicant, container, notes);
+    return this.loadDetails(applicant, details, notes);
   }
 
   /**
    * @param {ListedUser} applicant
-   * @param {HTMLElement} container
+   * @param {Details} details
    * @param {NotesSection} notes
    */
-  async loadDetails(applicant, container, notes) {
+  async loadDetails(applicant, details, notes) {
     try {
       const user = await this.applicants.details(applicant.username);
-      const judge = givePoints(this.context, applicant.username, () => this.loadAgain(applicant, container, notes));
-      replaceContent(container, renderDetails(user, "h4", judge));
+      const judge = givePoints(this.context, applicant.username, () => this.loadAgain(applicant, details, notes));
+      replaceContent(details.answers, renderAnswers(user, "h4", judge));
+      replaceContent(details.record, renderRecord(user, "h4"));
       notes.update(user);
     } catch (error) {
       const refusal = asRefusal(error);
@@ -82,8 +105,8 @@ export class ApplicantCard {
         this.actions.onGone(applicant);
         return;
       }
-      const retry = button(t("try_again"), () => this.loadDetails(applicant, container, notes), "quiet");
-      replaceContent(container, make("p", { class: "notice", "data-kind": "bad" }, refusal.message), retry);
+      const retry = button(t("try_again"), () => this.loadDetails(applicant, details, notes), "quiet");
+      replaceContent(details.answers, make("p", { class: "notice", "data-kind": "bad" }, refusal.message), retry);
     }
     this.actions.onShown(applicant);
   }

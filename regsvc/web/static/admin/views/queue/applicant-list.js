@@ -110,9 +110,10 @@ class ApplicantRow {
         class: "line",
         onclick: (/** @type {MouseEvent} */ { detail }) => open(applicant, detail === 0),
       },
+      make("span", { class: "head", "aria-hidden": "true" }, username.replace(/^\W/, "").slice(0, 1).toUpperCase()),
       make("span", { class: "name" }, username),
       this.time,
-      make("span", { class: "marks" }, renderBadges(applicant)),
+      make("span", { class: "marks" }, renderTags(applicant)),
     );
     this.element = make("li", {}, make("label", { class: "tick" }, this.checkbox), this.button);
     this.updateTime();
@@ -143,11 +144,11 @@ class ApplicantRow {
 }
 
 /**
- * Render as badges what is special about the applicant, an operator's name first.
+ * Render as tags what is special about the applicant, an operator's name first.
  *
  * @param {ListedUser} applicant
  */
-function renderBadges({
+export function renderTags({
   isOperator,
   questionnaireScore,
   questionnairePassed,

@@ -18,22 +18,25 @@ import { hashFor } from "../../view-context.js";
 /** @typedef {(questionId: number, points: number) => unknown} Judge gives the points of an answer */
 /** @typedef {UserDetails["history"][number]} Review */
 
+/** @param {ListedUser} applicant */
+export function renderFacts({ email, regTime, language, platform, chat }) {
+  return definitionList([
+    [t("email"), email],
+    [t("registered"), `${formatTime(regTime)} · ${timeAgo(regTime)}`],
+    [t("language"), language && languageName(language)],
+    [t("platform"), hasText(platform) ? t(platform) : platform],
+    [t("chat"), chat && `${chat.username ?? ""} (${chat.id})`],
+  ]);
+}
+
 /**
- * Render what the list knows already.
+ * Render what speaks against the applicant, or has to be known before a decision.
  *
  * @param {ListedUser} applicant
  */
-export function renderSummary(applicant) {
-  const { email, regTime, language, platform, chat, rejections, signals, isOperator } = applicant;
+export function renderWarnings({ rejections, signals, isOperator }) {
   return [
     isOperator && make("p", { class: "notice", "data-kind": "bad" }, t("operator_pending")),
-    definitionList([
-      [t("email"), email],
-      [t("registered"), `${formatTime(regTime)} · ${timeAgo(regTime)}`],
-      [t("language"), language && languageName(language)],
-      [t("platform"), hasText(platform) ? t(platform) : platform],
-      [t("chat"), chat && `${chat.username ?? ""} (${chat.id})`],
-    ]),
     rejections !== null && rejections.count > 0 && renderRejections(rejections),
     shownSignals(signals).map(renderSignal),
   ];
@@ -72,22 +75,30 @@ function renderRejections({ count, lastAt, lastReason }) {
 }
 
 /**
- * Render what `GET /api/admin/user` adds.
+ * Render the answers that `GET /api/admin/user` adds.
  *
  * @param {UserDetails} user
- * @param {"h3" | "h4"} level of the headings
+ * @param {"h3" | "h4"} level of the heading
  * @param {Judge} judge
  */
-export function renderDetails(user, level, judge) {
-  const { registrationIp } = user;
+export function renderAnswers(user, level, judge) {
+  return user.questionnaire && renderQuestionnaire(user.questionnaire, user, level, judge);
+}
+
+/**
+ * Render what else `GET /api/admin/user` adds: where the user came from, and the decisions before.
+ *
+ * @param {UserDetails} user
+ * @param {"h3" | "h4"} level of the heading
+ */
+export function renderRecord({ registrationIp, isEmailVerified, history }, level) {
   return [
     definitionList([
       [t("ip"), registrationIp && link(hashFor("users", { search: registrationIp }), registrationIp)],
-      [t("email_proven"), user.isEmailVerified ? null : t("email_unproven")],
+      [t("email_proven"), isEmailVerified ? null : t("email_unproven")],
     ]),
-    user.questionnaire && renderQuestionnaire(user.questionnaire, user, level, judge),
     make(level, {}, t("history")),
-    user.history.length ? renderHistory(user.history) : make("p", { class: "quiet-text" }, t("history_none")),
+    history.length ? renderHistory(history) : make("p", { class: "quiet-text" }, t("history_none")),
   ];
 }
 
@@ -110,6 +121,7 @@ function renderQuestionnaire(result, { earlierAnswers, status }, level, judge) {
     make(
       "p",
       { class: "score" },
+      make("progress", { value: Math.max(0, score), max: maxScore, "aria-hidden": "true" }),
       make("strong", {}, t("score", { score, maxScore })),
       ` ${t("score_needed", { passScore })} `,
       badge(verdict, kind),
@@ -157,7 +169,7 @@ function renderAnswer(answer, before, judge) {
   return make(
     "li",
     {},
-    make("p", { class: "question" }, question, score),
+    make("p", { class: "question" }, make("span", {}, question), score),
     given.length === 0 ? none : isText ? given : make("ul", {}, given),
     note && make("p", { class: "quiet-text" }, t("note", { note })),
     judge && isText && given.length > 0 && may("users.review") && renderPoints(answer, judge),
