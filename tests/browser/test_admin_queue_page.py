@@ -424,8 +424,8 @@ def test_a_wave_from_one_network_is_seen_as_such(stack: Stack, open_page: OpenPa
             "UPDATE regsvc_user SET registration_ip = ? WHERE username = ?", (f"203.0.113.{number // 2}", name)
         )
     olivia = open_queue(open_page, size="phone")
-    expect(olivia.card).to_contain_text(f"From the same address (1): {names[1]} (Waiting for review)")
-    expect(olivia.card).to_contain_text(f"From the same network (1): {names[2]}")
+    expect(olivia.card).to_contain_text(f"From the same address (1; registered here): {names[1]} (Waiting for review)")
+    expect(olivia.card).to_contain_text(f"From the same network (1; registered here): {names[2]}")
     assert find_serious_faults(olivia.page) == []
     assert not is_wider_than_the_screen(olivia.page)
     olivia.card.get_by_role("link", name=names[1]).click()

@@ -4,7 +4,11 @@ import { button, make } from "../../shared/dom.js";
 import { t } from "../../shared/i18n.js";
 import { mayDecide } from "../permissions.js";
 
-/** @param {Child[]} items buttons and links; the menu closes when one is chosen, on Escape, and when it loses the focus */
+/**
+ * Make the menu. It closes when an item is chosen, on Escape, and when it loses the focus.
+ *
+ * @param {Child[]} items buttons and links
+ */
 export function moreMenu(items) {
   const summary = make("summary", { class: "button quiet" }, t("more"));
   const close = () => menu.removeAttribute("open");
