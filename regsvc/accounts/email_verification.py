@@ -48,7 +48,7 @@ class EmailVerification:
         self._require_enabled(purpose)
         address = self.email_policy.parse(email)
         with self.captchas.guard("verify_send", captcha, caller):
-            sent = await self.worker.run(self._issue, address, purpose, caller)
+            sent = await self.worker.run(self._issue_or_tell, address, purpose, caller)
         self.mail_queue.wake_mails()
         return sent
 
@@ -71,6 +71,16 @@ class EmailVerification:
             self.live.require_open()
         if purpose == "unlink" and not self.live.current.chat.platform:
             raise errors.NotEnabled
+
+    def _issue_or_tell(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
+        """Issue a code; if it is too early for another, tell the client that requested the last one."""
+        try:
+            return self._issue(address, purpose, caller)
+        except errors.RateLimited as refusal:
+            if not self.codes.has_active(address.key, purpose, caller):
+                raise
+            valid = round(self.codes.valid.total_seconds())
+            raise errors.RateLimited(refusal.retry_after or 1, fault="code_sent", expires_in_seconds=valid) from None
 
     def _issue(self, address: EmailAddress, purpose: Purpose, caller: Caller) -> CodeSent:
         with self.database.atomic():

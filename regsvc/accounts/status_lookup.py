@@ -27,6 +27,8 @@ class UserStatus:
     status: str
     has_details: bool = False
     email: str | None = None
+    can_be_mailed: bool = False
+    """Whether there is an address that mails about the user are sent to."""
     reason: str | None = None
     reviewed_at: datetime | None = None
     ban_expires_at: datetime | None = None
@@ -82,12 +84,13 @@ class StatusLookup:
             return UserStatus(
                 user.username,
                 user.status,
-                True,
-                user.email,
-                user.reason,
-                user.reviewed_at,
-                user.ban_expires_at,
-                reapply_at,
+                has_details=True,
+                email=user.email,
+                can_be_mailed=user.email_key is not None,
+                reason=user.reason,
+                reviewed_at=user.reviewed_at,
+                ban_expires_at=user.ban_expires_at,
+                reapply_at=reapply_at,
             )
         is_told = self._is_open_to_all or self._proves(proof)
         return UserStatus(user.username, user.status, reapply_at=reapply_at if is_told else None)

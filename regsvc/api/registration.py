@@ -123,6 +123,7 @@ ApplicationToken = Annotated[
     ),
 ]
 
+CAN_BE_MAILED: Final = Meta(description="Whether mails about the user, such as decisions, have an address to go to.")
 REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
 
 
@@ -211,6 +212,7 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     status: Status
     reason: str | UnsetType | None = UNSET
     email: Email | UnsetType | None = UNSET
+    can_be_mailed: Annotated[bool, CAN_BE_MAILED] | UnsetType = UNSET
     reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
     ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
     reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
@@ -223,6 +225,7 @@ class NameStatusFields(Output, frozen=True, kw_only=True):
     status: Status | UnsetType = UNSET
     reason: str | UnsetType | None = UNSET
     email: Email | UnsetType | None = UNSET
+    can_be_mailed: Annotated[bool, CAN_BE_MAILED] | UnsetType = UNSET
     reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
     ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
     reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
@@ -392,6 +395,7 @@ def _visible_fields(call: ApiHandler, found: UserStatus) -> dict[str, Any]:
     return fields | {
         "reason": call.word_reason(found.reason),
         "email": found.email,
+        "can_be_mailed": found.can_be_mailed,
         "reviewed_at": epoch_milliseconds(found.reviewed_at),
         "ban_expires_at": epoch_milliseconds(found.ban_expires_at),
     }

@@ -90,6 +90,11 @@ class VerificationCodes:
         _update(active.id, {Verification.handed_over_at: None, Verification.client: client})
         return int(active.id)
 
+    def has_active(self, email_key: str, purpose: Purpose, caller: Caller) -> bool:
+        """Return whether this client was the last to request the code, and has attempts left at it."""
+        active = self._find_active(email_key, purpose)
+        return active is not None and active.client == caller.limit_key and not self._is_exhausted(active)
+
     def check(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> Verification:
         """Return the row for `redeem`. Raises `InvalidCode` unless the code or proof can be redeemed now.
 

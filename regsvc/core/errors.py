@@ -458,13 +458,27 @@ class RateLimited(Refusal, code="rate_limited", category=Category.LIMITED):
     """Too many attempts; the next may be made in `remainingSeconds`, at least 1.
 
     `captchaHelps`: true where it may be made at once with a solved captcha. `fault`: "app_codes" where it may be made
-    at once with a recovery code.
+    at once with a recovery code; "code_sent" where an earlier request of this client is why, whose mail has a code
+    that is valid for up to `expiresInSeconds`.
     """
 
-    def __init__(self, remaining_seconds: int, *, captcha_helps: bool = False, fault: str | None = None) -> None:
+    def __init__(
+        self,
+        remaining_seconds: int,
+        *,
+        captcha_helps: bool = False,
+        fault: str | None = None,
+        expires_in_seconds: int | None = None,
+    ) -> None:
         seconds = max(1, remaining_seconds)
         helps = captcha_helps or None
-        super().__init__(retry_after=seconds, remaining_seconds=seconds, captcha_helps=helps, fault=fault)
+        super().__init__(
+            retry_after=seconds,
+            remaining_seconds=seconds,
+            captcha_helps=helps,
+            fault=fault,
+            expires_in_seconds=expires_in_seconds,
+        )
 
 
 TooManyStreams = _define(

@@ -60,6 +60,7 @@ def test_the_owner_and_admins_are_told_the_rest(stack: Stack, who: str) -> None:
         "username": rick.name,
         "status": "pending",
         "email": rick.email,
+        "canBeMailed": True,
         "reason": None,
         "reviewedAt": None,
         "banExpiresAt": None,

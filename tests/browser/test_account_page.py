@@ -10,6 +10,7 @@ from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.words import Words
 from tests.support.authenticator import Authenticator
+from tests.support.our_tables import our_database
 from tests.support.stack import Person, Stack, find_code, has_code
 
 MARKUP = '<img src=x onerror="document.title=1"><b>bold</b>'
@@ -38,11 +39,28 @@ def test_who_was_rejected_is_told_why_in_words_alone(stack: Stack, open_page: Op
     page = logged_in(open_page, alice, size="phone")
     expect(page.get_by_text("Rejected", exact=True)).to_be_visible()
     expect(page.get_by_text(MARKUP, exact=True)).to_be_visible()
-    expect(page.get_by_text(re.compile(r"apply again from .*20\d\d.*, or now under another name"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"apply again from .*20\d\d.*\.$"))).to_be_visible()
     expect(page.get_by_role("link", name="Apply again")).to_be_visible()
     assert page.locator("#main img, #main b").count() == 0
     assert page.title().startswith("My account")
     assert not is_wider_than_the_screen(page)
+
+
+def test_who_came_in_the_game_is_promised_a_mail_once_it_can_be_sent(stack: Stack, open_page: OpenPage) -> None:
+    """Adopted without an address; on this page it can be added."""
+    greta = stack.newcomer("greta")
+    stack.authme.register(greta.name, greta.password)
+    page = logged_in(open_page, greta, size="phone")
+    if stack.user(greta)["status"] != "pending":
+        our_database(stack).execute("UPDATE regsvc_user SET status = 'pending' WHERE username = ?", (greta.name,))
+        page.reload()
+    expect(page.get_by_text("Add your e-mail address below")).to_be_visible()
+    page.get_by_label("New e-mail address").fill(greta.email)
+    page.get_by_role("button", name="Send code").click()
+    page.get_by_label("Verification code").fill(find_code(stack.smtp.wait_for(greta.email, 1).text))
+    page.get_by_label("Current password").fill(greta.password)
+    page.get_by_role("button", name="Change e-mail address").click()
+    expect(page.get_by_text(f"we'll e-mail the decision to {greta.email}")).to_be_visible()
 
 
 def test_who_waits_can_look_without_logging_in(stack: Stack, open_page: OpenPage) -> None:

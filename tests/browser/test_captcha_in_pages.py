@@ -43,11 +43,11 @@ class Reader:
         self.pictures += 1
         # once it is there, the timer of its successor runs and what was typed is gone
         expect(self.page.get_by_role("img", name="Captcha picture")).to_have_attribute("src", captcha["image"])
-        expect(self.page.get_by_label("Your answer")).to_have_value("")
+        expect(self.page.get_by_label("Result of the sum")).to_have_value("")
 
     def answers(self, *, wrong: bool = False) -> None:
         text = "wrong" if wrong else answer_to(self._services.app, self._token)
-        self.page.get_by_label("Your answer").fill(text)
+        self.page.get_by_label("Result of the sum").fill(text)
 
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name).click()
@@ -143,7 +143,7 @@ def test_a_captcha_saves_the_wait_while_others_guess(
         reader = Reader(page, services)
         page.get_by_label("Name or e-mail address").fill("bob")
         page.get_by_label("Password").fill(PASSWORD)
-        expect(page.get_by_label("Your answer")).to_be_hidden()
+        expect(page.get_by_label("Result of the sum")).to_be_hidden()
         with reader.sees_another():
             reader.press("Log in")
         expect(page.get_by_text("Solve the captcha to log in without waiting")).to_be_visible()

@@ -37,7 +37,7 @@ def register(
     else:
         page.get_by_label("Password", exact=False).first.fill(password)
     page.get_by_label("E-mail address").fill("not an address")
-    page.get_by_label("Your answer").fill(answer_to(services.app, captcha["token"]))
+    page.get_by_label("Result of the sum").fill(answer_to(services.app, captcha["token"]))
     page.get_by_role("button", name="Register").click()
     expect(page.get_by_text("That doesn't look like an e-mail address.")).to_be_visible()
     page.get_by_label("E-mail address").fill(email)

@@ -49,7 +49,7 @@ def test_alice_registers_without_seeing_a_picture(stack: Stack, open_page: OpenP
     expect(page.get_by_role("button", name="Use a picture instead")).to_be_focused()
     expect(page.get_by_role("status").filter(has_text="Your browser has solved the puzzle")).to_be_visible()
     expect(page.get_by_role("img", name="Captcha picture")).to_be_hidden()
-    expect(page.get_by_label("Your answer")).to_be_hidden()
+    expect(page.get_by_label("Result of the sum")).to_be_hidden()
     assert [url for url in loaded if WORKER in url]
     assert find_serious_faults(page) == []
     with page.expect_request("**/verify/send") as sent:
@@ -73,7 +73,7 @@ def test_a_browser_that_cannot_solve_it_shows_the_picture(stack: Stack, open_pag
     expect(choose).to_be_visible()
     choose.click()
     expect(page.get_by_text("Please use the picture.")).to_be_visible()
-    expect(page.get_by_label("Your answer")).to_be_visible()
+    expect(page.get_by_label("Result of the sum")).to_be_visible()
 
 
 def test_where_there_are_no_pictures_nobody_has_to_do_anything(stack: Stack, open_page: OpenPage) -> None:

@@ -22,9 +22,9 @@ AFTER_A_NUMBER = re.compile(
     r"[ \u00a0]([^\W\d_]+)"
 )
 AFTER_NUMBERS = {
-    "en": {"s", "so", "to", "of", "needed", "more"}
+    "en": {"so", "to", "of", "needed", "more"}
     | {"bytes", "characters", "digits", "letters", "minutes", "options", "players", "points", "seconds"},
-    "de": {"s", "bis", "von", "Bytes", "Zeichen", "Minuten", "Punkte", "Sekunden"}
+    "de": {"bis", "von", "Bytes", "Zeichen", "Minuten", "Punkte", "Sekunden"}
     | {"Antworten", "Buchstaben", "Spielern", "Ziffern"},
     "fr": {"min", "s", "pour", "sur", "à", "octets", "minutes", "réponses"} | {"caractères", "chiffres", "lettres"},
 }

@@ -48,6 +48,9 @@ declare global {
     reapplyAt?: number;
     banExpiresAt?: number | null;
     captchaHelps?: boolean;
+    fault?: string;
+    score?: number;
+    passScore?: number;
   }
 
   /** The page of the signed-in player, for its sections. */

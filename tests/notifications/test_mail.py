@@ -134,7 +134,7 @@ def test_a_rejection_says_when_the_name_is_free_again(
 ) -> None:
     mail_harness.mail_queue.send(alice, "rejected", mail_harness.review(alice, "reject", status_after="rejected"))
     soon = text_of(as_received(render(mail_harness)))
-    assert "You can apply again under this name from 5 May, 12:00 (UTC), or now under another one." in soon
+    assert "You can apply again from 5 May, 12:00 (UTC)." in soon
     clock.advance(hours=24)
     late = text_of(as_received(render(mail_harness)))
     assert "from" not in late

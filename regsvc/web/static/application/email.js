@@ -23,7 +23,12 @@ export function emailSection(parts) {
   };
   const ontoggle = (/** @type {{ target: HTMLDetailsElement }} */ { target }) =>
     target.open && !container.hasChildNodes() && show();
-  return make("details", { ontoggle }, make("summary", {}, t("email_wrong")), container);
+  return make(
+    "details",
+    { ontoggle },
+    make("summary", {}, t(parts.application.email ? "email_wrong" : "email_add")),
+    container,
+  );
 }
 
 /** @param {import("./answers.js").Parts} parts */

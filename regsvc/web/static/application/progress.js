@@ -50,7 +50,7 @@ export function progress(application, config) {
  * @returns {Stage[]}
  */
 function waiting({ place, waiting, usualSeconds, email, hasPassword, gameAddress }, { registration, authme }) {
-  const isMailed = registration.email === "verified";
+  const isMailed = registration.email === "verified" && email !== null; // another user may have proven it since
   const isPasswordMailed =
     !hasPassword && registration.password !== "off" && registration.passwordReset === "mail" && authme.enabled;
   return [

@@ -110,24 +110,28 @@ async function showAccount(username) {
 }
 
 /**
- * @param {OwnStatus["status"]} status
- * @param {{ isUnmailed: boolean, isHeld: boolean }} situation `isHeld`: a rejected name is not free again yet
+ * Return the key of what comes next for a user: what is promised depends on whether a mail would reach them.
+ *
+ * @param {OwnStatus} user
  */
-function adviceKey(status, { isUnmailed, isHeld }) {
-  if (status === "pending" && isUnmailed) {
+function adviceKey({ status, canBeMailed, reapplyAt }) {
+  if (status === "pending" && !emailSection.isShown(config)) {
     return "advice_pending_unmailed";
   }
-  return status === "rejected" && isHeld ? "advice_rejected_until" : `advice_${status}`;
+  if (status === "pending" && !canBeMailed) {
+    return "advice_pending_no_email";
+  }
+  return status === "rejected" && reapplyAt ? "advice_rejected_until" : `advice_${status}`;
 }
 
 /** @param {OwnStatus} user */
-function renderOverview({ status, reason, email, reviewedAt, reapplyAt }) {
+function renderOverview(user) {
+  const { status, reason, email, reviewedAt, reapplyAt } = user;
   const address = config.gameAddress;
-  const isUnmailed = config.registration.passwordReset === "operator";
   const advice =
     status === "approved" && address
       ? t("advice_approved_at", { address })
-      : t(adviceKey(status, { isUnmailed, isHeld: Boolean(reapplyAt) }), { date: formatTime(reapplyAt) });
+      : t(adviceKey(user), { email, date: formatTime(reapplyAt) });
   const place = make("span", { "aria-live": "polite" }, linkContact(advice));
   if (status === "approved") {
     ownWhy(api, "user/why", place, advice);
@@ -156,7 +160,9 @@ function renderSection(section, account) {
   const renderAgain = async () => show(await section.render(account, { show, renderAgain }));
   const ontoggle = (/** @type {{ target: HTMLDetailsElement }} */ { target }) =>
     target.open && !container.hasChildNodes() && renderAgain().catch((error) => notice.showRefusal(asRefusal(error)));
-  const open = location.hash === `#${section.title}`; // a link from another page led to it
+  const { status, canBeMailed } = account.user;
+  const isMissing = section === emailSection && status === "pending" && !canBeMailed;
+  const open = isMissing || location.hash === `#${section.title}`; // a link from another page led to it
   return make("details", { id: section.title, open, ontoggle }, make("summary", {}, t(section.title)), container);
 }
 

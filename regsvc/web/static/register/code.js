@@ -4,7 +4,7 @@
 import { captchaFor, renewAfter } from "../shared/captcha.js";
 import { button, make } from "../shared/dom.js";
 import { Field, Form } from "../shared/form.js";
-import { t } from "../shared/i18n.js";
+import { formatWait, t } from "../shared/i18n.js";
 import { countdown, notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
 
@@ -32,11 +32,17 @@ export async function sendCode(flow, captchaProof = {}, { isAgain = false } = {}
   if (!isAgain && (isRecent || isProven(draft))) {
     return;
   }
-  const sent = await flow.api.post("verify/send", { email, ...captchaProof });
+  const sent = await flow.api.post("verify/send", { email, ...captchaProof }).catch((refusal) => {
+    if (isAgain || refusal.body?.fault !== "code_sent") {
+      throw refusal;
+    }
+    return refusal.body; // perhaps in another tab: that code is still good
+  });
   draft.update({
     codeFor: email,
     codeNextAt: Date.now() + sent.remainingSeconds * 1000,
     codeMinutes: Math.ceil(sent.expiresInSeconds / 60),
+    isCodeEarlier: "code" in sent, // of a refusal
     code: "",
   });
 }
@@ -66,8 +72,13 @@ export const codeStep = {
         form.element.requestSubmit();
       }
     });
-    const above = make("p", {}, t("code_sent", { email: draft.get("email") }));
-    return { form, above, below: [resendButton(flow)] };
+    const sent = t(draft.get("isCodeEarlier") ? "code_sent_before" : "code_sent", { email: draft.get("email") });
+    const toEmail = () => flow.back();
+    return {
+      form,
+      above: make("p", {}, sent, " ", button(t("email_change"), toEmail, "plain")),
+      below: [resendButton(flow)],
+    };
   },
 };
 
@@ -109,7 +120,7 @@ function disableUntilAllowed(flow, resend) {
   const seconds = Math.ceil(((flow.draft.get("codeNextAt") ?? 0) - Date.now()) / 1000);
   countdown(Math.max(0, seconds), (left) => {
     resend.disabled = left > 0;
-    resend.textContent = left > 0 ? t("code_again_in", { seconds: left }) : t("code_again");
+    resend.textContent = left > 0 ? t("code_again_in", { when: formatWait(left) }) : t("code_again");
     return resend.isConnected || left > 0;
   });
 }

@@ -1,20 +1,21 @@
-// What has been entered so far. It outlives a reload and the visit to the chat platform, in this tab only; the password
-// is kept in memory only.
+// What has been entered so far. It is kept for a day in this browser, so that it outlives a reload, the visit to the chat
+// platform and a closed tab; the password is kept in memory only.
 
 import { LANGUAGE_SWITCH } from "../shared/i18n.js";
 
 const KEY = "companion.registration";
-const LIFETIME = 60 * 60 * 1000; // milliseconds; a chat link lives as long
+const LIFETIME = 24 * 60 * 60 * 1000; // milliseconds
 const SECRET = "password";
 
 export class Draft {
   constructor() {
-    const stored = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
+    const stored = JSON.parse(localStorage.getItem(KEY) ?? "{}");
     /** @type {Record<string, any>} */
     this.values = stored.keptAt > Date.now() - LIFETIME ? stored : {};
     /** @type {import("../shared/form.js").Form | null} the form that is shown */
     this.form = null;
-    for (const event of ["pagehide", LANGUAGE_SWITCH]) {
+    this.isKept = Boolean(this.values.email || this.values.username);
+    for (const event of ["pagehide", "visibilitychange", LANGUAGE_SWITCH]) {
       addEventListener(event, () => this.form !== null && this.update(this.form.values));
     }
   }
@@ -31,7 +32,7 @@ export class Draft {
       this.values.hadPassword = Boolean(values[SECRET]);
     }
     const { [SECRET]: _secret, ...others } = this.values;
-    sessionStorage.setItem(KEY, JSON.stringify(others));
+    localStorage.setItem(KEY, JSON.stringify(others));
   }
 
   /** Whether a password was typed before a reload, which only its owner can type again. */
@@ -42,6 +43,7 @@ export class Draft {
   clear() {
     this.form = null;
     this.values = {};
-    sessionStorage.removeItem(KEY);
+    this.isKept = false;
+    localStorage.removeItem(KEY);
   }
 }

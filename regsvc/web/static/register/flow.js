@@ -13,6 +13,7 @@ import { reapplyText } from "./name.js";
 import { StepHistory } from "./step-history.js";
 
 const PROGRESS = "progress";
+const APPLICATION = "companion.application"; // the address of the application that was sent in this tab
 const ATTEMPTS = 3;
 const PAUSE = 2000; // milliseconds; phones come out of tunnels
 
@@ -151,19 +152,28 @@ export class Flow {
     const { index, draft, steps } = this;
     draft.form = form;
     draft.update({ step: steps[index].id });
-    const progress = renderProgress(
-      steps.map((step) => this.titleOf(step)),
-      index,
-    );
-    const title = make("h2", { tabindex: "-1", "aria-describedby": PROGRESS }, this.titleOf(steps[index]));
+    const isOne = steps.length === 1;
+    const titles = steps.map((step) => this.titleOf(step));
+    const progress = !isOne && renderProgress(titles, index);
+    const described = isOne ? {} : { "aria-describedby": PROGRESS };
+    const title = make("h2", { tabindex: "-1", ...described }, this.titleOf(steps[index]));
     const back = index > 0 && button(t("back"), () => this.back(), "plain");
     const invited = index === 0 && this.invitation !== null && renderInvitation(this.invitation);
-    showSection(null, index === 0 && appliedBefore(draft), invited, progress, title, above, form.element, below, back);
+    const anew = draft.isKept && button(t("start_anew"), () => this.startAnew(), "plain");
+    const before = [index === 0 && appliedBefore(), invited, progress];
+    showSection(null, before, title, above, form.element, below, back, anew);
     showAnnouncement(index === 0);
     if (!isFirst) {
       scrollTo(0, 0);
       title.focus({ preventScroll: true });
     }
+  }
+
+  /** Forget everything that an earlier visit has left. */
+  async startAnew() {
+    this.draft.clear();
+    this.reached = 0;
+    await this.show(0).catch((refusal) => notice.showRefusal(refusal));
   }
 
   /** Keep what was typed into the step that is being left. */
@@ -236,9 +246,10 @@ export class Flow {
       ...(await this.captcha?.proof()),
     });
     draft.clear();
-    draft.update({ application: `application#token=${reply.applicationToken}` });
+    const application = `application#token=${reply.applicationToken}`;
+    sessionStorage.setItem(APPLICATION, application);
     addEventListener("pageshow", () => location.reload()); // Back may bring this page back as it was
-    location.replace(draft.get("application"));
+    location.replace(application);
   }
 
   /**
@@ -275,13 +286,9 @@ export class Flow {
   }
 }
 
-/**
- * Render a link to the application that was sent in this tab, so that nobody who comes back applies twice.
- *
- * @param {import("./draft.js").Draft} draft
- */
-function appliedBefore(draft) {
-  const address = draft.get("application");
+/** Render a link to the application that was sent in this tab, so that nobody who comes back applies twice. */
+function appliedBefore() {
+  const address = sessionStorage.getItem(APPLICATION);
   return (
     address &&
     make("p", { class: "notice", "data-kind": "good" }, t("applied"), " ", link(address, t("to_application")))

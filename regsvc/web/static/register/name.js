@@ -7,7 +7,7 @@ import { Choice, Field } from "../shared/form.js";
 import { formatTime, t } from "../shared/i18n.js";
 import { asksPassword, matches, passwordField } from "../shared/password-fields.js";
 import { isProven } from "./code.js";
-import { LOOKS_LIKE_AN_ADDRESS } from "./email.js";
+import { emailField } from "./email.js";
 
 const USUAL_LENGTH = /\{(\d+),(\d+)\}/;
 const USUAL_CHARACTERS = /\[a-zA-Z0-9_\]/;
@@ -87,8 +87,9 @@ function nameField({ usernameRegex }, draft, options = {}) {
   return new Field("username", t("name"), {
     autocomplete: "username",
     value: draft.get("username") ?? "",
+    isTrimmed: true,
     hint: nameHint(usernameRegex),
-    check: (value) => (matches(value.trim(), usernameRegex) ? "" : t("name_wrong")),
+    check: (value) => (matches(value, usernameRegex) ? "" : nameError(value, usernameRegex)),
     ...options,
   });
 }
@@ -103,11 +104,15 @@ function nameField({ usernameRegex }, draft, options = {}) {
 function eitherNameField(config, draft, platform) {
   const { bedrock, usernameRegex } = config;
   const isBedrock = () => platform.value[0] === "bedrock";
-  const isValid = (/** @type {string} */ value) =>
-    isBedrock() ? matches(floodgateName(value, bedrock), bedrock.usernameRegex ?? "") : matches(value, usernameRegex);
+  const check = (/** @type {string} */ value) => {
+    const [typed, pattern] = isBedrock()
+      ? [floodgateName(value, bedrock), bedrock.usernameRegex ?? ""]
+      : [value, usernameRegex];
+    return matches(typed, pattern) ? "" : nameError(typed, pattern);
+  };
   const name = nameField(config, draft, {
     hint: (value) => (isBedrock() ? gamertagHint(value.trim(), bedrock) : nameHint(usernameRegex)),
-    check: (value) => (isValid(value.trim()) ? "" : t("name_wrong")),
+    check,
   });
   platform.element.addEventListener("change", () => name.refresh());
   return name;
@@ -148,6 +153,23 @@ function nameHint(pattern) {
 }
 
 /**
+ * Say what is wrong with a name, if the pattern is one of the usual ones.
+ *
+ * @param {string} name
+ * @param {string} pattern
+ */
+function nameError(name, pattern) {
+  const [, minLength, maxLength] = USUAL_LENGTH.exec(pattern) ?? [];
+  if (minLength === undefined || !USUAL_CHARACTERS.test(pattern)) {
+    return t("name_wrong");
+  }
+  if (!/^\w*$/.test(name)) {
+    return t("name_characters");
+  }
+  return t(name.length < Number(minLength) ? "name_short" : "name_long", { minLength, maxLength });
+}
+
+/**
  * @param {Config} config
  * @param {Draft} draft
  * @param {Field} name
@@ -164,15 +186,7 @@ function accountPasswordField(config, draft, name) {
 
 /** @param {Draft} draft */
 function contactField(draft) {
-  return new Field("email", t("email"), {
-    type: "email",
-    autocomplete: "email",
-    inputmode: "email",
-    isOptional: true,
-    value: draft.get("email") ?? "",
-    hint: t("email_about"),
-    check: (value) => (LOOKS_LIKE_AN_ADDRESS.test(value.trim()) ? "" : t("email_wrong")),
-  });
+  return emailField(draft.get("email") ?? "", { isOptional: true, hint: t("email_about") });
 }
 
 /**

@@ -41,9 +41,9 @@ export const questionnaireStep = {
 async function submit(flow, questions, values) {
   const proof = isProven(flow.draft) ? { proof: flow.draft.get("proof") } : {};
   const result = await flow.api.post("questionnaire/submit", { answers: answersIn(questions, values), ...proof });
-  const { message = "" } = result;
-  if (!result.passed) {
-    throw new Refusal(200, { code: "questionnaire_failed", message }, result.remainingSeconds || null);
+  const { message = "", passed, score, passScore, remainingSeconds } = result;
+  if (!passed) {
+    throw new Refusal(200, { code: "questionnaire_failed", message, score, passScore }, remainingSeconds || null);
   }
   flow.draft.update({ questionnaire: { token: result.token } });
   notice.show(message, "good");

@@ -21,7 +21,7 @@ export class CaptchaField extends Field {
    * @param {Config["captcha"]} captcha
    */
   constructor(api, { type }) {
-    super("captchaAnswer", t("captcha_answer"), {
+    super("captchaAnswer", t(type === "text" ? "captcha_answer_text" : "captcha_answer_math"), {
       hint: t(type === "text" ? "captcha_hint_text" : "captcha_hint_math"),
       inputmode: type === "text" ? "text" : "numeric",
       autocomplete: "off",

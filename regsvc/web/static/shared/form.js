@@ -11,6 +11,7 @@ import { countdown, notice } from "./notice.js";
  * @property {(value: string) => string} [check] returns the error in a value, or ""; the API checks everything again
  * @property {string} [value]
  * @property {boolean} [isOptional]
+ * @property {boolean} [isTrimmed] whether spaces around the value are removed
  */
 
 /** One field with its label, a hint below it, and a place for its error message. */
@@ -20,7 +21,11 @@ export class Field {
    * @param {string} label
    * @param {FieldOptions & Attributes} options others are attributes of the input; `type: "textarea"` makes a large one
    */
-  constructor(name, label, { hint = "", check = () => "", value = "", isOptional = false, ...attributes } = {}) {
+  constructor(
+    name,
+    label,
+    { hint = "", check = () => "", value = "", isOptional = false, isTrimmed = false, ...attributes } = {},
+  ) {
     const id = uniqueId(name);
     this.name = name;
     this.check = check;
@@ -43,7 +48,18 @@ export class Field {
     this.element = make("div", { class: "field" }, this.label, this.input, this.error, this.hint);
     this.hintFor = typeof hint === "function" ? hint : () => hint;
     this.input.addEventListener("input", () => this.refresh());
+    if (isTrimmed) {
+      this.input.addEventListener("change", () => this.trim());
+    }
+    this.isTrimmed = isTrimmed;
     this.refresh();
+  }
+
+  /** Remove spaces around what was typed, visibly: they are not part of it. */
+  trim() {
+    if (this.value !== this.value.trim()) {
+      this.value = this.value.trim();
+    }
   }
 
   /** Update the hint and drop the error: the value, or something that the hint or the check depends on, has changed. */
@@ -63,6 +79,9 @@ export class Field {
 
   /** Return what is wrong with the value; "" if nothing is. */
   validate() {
+    if (this.isTrimmed) {
+      this.trim();
+    }
     if (!this.value) {
       return this.isOptional ? "" : t("missing");
     }
@@ -201,21 +220,14 @@ export class Form {
   }
 
   /**
-   * Let the form be sent again only after this time, which its button counts down. `onEnd` is called if the form is
-   * still shown then.
+   * Let the form be sent again only after this time.
    *
    * @param {number} seconds
-   * @param {() => void} onEnd
    */
-  hold(seconds, onEnd) {
-    const label = this.submit.textContent;
+  hold(seconds) {
     countdown(seconds, (left) => {
       this.isHeld = left > 0;
-      this.submit.textContent = left > 0 ? `${label} ${t("retry_in", { seconds: left })}` : label;
       this.submit.setAttribute("aria-disabled", String(this.isHeld));
-      if (!this.isHeld && this.submit.isConnected) {
-        onEnd();
-      }
       return this.submit.isConnected;
     });
   }

@@ -119,4 +119,40 @@ function offsetOf(time, timeZone) {
   return parts.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "UTC");
 }
 
-export { formatTime, hasText, keysOf, LANGUAGE_SWITCH, language, languageName, languages, switchLanguage, t };
+const SECONDS_SHOWN = 90;
+const HOUR = 3600; // seconds
+const HOURS_SHOWN = 12;
+
+/**
+ * Say when a wait is over, within a sentence: "in 56 seconds", "in 3 hours", "tomorrow at 09:40".
+ *
+ * @param {number} seconds
+ */
+function formatWait(seconds) {
+  const format = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  if (seconds <= SECONDS_SHOWN) {
+    return format.format(Math.max(1, seconds), "second");
+  }
+  if (seconds < HOURS_SHOWN * HOUR) {
+    return seconds < 2 * HOUR
+      ? format.format(Math.ceil(seconds / 60), "minute")
+      : format.format(Math.ceil(seconds / HOUR), "hour");
+  }
+  const end = new Date(Date.now() + seconds * 1000);
+  const days = Math.round((new Date(end).setHours(0, 0, 0, 0) - new Date().setHours(0, 0, 0, 0)) / (24 * HOUR * 1000));
+  const time = end.toLocaleTimeString(language, { timeStyle: "short" });
+  return days > 1 ? formatTime(end.getTime()) : t("day_at", { day: format.format(days, "day"), time });
+}
+
+export {
+  formatTime,
+  formatWait,
+  hasText,
+  keysOf,
+  LANGUAGE_SWITCH,
+  language,
+  languageName,
+  languages,
+  switchLanguage,
+  t,
+};

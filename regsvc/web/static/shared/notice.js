@@ -2,7 +2,7 @@
 
 import { linkContact } from "./config.js";
 import { byId, icon, make, replaceContent } from "./dom.js";
-import { t } from "./i18n.js";
+import { formatWait, hasText, t } from "./i18n.js";
 
 /** @type {Record<string, string>} */
 const ICONS = { good: "i-circle-check", bad: "i-circle-alert", info: "i-info" };
@@ -36,21 +36,39 @@ export const notice = {
     if (refusal.isLoggedOut) {
       return; // the page shows its login, and says why
     }
-    this.announce(refusal.message, "bad");
     if (refusal.retryAfter) {
-      const left = make("span", { "aria-live": "off" }); // reading each second aloud would be a nuisance
-      this.element.append(" ", left);
-      countdown(refusal.retryAfter, (seconds) => {
-        if (!left.isConnected) {
-          return false; // another message took its place
-        }
-        left.textContent = t("retry_in", { seconds });
-        if (seconds === 0) {
-          this.show(t("retry_now"), "bad");
-        }
-        return true;
-      });
+      this.showWait(refusal, refusal.retryAfter);
+    } else {
+      this.announce(refusal.message, "bad");
     }
+  },
+
+  /**
+   * Show a refusal with the time until the request can be repeated, in its own sentence if there is one.
+   *
+   * @param {import("./api.js").Refusal} refusal
+   * @param {number} wait seconds
+   */
+  showWait({ code, message, body }, wait) {
+    const key = [`wait_${body.fault}`, `wait_${code}`].find(hasText);
+    const when = "\n";
+    const sentence = key === undefined ? `${message} (${when})` : t(key, { ...body, when });
+    const [before, after] = sentence.split(when);
+    const left = make("span", { "aria-live": "off" }); // reading each second aloud would be a nuisance
+    this.show(before, "bad");
+    this.element.append(left, after);
+    countdown(wait, (seconds) => {
+      if (!left.isConnected) {
+        return false; // another message took its place
+      }
+      if (seconds === 0) {
+        this.show(t("retry_now"), "bad");
+      } else if (left.textContent !== formatWait(seconds)) {
+        left.textContent = formatWait(seconds);
+      }
+      return true;
+    });
+    this.element.focus();
   },
 
   clear() {

@@ -104,7 +104,7 @@ export function answersIn(questions, values) {
 }
 
 /**
- * Show a refusal at the question that it is about, or count its wait down at the button. Returns whether it did.
+ * Show a refusal at the question that it is about, or count its wait down above the form. Returns whether it did.
  *
  * @param {import("./api.js").Refusal} refusal
  * @param {import("./form.js").Form} form
@@ -112,8 +112,8 @@ export function answersIn(questions, values) {
 export function showQuestionRefusal(refusal, form) {
   const wait = refusal.retryAfter ?? refusal.body.remainingSeconds;
   if (wait) {
-    form.hold(wait, () => notice.replace(refusal.message, t("retry_now")));
-    notice.announce(refusal.message, "bad");
+    form.hold(wait);
+    notice.showWait(refusal, wait);
     return true;
   }
   const field = form.fields.find(({ name }) => name === fieldName(refusal.body.questionId));
