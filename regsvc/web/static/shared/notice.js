@@ -51,7 +51,7 @@ export const notice = {
    */
   showWait({ code, message, body }, wait) {
     const key = [`wait_${body.fault}`, `wait_${code}`].find(hasText);
-    const when = "\n";
+    const when = "\u0000";
     const sentence = key === undefined ? `${message} (${when})` : t(key, { ...body, when });
     const [before, after] = sentence.split(when);
     const left = make("span", { "aria-live": "off" }); // reading each second aloud would be a nuisance
