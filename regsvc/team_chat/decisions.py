@@ -25,7 +25,7 @@ from regsvc.core.i18n.translations import Translations
 from regsvc.core.rights import Permission, Team
 from regsvc.database.audit import Actor
 from regsvc.database.engine import Worker, violates_unique
-from regsvc.database.models import TeamChatEvent, TeamChatMessage, User
+from regsvc.database.models import PENDING, TeamChatEvent, TeamChatMessage, User
 from regsvc.team_chat.telling import Cards, TeamChatQueue
 from regsvc.users.transitions import DecisionDetails
 
@@ -94,7 +94,10 @@ class TeamDecisions:
         Raises what `check` and the decision raise.
         """
         principal, user = self._check(click)
-        self.decisions.decide(user.username, click.verb, principal, DecisionDetails(click.text or None))
+        if click.verb == "ask":
+            self.decisions.ask(user.username, click.text, principal)
+        else:
+            self.decisions.decide(user.username, click.verb, principal, DecisionDetails(click.text or None))
         return f"done_{click.verb}", user.username
 
     def answer_test(self, click: Click) -> str:
@@ -126,7 +129,7 @@ class TeamDecisions:
         user = User.get_or_none(User.id == row.user_id)
         if user is None:
             raise UserNotFound
-        if self.cards.version_of(user) != (click.version or row.version):
+        if user.status == PENDING and self.cards.version_of(user) != (click.version or row.version):
             self.queue.enqueue("answers_changed", user.username)
             raise AnswersChanged
         actor = Actor(f"{member.username} ({click.person.title})")

@@ -28,6 +28,7 @@ from regsvc.notifications.delivery import Drop, Transport
 from regsvc.notifications.outbox import Outbox, Outcome, Recipient, RetryPolicy
 from regsvc.notifications.webhook import Event
 from regsvc.team_chat.platform import Card, MessageGone, Platform
+from regsvc.users.questions import find_questions
 from regsvc.users.signals import Signal
 from regsvc.users.user_details import QuestionnaireResult
 from regsvc.users.user_list import UserList, UserListItem
@@ -38,7 +39,7 @@ TEST: Final = "test"
 _NEWS: Final = frozenset({"registered", "reopened", "question_answered"})
 """Events after which there is a new message, since an edited one is not noticed."""
 _CHANGES: Final = frozenset({"approved", "rejected", "banned", "deleted", "answers_changed", "question_asked"})
-_VERBS: Final = ("approve", "reject")
+_VERBS: Final = ("approve", "reject", "ask")
 _EVENTS_KEPT: Final = timedelta(minutes=15)
 _MAX_NAME: Final = 100
 _MAX_LINE: Final = 500
@@ -145,7 +146,8 @@ class Cards:
         """Return the checksum of the answers of an applicant, and of which applicant it is."""
         result = self._find_questionnaire(user.id)
         answers = [(it.question, it.answers) for it in result.answers] if result is not None else []
-        return sha256(json.dumps([user.id, answers]).encode()).hexdigest()[:12]
+        conversation = [(it.question, it.answer) for it in find_questions([user]).get(user.id, []) if it.answer]
+        return sha256(json.dumps([user.id, answers, conversation]).encode()).hexdigest()[:12]
 
     def make(self, user: User, number: int, platform: Platform, language: str) -> Card:
         """Return the card of an application as it is now."""
@@ -192,6 +194,10 @@ class Cards:
             yield self._translations.text("questionnaire.points", words.language, **facts)
         for signal in entry.signals if "signals" in chat.tells else ():
             yield words.describe(signal)
+        for asked in find_questions([user]).get(user.id, []):
+            yield words("asked", by=words.quote(asked.author, _MAX_NAME), question=words.quote(asked.question))
+            if asked.answer is not None:
+                yield words("answered", answer=words.quote(asked.answer if "answers" in chat.tells else "/admin"))
         for answered in result.answers if "answers" in chat.tells and result is not None else ():
             answer = "; ".join(answered.answers) or "–"
             yield f"{words.quote(answered.question)} — {words.quote(answer)}"

@@ -57,9 +57,10 @@ def test_ping(chat: TeamChatStack) -> None:
     assert chat.send(ping, key=SigningKey.generate()).status == 401
 
 
-def test_applied_told_approved_in_chat_and_in_the_game(chat: TeamChatStack, discord: Discord) -> None:
+def test_applied_told_asked_answered_approved_and_in_the_game(chat: TeamChatStack, discord: Discord) -> None:
     stack, alice = chat.stack, chat.stack.newcomer("alice")
-    assert applies(stack, alice, token_for(stack, TALK | WORDS)).status == 201
+    applied = applies(stack, alice, token_for(stack, TALK | WORDS))
+    assert applied.status == 201
     told = chat.open_message(alice)
     text = text_of(told)
     assert "wants to join" in text
@@ -69,6 +70,15 @@ def test_applied_told_approved_in_chat_and_in_the_game(chat: TeamChatStack, disc
     [row] = told["components"]
     assert row["components"][-1]["url"] == f"{BASE_URL}/admin#queue?name={alice.name}"
     chat.give_discord_account(alice, ALICE_ON_DISCORD)
+
+    form = chat.click(alice, "ask").json
+    assert say(chat.send(discord.form(form, "Who *are* you?", OLIVIA_ON_DISCORD))) == f"You asked {escaped(alice)}."
+    chat.message_about(alice, r"Asked by Olivia \(Discord\): Who \*are\* you\?")
+    headers = {"X-Application-Token": applied.json["applicationToken"]}
+    answered = stack.post("/api/application/answer", {"text": "A friend of Bob"}, headers=headers)
+    assert answered.status == 200, answered.text
+    chat.message_about(alice, "There is a newer message about this application.")
+    discord.wait_for(lambda it: "Answer: A friend of Bob" in text_of(it) and bool(custom_ids(it)))
 
     assert say(chat.click(alice, "approve")) == f"You approved {escaped(alice)}."
     closed = chat.message_about(alice, "Approved by Olivia")
