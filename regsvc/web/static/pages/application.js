@@ -4,6 +4,7 @@
 import { answersSection } from "../application/answers.js";
 import { emailSection } from "../application/email.js";
 import { progress } from "../application/progress.js";
+import { questionsSection } from "../application/questions.js";
 import { Draft } from "../register/draft.js";
 import { Api, asRefusal } from "../shared/api.js";
 import { config, linkContact, playsBedrock } from "../shared/config.js";
@@ -20,7 +21,12 @@ const NOT_FOUND = "application_not_found";
 const CONFETTI = 20;
 
 /** @type {Record<string, string>} how the headline looks; that of an approval is told in words of its own below */
-const KINDS = { pending: "good", approved: "spoken", rejected: "info", banned: "bad" };
+const KINDS = {
+  pending: "good",
+  approved: "spoken",
+  rejected: "info",
+  banned: "bad",
+};
 
 const api = new Api();
 const stream = new EventStream(
@@ -28,6 +34,7 @@ const stream = new EventStream(
   { onEvent: (_name, data) => data && show(data), onState },
   `api/application/events?language=${language}`,
 );
+const asked = make("div", {});
 const overview = make("div", {});
 const sections = make("div", { class: "sections" });
 const liveness = make("p", { class: "quiet-text" });
@@ -46,7 +53,7 @@ async function render(content) {
   api.headers = { "X-Application-Token": token };
   try {
     const application = await api.get("application");
-    replaceContent(content, overview, sections, liveness);
+    replaceContent(content, asked, overview, sections, liveness);
     show(application);
   } catch (error) {
     const refusal = asRefusal(error);
@@ -73,6 +80,13 @@ function show(application) {
   }
   if (overviewState(before) !== overviewState(application)) {
     replaceContent(overview, renderOverview(application));
+  }
+  if (
+    JSON.stringify(before?.questions) !== JSON.stringify(application.questions) ||
+    before?.waitingFor !== application.waitingFor
+  ) {
+    const parts = { api, application, isOpen: false, show, onNewToken };
+    replaceContent(asked, questionsSection(parts));
   }
   if (sectionsState(before) !== sectionsState(application)) {
     const isOpen = sections.querySelector("details[open]") !== null;
@@ -108,7 +122,11 @@ function renderOverview(application) {
   const mayLackPassword = isApproved && !hasPassword && config.registration.password !== "off";
   const lacksPassword = mayLackPassword && config.authme.enabled;
   const isMailed = config.registration.passwordReset === "mail";
-  const place = make("p", { class: "notice", "data-kind": "bad", "aria-live": "polite" });
+  const place = make("p", {
+    class: "notice",
+    "data-kind": "bad",
+    "aria-live": "polite",
+  });
   return [
     isApproved && welcome(application.username),
     progress(application, config),
@@ -119,7 +137,10 @@ function renderOverview(application) {
       make("p", {}, link("forgot-password", t(lacksPassword ? "password_mail_again" : "password_for_web"))),
     isApproved && !lacksPassword && ownWhy(api, "application/why", place),
     isApproved &&
-      joinHelp(api, config, { username: application.username, isAddressShown: config.gameAddress !== null }),
+      joinHelp(api, config, {
+        username: application.username,
+        isAddressShown: config.gameAddress !== null,
+      }),
     status === "rejected" && make("p", {}, applyAgain(application)),
   ];
 }
@@ -151,7 +172,11 @@ function applyAgain({ username, email, reapplyAt }) {
     const draft = new Draft();
     draft.clear();
     const isFree = (reapplyAt ?? 0) <= Date.now();
-    draft.update({ email, username: isFree ? username : "", platform: playsBedrock(username) ? "bedrock" : "java" });
+    draft.update({
+      email,
+      username: isFree ? username : "",
+      platform: playsBedrock(username) ? "bedrock" : "java",
+    });
   };
   return link("register", t("apply_again"), { class: "button", onclick });
 }
