@@ -33,11 +33,11 @@ from regsvc.api.route import (
     Route,
     Routes,
 )
+from regsvc.config.host_sections import WebhookEvent
 from regsvc.core import errors
 from regsvc.core.errors import REFUSALS, Category, Refusal
 from regsvc.core.i18n.languages import FALLBACK_LANGUAGE
 from regsvc.core.i18n.translations import Translations
-from regsvc.notifications.webhook import Event
 
 Schema = dict[str, Any]
 
@@ -142,7 +142,7 @@ class WebhookFields(Output, frozen=True, kw_only=True):
     """An event; `reason` is in words, and `reasonCode` names it if it is a built-in one."""
 
     server: Annotated[str, Meta(description="`server.name`.", examples=["Willow Valley"])]
-    event: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Event))}, examples=["approved"])]
+    event: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(WebhookEvent))}, examples=["approved"])]
     delivery: Annotated[str, Meta(examples=["1f0e7c52-6c0b-4bb0-9f5e-2d1b6a0f9c11"])]
     username: Username
     status: Annotated[
@@ -284,7 +284,7 @@ class OpenApiBuilder:
             },
             "servers": [{"url": self._server_url}],
             "paths": paths,
-            "webhooks": {event: {"post": self._webhook(event)} for event in get_args(Event)},
+            "webhooks": {event: {"post": self._webhook(event)} for event in get_args(WebhookEvent)},
             "components": {
                 "schemas": {**self._schemas, "Refusal": _REFUSAL},
                 "responses": self._shared_responses,

@@ -315,16 +315,15 @@ class App:
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.console.is_on))
 
     def _wire_webhook(self) -> None:
-        """The webhook that informs the host."""
-        config, server = self._config.webhook, self._config.server
+        """The webhooks that inform the host."""
+        hooks, server = self._config.webhooks, self._config.server
         on_finished = partial(self._count_delivery, "webhook")
         outbox = Outbox(self._now, "webhook", WEBHOOK_RETRY_POLICY, on_finished=on_finished)
         self.team_chat_queue = chats = TeamChatQueue(
             self._config.team_chats, server.language, self._now, partial(self._count_delivery, "team_chat")
         )
-        is_on, language = bool(config.url), server.language
-        self.webhook = WebhookQueue(outbox, language, self._now, is_on=is_on, also_tell=chats.enqueue)
-        transport = WebhookTransport(config, self.translations, server.name, self.base_url, self._now)
+        self.webhook = WebhookQueue(outbox, server.language, self._now, hooks=hooks, also_tell=chats.enqueue)
+        transport = WebhookTransport(hooks, self.translations, server.name, self.base_url, self._now)
         self.deliveries.append(DeliveryWorker(self.worker, outbox, transport, is_on=lambda: self.webhook.is_on))
 
     def _wire_sync(self) -> None:

@@ -100,11 +100,12 @@ def config_warnings(config: Config) -> Iterator[str]:
         )
     if mail.backend == "http" and not mail.http_allow_private and (place := _private_place(mail.http_url)):
         yield f"mail.http_url leads to {place}: no mail is sent while mail.http_allow_private is false."
-    webhook = config.webhook
-    if not webhook.allow_private and (place := _private_place(webhook.url)):
-        yield f"webhook.url leads to {place}: no event is sent while webhook.allow_private is false."
-    elif not webhook.allow_private and not _is_confidential(webhook.url):
-        yield "webhook.url begins with http://: its token and the events cross the network unencrypted."
+    for number, webhook in enumerate(config.webhooks, 1):
+        name = "webhook" if number == 1 else f"webhook #{number}"
+        if not webhook.allow_private and (place := _private_place(webhook.url)):
+            yield f"{name}.url leads to {place}: no event is sent while webhook.allow_private is false."
+        elif not webhook.allow_private and not _is_confidential(webhook.url):
+            yield f"{name}.url begins with http://: its token and the events cross the network unencrypted."
 
 
 def game_folder_warnings(config: Config) -> Iterator[str]:

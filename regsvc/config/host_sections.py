@@ -33,6 +33,10 @@ MailProvider = Literal["", "resend", "mailgun", "brevo", "generic"]
 MailSecurity = Literal["starttls", "tls", "none"]
 TeamChatPlatform = Literal["", "discord", "telegram", "onebot"]
 Told = Literal["name", "score", "answers", "signals"]
+Decision = Literal["registered", "approved", "rejected", "banned", "unbanned", "reopened", "deleted"]
+WebhookEvent = Literal[Decision, "answers_changed", "question_asked", "question_answered", "chat_linked", "chat_unlinked", "role_changed"]
+"""What webhooks tell: a decision, or something else that happened to a user."""
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "plain", "json"]
 
@@ -502,12 +506,17 @@ class UpdatesSection:
 
 @dataclass(frozen=True)
 class WebhookSection:
-    """Sending events to another service."""
+    """Sending events to another service. Several receivers are written as [[webhook]], one below the other."""
 
     # A secret because chat services put their token into the address.
     url: str = key.secret("", 'Where events are posted; "" is off.', check=check.web_address)
     secret: str = key.secret("", "Key that signs the events.", check=check.webhook_secret)
     allow_private: bool = key.flag(False, "Whether that address may be in a private network.")
+    events: tuple[WebhookEvent, ...] = key.choices([], WebhookEvent, "Events that are posted; [] is all.")
+
+    def wants(self, event: str) -> bool:
+        """Return whether this event is posted here."""
+        return bool(self.url) and (not self.events or event in self.events)
 
 
 @dataclass(frozen=True)

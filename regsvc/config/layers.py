@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from plugin_bridge.regular_files import require_regular_file
-from regsvc.config.host_sections import GameServer, TeamChat
+from regsvc.config.host_sections import GameServer, TeamChat, WebhookSection
 from regsvc.config.key_types import Key, keys_of
 from regsvc.config.sections import Config, ConfigError, Download
 
@@ -28,7 +28,8 @@ _TEST_PREFIX = "COMPANION_TEST_"
 DOWNLOADS = "downloads"
 GAME_SERVERS = "game.server"
 TEAM_CHATS = "team_chat"
-LISTED: dict[str, type] = {GAME_SERVERS: GameServer, TEAM_CHATS: TeamChat}
+WEBHOOKS = "webhook"
+LISTED: dict[str, type] = {GAME_SERVERS: GameServer, TEAM_CHATS: TeamChat, WEBHOOKS: WebhookSection}
 """Sections in double brackets, of which there may be many."""
 _DOWNLOAD_SECTION = re.compile(r"downloads\.[A-Za-z0-9_-]{1,64}")
 _LISTED_SECTION = re.compile(rf"({'|'.join(map(re.escape, LISTED))})\.[0-9]+")
@@ -231,6 +232,8 @@ def _flat_tables(document: Mapping[str, object]) -> Iterator[tuple[str, object]]
             yield from _numbered(GAME_SERVERS, table[servers])
         elif name == TEAM_CHATS:
             yield from _numbered(name, table)
+        elif name == WEBHOOKS and isinstance(table, list):  # the first is what [webhook] is alone
+            yield from ((name if key == f"{name}.1" else key, keys) for key, keys in _numbered(name, table))
         else:
             yield name, table
 

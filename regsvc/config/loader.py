@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from regsvc.config.cross_key_rules import config_warnings, find_violations
-from regsvc.config.host_sections import GameServer, TeamChat
+from regsvc.config.host_sections import GameServer, TeamChat, WebhookSection
 from regsvc.config.host_style import read_style
 from regsvc.config.key_types import Key, keys_of, to_toml
 from regsvc.config.layers import (
@@ -22,6 +22,7 @@ from regsvc.config.layers import (
     LISTED,
     SECTIONS,
     TEAM_CHATS,
+    WEBHOOKS,
     Layer,
     command_line_layer,
     environment_layer,
@@ -130,6 +131,7 @@ class _ConfigBuilder:
             downloads=MappingProxyType(downloads),
             servers=self._build_listed(GAME_SERVERS, GameServer),
             team_chats=self._build_listed(TEAM_CHATS, TeamChat),
+            more_webhooks=self._build_listed(WEBHOOKS, WebhookSection),
             custom_css=read_style(sections["server"].custom_css),
             file=path,
             missing_secrets=missing,

@@ -377,6 +377,8 @@ class Config:
     updates: UpdatesSection = field(default_factory=UpdatesSection)
     downloads: Mapping[str, Download] = field(default_factory=lambda: MappingProxyType({}))
     webhook: WebhookSection = field(default_factory=WebhookSection)
+    more_webhooks: tuple[WebhookSection, ...] = ()
+    """The webhooks after the first, from [[webhook]]."""
     team_chats: tuple[TeamChat, ...] = ()
     """The channels of the team, from [[team_chat]]."""
     retention: RetentionSection = field(default_factory=RetentionSection)
@@ -433,6 +435,11 @@ class Config:
         host = "localhost" if is_unspecified(self.server.host) else self.server.host
         scheme = "https" if self.server.tls_cert_file else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{bound_port or self.server.port}"
+
+    @property
+    def webhooks(self) -> tuple[WebhookSection, ...]:
+        """All webhooks in the order of the config; the first is there also if it has no URL."""
+        return self.webhook, *self.more_webhooks
 
     @property
     def game_servers(self) -> dict[str, GameServer]:

@@ -6,12 +6,12 @@ The URL is a secret: no log line and no error contains it.
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Final, Literal, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 from urllib.parse import quote
 
-from regsvc.config.host_sections import WebhookSection
+from regsvc.config.host_sections import WebhookEvent, WebhookSection
 from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.http_response import NoResponse, PrivateAddress, Response
 from regsvc.core.i18n.translations import Translations
@@ -20,21 +20,6 @@ from regsvc.core.webhook_signature import signed_headers
 from regsvc.database.models import ChatLink, OutboxEntry, User
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure, Transport, TransportUnavailable
 from regsvc.notifications.outbox import Outbox, Recipient, RetryPolicy
-
-Decision = Literal["registered", "approved", "rejected", "banned", "unbanned", "reopened", "deleted"]
-Event = Literal[
-    Decision,
-    "answers_changed",
-    "question_asked",
-    "question_answered",
-    "chat_linked",
-    "chat_unlinked",
-    "role_changed",
-]
-"""What webhooks tell; a decision, or something else that happened to a user."""
-
-_RECEIVER: Final = Recipient("webhook", "webhook")
-"""The only recipient. It has a name because its URL is a secret: anyone who knows it can post there."""
 
 # Discord takes 2000 characters of content and 4096 of an embed's description; escaping may double a text.
 _MAX_NAME: Final = 100
@@ -45,7 +30,7 @@ _MARKDOWN: Final = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation, all of
 class WebhookQueue:
     """Queue that puts events into the outbox, including silent decisions.
 
-    The webhook informs the host, not the user. Nothing is enqueued where none is configured.
+    Webhooks inform the host, not the user. Nothing is enqueued where none is configured.
     """
 
     def __init__(
@@ -54,11 +39,12 @@ class WebhookQueue:
         language: str,
         now: Clock,
         *,
-        is_on: bool = True,
-        also_tell: Callable[[Event, str], None] = lambda event, username: None,
+        hooks: Sequence[WebhookSection],
+        also_tell: Callable[[WebhookEvent, str], None] = lambda event, username: None,
     ) -> None:
         """`also_tell` is called for every event, also where no webhook is configured, with the user's name."""
-        self.is_on = is_on
+        self._hooks = hooks
+        self.is_on = any(hook.url for hook in hooks)
         self._also_tell = also_tell
         self.outbox = outbox
         self._language = language
@@ -70,7 +56,7 @@ class WebhookQueue:
 
     def enqueue(
         self,
-        event: Event,
+        event: WebhookEvent,
         username: str,
         status: str,
         reason: str | None = None,
@@ -97,7 +83,16 @@ class WebhookQueue:
             payload["expiresAt"] = epoch_ms(expires_at)
         if chat is not None:
             payload["chatAccount"] = chat
-        self.outbox.put(event, _RECEIVER, self._language, payload=json.dumps(payload, ensure_ascii=False))
+        written = json.dumps(payload, ensure_ascii=False)
+        for number, hook in enumerate(self._hooks, 1):
+            if hook.wants(event):
+                self.outbox.put(event, _receiver(number), self._language, payload=written)
+
+
+def _receiver(number: int) -> Recipient:
+    """Return the recipient that stands for a webhook, since its URL is a secret: anyone who knows it can post there."""
+    name = "webhook" if number == 1 else f"webhook {number}"
+    return Recipient(name, name)
 
 
 def describe_chat(platform: str, account_id: str, username: str) -> dict[str, str]:
@@ -169,11 +164,16 @@ class WebhookTransport(Transport):
     noun: ClassVar[str] = "webhook call"
 
     def __init__(
-        self, config: WebhookSection, translations: Translations, server_name: str, base_url: str, now: Clock
+        self,
+        hooks: Sequence[WebhookSection],
+        translations: Translations,
+        server_name: str,
+        base_url: str,
+        now: Clock,
     ) -> None:
-        """`config.url` empty: no webhook is configured any more, and events enqueued earlier are dropped."""
+        """`hooks` in the order of the config, by which messages find theirs; those without a URL are not configured."""
         self._base_url = base_url
-        self._config = config
+        self._hooks = {_receiver(number).key: hook for number, hook in enumerate(hooks, 1) if hook.url}
         self._translations = translations
         self._server_name = server_name
         self._now = now
@@ -185,17 +185,20 @@ class WebhookTransport(Transport):
     async def send(self, message: OutboxEntry, prepared: Any) -> None:
         from regsvc.core.http_client import HttpClient
 
-        if not self._config.url:
-            raise Drop("no webhook is configured any more")
+        hook = self._hooks.get(str(message.recipient_key))
+        if hook is None or not hook.wants(message.template):
+            raise Drop("no webhook is configured for it any more")
         delivery, body = render_webhook(message, self._translations, self._server_name, self._base_url, prepared)
-        signature = signed_headers(delivery, body, self._config.secret, self._now())
+        signature = signed_headers(delivery, body, hook.secret, self._now())
         headers = {"Content-Type": "application/json", **signature}
-        with HttpClient(_TIMEOUT, public_only=not self._config.allow_private) as client:
+        with HttpClient(_TIMEOUT, public_only=not hook.allow_private) as client:
             try:
-                response = await client.post_for_head(self._config.url, headers, body)
+                response = await client.post_for_head(hook.url, headers, body)
             except PrivateAddress as error:
                 self._fail(message, f"{error}; see webhook.allow_private")
             except NoResponse as error:
+                if len(self._hooks) > 1:  # an outage of one receiver holds up no other
+                    raise TemporaryFailure(str(error)) from None
                 raise TransportUnavailable(str(error)) from None
         self._check(message, response)
 

@@ -97,6 +97,8 @@ def plan_reload(running: Config, read: Config) -> tuple[Config, tuple[str, ...],
         waiting.append("game.server")
     if running.team_chats != read.team_chats:
         waiting.append("team_chat")
+    if running.more_webhooks != read.more_webhooks:
+        waiting.append("webhook")
     return _with_keys(running, read, applied), applied, tuple(waiting)
 
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import ClassVar, Final
 from urllib.parse import quote
 
-from regsvc.config.host_sections import TeamChat
+from regsvc.config.host_sections import TeamChat, WebhookEvent
 from regsvc.core.clock import Clock
 from regsvc.core.i18n.translations import Translations
 from regsvc.core.text import name_key, shorten
@@ -26,7 +26,6 @@ from regsvc.database.models import (
 )
 from regsvc.notifications.delivery import Drop, Transport
 from regsvc.notifications.outbox import Outbox, Outcome, Recipient, RetryPolicy
-from regsvc.notifications.webhook import Event
 from regsvc.team_chat.platform import Card, MessageGone, Platform
 from regsvc.users.questions import find_questions
 from regsvc.users.signals import Signal
@@ -77,7 +76,7 @@ class TeamChatQueue:
         """Return the language of the chat's messages."""
         return chat.language or self._language
 
-    def enqueue(self, event: Event | str, username: str) -> None:
+    def enqueue(self, event: WebhookEvent | str, username: str) -> None:
         """Enqueue what every chat is to show of this user, in the transaction of the event."""
         if event not in _NEWS and event not in _CHANGES:
             return

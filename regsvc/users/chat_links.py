@@ -14,6 +14,7 @@ from typing import Any, Final
 from peewee import IntegrityError
 
 from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.config.host_sections import WebhookEvent
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.errors import ChatAccountTaken, ChatNotLinked, LinkTokenInvalid
@@ -22,7 +23,7 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.bulk import redate
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import REJECTED, ChatLink, User
-from regsvc.notifications.webhook import Event, WebhookQueue, describe_chat
+from regsvc.notifications.webhook import WebhookQueue, describe_chat
 
 CLAIM_TIMEOUT: Final = timedelta(hours=1)
 """How long an unclaimed link can be claimed, and how long a link token shows the account."""
@@ -188,7 +189,7 @@ class ChatLinks:
         detail = {"platform": account.platform, "account": account.id} | ({"why": why} if why else {})
         self._audit.record(action, by, user.username, detail)
         told = describe_chat(account.platform, account.id, account.username)
-        event: Event = "chat_linked" if action == "chat.linked" else "chat_unlinked"
+        event: WebhookEvent = "chat_linked" if action == "chat.linked" else "chat_unlinked"
         self._webhook.enqueue(event, user.username, user.status, chat=told)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from regsvc.config.host_sections import Decision
 from regsvc.core.clock import Clock, epoch_ms, to_milliseconds
 from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.core.text import clean_reason, name_key
@@ -32,7 +33,7 @@ from regsvc.database.models import (
 )
 from regsvc.notifications.mail.queue import MailQueue, UserMail
 from regsvc.notifications.rcon import Decided, RconQueue
-from regsvc.notifications.webhook import Decision, WebhookQueue
+from regsvc.notifications.webhook import WebhookQueue
 from regsvc.users.gates import HELD_BACK, Gates
 
 _ROWS: Final = 500

@@ -174,3 +174,20 @@ def test_a_kill_in_the_middle_of_a_call_repeats_it_with_the_same_id(
     first, second = receiver.wait_for(2)
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
     assert first.body == second.body
+
+
+def test_each_receiver_gets_its_events_whatever_happens_to_the_other(
+    make_told: MakeTold, receiver: WebhookReceiver
+) -> None:
+    """Two webhooks: the first wants bans alone, and is down; the second, with a key of its own, hears everything."""
+    key, gone = "another-secret", WebhookReceiver()  # not started: nobody listens there
+    first = {"url": gone.url, "secret": SECRET, "allow_private": True, "events": ["banned"]}
+    second = {"url": receiver.url, "secret": key, "allow_private": True}
+    stack = make_told({"webhook": [first, second]})
+    bob = stack.approved("bob")
+    stack.decides("ban", bob)
+
+    assert events_of(receiver, bob, 3) == ["registered", "approved", "banned"]
+    assert all(call.is_signed_with(key.encode()) for call in receiver.calls)
+    waiting = "SELECT template FROM regsvc_outbox WHERE recipient = ? AND outcome IS NULL"
+    assert [row["template"] for row in our_database(stack).query(waiting, ("webhook",))] == ["banned"]

@@ -64,11 +64,11 @@ class WebhookHarness:
         self._database = database
         self._clock = clock
         self.outbox = CountingOutbox(clock, "webhook", WEBHOOK_RETRY_POLICY)
-        self.webhook = WebhookQueue(self.outbox, "en", clock)
+        self.webhook = WebhookQueue(self.outbox, "en", clock, hooks=[WebhookSection("https://hooks.example.org")])
 
     def transport(self, url: str, secret: str = "", *, allows_private: bool = True) -> WebhookTransport:
         config = WebhookSection(url, secret, allows_private)
-        return WebhookTransport(config, load_translations(), "Example Craft", "", self._clock)
+        return WebhookTransport([config], load_translations(), "Example Craft", "", self._clock)
 
     @asynccontextmanager
     async def delivering(self, transport: Transport) -> AsyncIterator["WatchedWorker"]:
@@ -170,7 +170,8 @@ def test_no_name_and_no_reason_can_ping_format_or_link(store: WebhookHarness, re
 
 
 def test_it_speaks_the_hosts_language(store: WebhookHarness, receiver: WebhookReceiver, clock: ManualClock) -> None:
-    WebhookQueue(store.outbox, "zh", clock).enqueue("approved", "Alice", "approved")
+    hooks = [WebhookSection("https://hooks.example.org")]
+    WebhookQueue(store.outbox, "zh", clock, hooks=hooks).enqueue("approved", "Alice", "approved")
     assert store.attempt(store.transport(receiver.url)).outcome == "sent"
     assert receiver.calls[0].json["content"] == "**Alice** 已通过审核。"
 

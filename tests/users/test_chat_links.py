@@ -31,7 +31,7 @@ def links(our_database: Database, clock: ManualClock) -> ChatLinks:
     return ChatLinks(
         DerivedSecrets(b"k" * 32),
         Audit(clock),
-        WebhookQueue(Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY), "en", clock, is_on=False),
+        WebhookQueue(Outbox(clock, "webhook", WEBHOOK_RETRY_POLICY), "en", clock, hooks=[]),
         clock,
     )
 

@@ -9,7 +9,7 @@ import pytest
 from peewee import Database
 
 from plugin_bridge.server.rcon import RconAddress
-from regsvc.config.host_sections import GameSection, OnBan
+from regsvc.config.host_sections import GameSection, OnBan, WebhookSection
 from regsvc.core.errors import UserNotFound, WrongStatus
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import APPROVED, BANNED, PENDING, REJECTED, AuditEntry, OutboxEntry, Review, User
@@ -38,7 +38,12 @@ def make_transitions(clock: ManualClock, on_ban: OnBan | None = None) -> Transit
         Outbox(clock, "mail", retries), "en", is_available=True, wake_all=lambda: None, wake_mails=lambda: None
     )
     address = None if on_ban is None else RconAddress("127.0.0.1", 25575, "secret")
-    webhook = WebhookQueue(Outbox(clock, "webhook", retries), "en", clock, is_on=on_ban is not None)
+    webhook = WebhookQueue(
+        Outbox(clock, "webhook", retries),
+        "en",
+        clock,
+        hooks=[WebhookSection("https://hooks.example.org")] if on_ban else [],
+    )
     game = GameSection(
         on_ban=on_ban or "none", commands={"approved": ("say {uuid}", "say {language}"), "deleted": ("say {username}",)}
     )

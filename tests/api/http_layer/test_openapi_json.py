@@ -12,10 +12,11 @@ from regsvc.api.legacy.routes import legacy_routes
 from regsvc.api.openapi import list_refusals
 from regsvc.api.route import Access, Route, Routes
 from regsvc.api.routes import ROUTES
+from regsvc.config.host_sections import WebhookEvent
 from regsvc.core.errors import REFUSALS
 from regsvc.core.i18n.translations import load_translations
 from regsvc.database.models import OutboxEntry
-from regsvc.notifications.webhook import Event, render_webhook
+from regsvc.notifications.webhook import render_webhook
 from tests.support.contract import document, with_types_in_place
 from tests.support.each import assert_each
 from tests.support.stack import MakeStack, Stack
@@ -147,7 +148,7 @@ def test_one_and_many_are_told_apart() -> None:
 
 def test_every_event_of_the_webhook_is_described() -> None:
     whole = document()
-    assert set(whole["webhooks"]) == set(get_args(Event))
+    assert set(whole["webhooks"]) == set(get_args(WebhookEvent))
     schema = with_types_in_place({"$ref": "#/components/schemas/WebhookCall"}, whole["components"]["schemas"])
     validator = Draft202012Validator(schema)
     for event in whole["webhooks"]:
