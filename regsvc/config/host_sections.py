@@ -34,7 +34,9 @@ MailSecurity = Literal["starttls", "tls", "none"]
 TeamChatPlatform = Literal["", "discord", "telegram", "onebot"]
 Told = Literal["name", "score", "answers", "signals"]
 Decision = Literal["registered", "approved", "rejected", "banned", "unbanned", "reopened", "deleted"]
-WebhookEvent = Literal[Decision, "answers_changed", "question_asked", "question_answered", "chat_linked", "chat_unlinked", "role_changed"]
+WebhookEvent = Literal[
+    Decision, "answers_changed", "question_asked", "question_answered", "chat_linked", "chat_unlinked", "role_changed"
+]
 """What webhooks tell: a decision, or something else that happened to a user."""
 
 LogLevel = Literal["debug", "info", "warning", "error"]
