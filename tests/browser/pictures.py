@@ -14,7 +14,11 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from regsvc.cli.demo import prepare
+from regsvc.config.host_sections import ServerSection
+from regsvc.config.host_style import accent_of
 from regsvc.config.loader import load_config
+from regsvc.config.sections import Config
+from regsvc.notifications.mail.templates import load_mail_templates
 from regsvc.web.pages import OWN_PAGES, PAGES
 from tests.browser.admin_pictures import ADMIN_SCENES, admin_stack
 from tests.browser.applicant import Applicant, expect_received
@@ -127,7 +131,29 @@ def demo(page: Page, address: str, take: Take) -> None:
     take("demo", is_whole=False)
 
 
-SCENES = (registering, account, small_pages)
+def mails(page: Page, _chat_stack: ChatStack, take: Take) -> None:
+    """Mails as clients show them: with a code, with a button and a reason, and with whom to ask."""
+    accent = accent_of(Config(server=ServerSection(accent="#6a43a8")))
+    common = {
+        "server": "Willow Valley",
+        "accent": accent.light,
+        "accent_dark": accent.dark,
+        "logo": None,
+        "game": "play.example.org",
+        "contact": "https://discord.gg/example",
+        "username": "Alice_12",
+    }
+    for name, values in {
+        "verification_code": {"code": "920757", "minutes": "5", "link": None},
+        "approved": {"reason": "Welcome! Please read the rules first.", "link": "https://play.example.org/server"},
+        "banned": {"reason": "Griefing", "until": "24 November, 05:37 (UTC+1)", "link": "https://play.example.org/"},
+    }.items():
+        _subject, _text, html = load_mail_templates(None).get(name, "en").fill({**common, **values})
+        page.set_content(html)
+        take(f"mail-{name.replace('_', '-')}")
+
+
+SCENES = (registering, account, small_pages, mails)
 
 
 def main(*wanted: str) -> None:

@@ -252,7 +252,7 @@ def test_a_page_does_not_say_otherwise_what_all_say(page: WebPage) -> None:
     ("offered", "path", "language", "choices"),
     [
         (["zh", "de"], "/server", "de", "de zh"),
-        (["de"], "/admin", "de", ""),  # German texts for operators do not exist
+        (["de"], "/admin", "de", "de"),
     ],
 )
 def test_a_page_is_offered_in_the_hosts_languages_only(
