@@ -143,11 +143,12 @@ def mails(page: Page, _chat_stack: ChatStack, take: Take) -> None:
         "contact": "https://discord.gg/example",
         "username": "Alice_12",
     }
-    for name, values in {
+    told: dict[str, dict[str, str | None]] = {
         "verification_code": {"code": "920757", "minutes": "5", "link": None},
         "approved": {"reason": "Welcome! Please read the rules first.", "link": "https://play.example.org/server"},
         "banned": {"reason": "Griefing", "until": "24 November, 05:37 (UTC+1)", "link": "https://play.example.org/"},
-    }.items():
+    }
+    for name, values in told.items():
         _subject, _text, html = load_mail_templates(None).get(name, "en").fill({**common, **values})
         page.set_content(html)
         take(f"mail-{name.replace('_', '-')}")
