@@ -29,7 +29,7 @@ from regsvc.api.users import Fate, MailName
 from regsvc.core import errors
 from regsvc.core.errors import InvalidField, Refusal
 from regsvc.core.rights import Permission
-from regsvc.database.audit import ACTIONS, AuditRecord
+from regsvc.database.audit import ACTIONS, DECISIONS, AuditRecord
 from regsvc.notifications.mail import history
 from regsvc.notifications.mail.history import WAITING
 from regsvc.sync.report import SyncReport
@@ -64,7 +64,11 @@ class AuditsQuery(Request, frozen=True, kw_only=True):
     action: (
         Annotated[
             str,
-            Meta(extra_json_schema={"enum": list(ACTIONS)}, description="The action.", examples=["user.approved"]),
+            Meta(
+                extra_json_schema={"enum": ["decisions", *ACTIONS]},
+                description="The action; `decisions` for those that change the status of a user.",
+                examples=["user.approved"],
+            ),
         ]
         | None
     ) = None
@@ -104,13 +108,13 @@ class AuditsReply(Reply, frozen=True, kw_only=True):
 @ROUTES.add("GET", "/api/admin/audits", Permission.AUDIT_READ)
 async def list_audits(call: ApiHandler, query: AuditsQuery) -> AuditsReply:
     """Read the audit log, newest first."""
-    if query.action is not None and query.action not in ACTIONS:
+    if query.action not in {None, "decisions", *ACTIONS}:
         raise errors.InvalidField("action")
     page = await call.run_list(
         call.services.audit.list_entries,
         query.page,
         query.size,
-        action=query.action,
+        action=DECISIONS if query.action == "decisions" else query.action,
         operator=query.operator,
         target=query.target,
         since=query.since_at,

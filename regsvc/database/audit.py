@@ -90,6 +90,16 @@ ACTIONS: Final = (
     "data.exported",
     "data.purged",
 )
+
+DECISIONS: Final = (
+    "user.approved",
+    "user.rejected",
+    "user.banned",
+    "user.unbanned",
+    "user.reopened",
+    "user.deleted",
+)
+"""The actions that change the status of a user."""
 """All actions that are recorded."""
 
 _MARKS_PER_QUERY: Final = 500

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regsvc.database.audit import ACTIONS
+from regsvc.database.audit import ACTIONS, DECISIONS
 from tests.support.each import assert_each
 from tests.support.our_tables import our_database
 from tests.support.stack import OPERATOR, Person, Stack
@@ -167,6 +167,8 @@ def test_pages(stack: Stack) -> None:
 def test_every_action_may_be_asked_for(stack: Stack) -> None:
     def check(action: str) -> None:
         assert {entry["action"] for entry in ask(stack, action=action)["audits"]} <= {action}
+
+    assert {entry["action"] for entry in ask(stack, action="decisions")["audits"]} <= set(DECISIONS)
 
     assert_each(ACTIONS, check)
 

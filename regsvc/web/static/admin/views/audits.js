@@ -23,7 +23,12 @@ export const auditsView = {
     const actions = ACTIONS.map((value) => ({ value, text: actionName(value) }));
     const listing = new Listing(context, query, {
       fields: [
-        { name: "action", label: "action", type: "select", options: [{ value: "", text: t("any") }, ...actions] },
+        {
+          name: "action",
+          label: "action",
+          type: "select",
+          options: [{ value: "", text: t("audits_decisions") }, { value: "any", text: t("any") }, ...actions],
+        },
         { name: "operator", label: "operator", type: "text" },
         { name: "target", label: "about", type: "text" },
         { name: "from", label: "from_day", type: "date" },
@@ -44,7 +49,8 @@ export const auditsView = {
  * @param {Record<string, string>} values
  * @param {Query[string]} page
  */
-async function load(api, { from, to, ...values }, page) {
+async function load(api, { from, to, action = "decisions", ...others }, page) {
+  const values = { ...others, action: action === "any" ? null : action };
   const range = { from: startOfDay(from, 0), to: endOfDay(to) };
   const { audits, pagination } = await api.get("admin/audits", { ...values, ...range, page, size: PAGE_SIZE });
   return { rows: audits, pagination };

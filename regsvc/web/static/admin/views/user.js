@@ -222,7 +222,7 @@ function renderLinks(context, username) {
   return make(
     "p",
     { class: "links" },
-    may("audit.read") && link(context.hashFor("audits", { target: username }), t("user_audits")),
+    may("audit.read") && link(context.hashFor("audits", { action: "any", target: username }), t("user_audits")),
     may("system.read") && link(context.hashFor("mails", { to: username }), t("user_mails")),
   );
 }
