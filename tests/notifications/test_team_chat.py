@@ -1,0 +1,60 @@
+"""What is kept of the team's chats, and for how long; on both kinds of database."""
+
+import pytest
+
+from regsvc.core.errors import ChatCodeInvalid
+from regsvc.database.models import TeamChatEvent, TeamChatLink, TeamChatMessage
+from tests.support.manual_clock import ManualClock
+from tests.support.services import OLIVIA, MakeServices, ServiceHarness
+
+pytestmark = pytest.mark.every_database
+
+
+@pytest.fixture
+def services(make_services: MakeServices) -> ServiceHarness:
+    return make_services()
+
+
+def test_messages_about_which_nothing_is_to_be_decided_are_forgotten(
+    services: ServiceHarness, clock: ManualClock
+) -> None:
+    user = services.approved("Alice")
+    for chat, is_open in (("discord:1", True), ("discord:2", False)):
+        TeamChatMessage.create(
+            chat=chat,
+            user_id=user.id,
+            username_key="alice",
+            remote_id="1",
+            shown="",
+            version="",
+            is_open=is_open,
+            changed_at=clock(),
+        )
+    TeamChatEvent.create(id="discord:1", received_at=clock())
+    clock.advance(minutes=16)
+    services.app.worker.run_here(services.app.purge_expired)
+    assert (TeamChatEvent.select().count(), TeamChatMessage.select().count()) == (0, 2)
+    clock.advance(days=31)
+    services.app.worker.run_here(services.app.purge_expired)
+    assert [row.chat for row in TeamChatMessage.select()] == ["discord:1"]
+
+
+def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: ManualClock) -> None:
+    accounts, rita = services.app.team_accounts, services.approved("Rita")
+    services.app.team_roles.give("Rita", "reviewer", OLIVIA)
+    code = accounts.issue_code(rita.id)
+    assert accounts.redeem(code, "discord", "61", "rita\u202e") == "Rita"
+    for wrong in (code, "ABCDEFGH"):
+        with pytest.raises(ChatCodeInvalid):
+            accounts.redeem(wrong, "discord", "62", "mallory")
+    assert [(it.username, it.account_name) for it in accounts.list_accounts()] == [("Rita", "rita")]
+    late = accounts.issue_code(rita.id)
+    clock.advance(minutes=11)
+    with pytest.raises(ChatCodeInvalid):
+        accounts.redeem(late, "telegram", "63", "rita")
+    services.app.worker.run_here(services.app.purge_expired)
+    assert TeamChatLink.select().count() == 1
+    member = accounts.find_member("discord", "61")
+    assert member is not None
+    assert accounts.revoke_unentitled({"rita"}) == 1
+    assert accounts.find_member("discord", "61") is None
