@@ -25,6 +25,7 @@ from regsvc.api.config import public_config
 from regsvc.auth.derived_secrets import APPLICATION_PATH
 from regsvc.auth.password_links import FORGOT_PASSWORD_PATH, SET_PASSWORD_PATH
 from regsvc.config.host_style import accent_of, image_sources
+from regsvc.core.game_address import public_game_address
 from regsvc.web.assets import (
     AssetFile,
     asset_rules,
@@ -234,6 +235,7 @@ class PageHandler(LayoutHandler):
             texts=json.dumps(texts, ensure_ascii=False, separators=(",", ":")),
             languages=" ".join(self.languages),
             is_open=self.services.config.registration.open,
+            has_address=public_game_address(self.services.config.game.address) is not None,
             has_review=self.services.config.registration.approval,
             config=msgspec.json.encode(public_config(self.services, self.language)).decode(),
         )
