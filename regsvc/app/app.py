@@ -48,7 +48,7 @@ from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit, format_roughly
 from regsvc.database.audit import Audit
 from regsvc.database.engine import MAX_LISTS, Worker
-from regsvc.database.lease import instance_id
+from regsvc.database.lease import TaskLease, instance_id
 from regsvc.database.location import read_other_authmes
 from regsvc.database.models import OutboxEntry
 from regsvc.doctor.abandonable import await_call
@@ -99,7 +99,7 @@ from regsvc.sync.run import SyncRunner
 from regsvc.sync.service import SyncService
 from regsvc.sync.sync_context import SyncContext
 from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
-from regsvc.team_chat.service import make_platforms, open_chats
+from regsvc.team_chat.service import RECEIVING, make_platforms, open_chats
 from regsvc.team_chat.telling import Cards, TeamChatQueue, TeamChatTransport, purge_messages
 from regsvc.users.chat_links import ChatLinks
 from regsvc.users.credential_rules import BedrockNames, CredentialRules
@@ -618,7 +618,10 @@ class App:
         decisions = TeamDecisions(self.team_accounts, self.team, services.decisions, cards, queue, now)
         count = self.metrics.count_chat_action
         receiver = ChatReceiver(decisions, self.worker, self.translations, self._on_change, count, now)
-        services.team_chat = open_chats(platforms, receiver)
+        instance = instance_id(self._config.server.state_dir, self._config.server.instance)
+        services.team_chat = open_chats(
+            platforms, receiver, lambda name: TaskLease(self._database, name, RECEIVING, instance)
+        )
 
     async def _examine(self) -> "tuple[Checkup, datetime]":
         """Return what the doctor finds, and when; on a thread of its own."""
@@ -664,13 +667,13 @@ class App:
         The allowlist follows decisions in the same way, until `sync.stop`, and Minecraft accounts are looked up for it.
         """
         deliver = [delivery.run() for delivery in self.deliveries]
-        deliver += [platform.run() for platform in self.services.team_chat.platforms.values()]
+        deliver += [updates.run() for updates in self.services.team_chat.telegram]
         await asyncio.gather(*deliver, self.sync.follow_decisions(), self.profiles.run())
 
     def stop_delivering(self) -> None:
         """Start no further attempts. Called on the event loop."""
-        platforms = self.services.team_chat.platforms.values()
-        for stop in (self.profiles.stop, *(it.stop for it in self.deliveries), *(it.stop for it in platforms)):
+        telegram = self.services.team_chat.telegram
+        for stop in (self.profiles.stop, *(it.stop for it in self.deliveries), *(it.stop for it in telegram)):
             stop()
 
     def open(self, *, is_open: bool = True) -> None:

@@ -16,13 +16,11 @@ from functools import partial, reduce
 from hashlib import sha256
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from regsvc import __version__, allow_cryptography
 from regsvc.config.host_sections import TeamChat
-from regsvc.core.addresses import is_loopback, is_private
 from regsvc.core.errors import (
     ChatCodeInvalid,
     ChatMessageUnknown,
@@ -37,7 +35,7 @@ from regsvc.core.units import format_roughly
 from regsvc.notifications.delivery import Drop, PermanentFailure, TemporaryFailure
 from regsvc.notifications.webhook import escape_markdown
 from regsvc.team_chat.decisions import ChatReceiver, Click, Person
-from regsvc.team_chat.platform import Card, MessageGone, Platform
+from regsvc.team_chat.platform import Card, MessageGone, Platform, is_public_address, strip_marks
 from regsvc.team_chat.telling import TEST
 
 if TYPE_CHECKING:
@@ -55,8 +53,6 @@ _LONGEST_PAUSE: Final = 2.0
 _LONGEST_ANSWER: Final = 2.0
 """Seconds to decide within the request; Discord waits for three."""
 _MAX_AGE: Final = timedelta(minutes=5)
-_MARKS: Final = re.compile("[\u061c\u200b\u200e\u200f\u2060\ufeff]")
-"""Marks that change the writing direction or have no width, beside those that `strip_invisible` knows."""
 
 _PING, _COMPONENT, _MODAL_SUBMIT = 1, 3, 5
 _PONG, _MESSAGE, _DEFERRED, _MODAL = 1, 4, 5, 9
@@ -84,7 +80,7 @@ class Discord(Platform):
         super().__init__(chat)
         self._api = chat.api_url or _API
         self._endpoint = f"{base_url}{INTERACTIONS_PATH}"
-        self._public_only = _is_public(self._api)
+        self._public_only = is_public_address(self._api)
         self._headers = {
             "Authorization": f"Bot {chat.token}",
             "User-Agent": f"DiscordBot ({base_url}, {__version__})",
@@ -95,7 +91,7 @@ class Discord(Platform):
 
     @staticmethod
     def escape(text: str) -> str:
-        return escape_markdown(_MARKS.sub("", text))
+        return escape_markdown(strip_marks(text))
 
     async def post(self, card: Card, delivery: int) -> str:
         nonce = sha256(f"{self._endpoint} {delivery}".encode()).hexdigest()[:25]
@@ -204,12 +200,6 @@ class Discord(Platform):
         wait = _seconds(headers.get("Retry-After" if response.status == 429 else "X-RateLimit-Reset-After"))
         if wait and (is_used_up or response.status == 429):
             self._free_at[bucket] = asyncio.get_running_loop().time() + wait
-
-
-def _is_public(url: str) -> bool:
-    """Whether only public addresses are meant, as opposed to a host that names one of its own network."""
-    host = urlsplit(url).hostname or ""
-    return not (is_loopback(host) or is_private(host))
 
 
 def _seconds(written: str | None) -> float:

@@ -1,13 +1,40 @@
 """The interface of a chat platform, and what a message about an application shows on any of them."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import ClassVar
+from typing import ClassVar, Final
+from urllib.parse import urlsplit
 
 from regsvc.config.host_sections import TeamChat
+from regsvc.core.addresses import is_loopback, is_private
+from regsvc.core.text import strip_invisible
+
+_MARKS: Final = re.compile("[\u061c\u200b\u200e\u200f\u2060\ufeff]")
+"""Marks that change the writing direction or have no width, beside those that `strip_invisible` knows."""
+_LINKING: Final = re.compile(r"([@#$/.:])(?=\S)")
+"""Characters within what clients turn into links, mentions and commands by themselves."""
+_JOINER: Final = "\u2060"
+"""A character without width that ends what clients take for a link."""
+
+
+def strip_marks(text: str) -> str:
+    """Return a text of another person on one line, without marks that nobody sees."""
+    return " ".join(strip_invisible(_MARKS.sub("", text)).split())
+
+
+def break_links(text: str) -> str:
+    """Return a text of another person on one line, which looks as typed, and in which clients find no link."""
+    return _LINKING.sub(rf"\1{_JOINER}", strip_marks(text))
+
+
+def is_public_address(url: str) -> bool:
+    """Whether only public addresses are meant, as opposed to a host that names one of its own network."""
+    host = urlsplit(url).hostname or ""
+    return not (is_loopback(host) or is_private(host))
 
 
 @dataclass(frozen=True)
@@ -70,11 +97,3 @@ class Platform(ABC):
     @abstractmethod
     async def find_problems(self, now: datetime) -> list[str]:
         """Return what keeps the team from deciding here, each a sentence for the host. Sends no message."""
-
-    async def run(self) -> None:
-        """Receive what people do until `stop`, where the platform does not call us."""
-        return
-
-    def stop(self) -> None:
-        """Let `run` return. Called on the event loop."""
-        return

@@ -1,0 +1,262 @@
+"""Decisions on Telegram, against `telegram-test-api` behind a front that checks every body."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from regsvc.config.host_sections import TeamChat
+from regsvc.core import clock
+from regsvc.team_chat.telegram import Telegram as TelegramPlatform
+from tests.support.command_line import companion
+from tests.support.our_tables import ago, our_database
+from tests.support.peers.telegram import GROUP, TOKEN, Telegram, callbacks
+from tests.support.questions import TALK, WORDS, applies, asking, token_for
+from tests.support.stack import MakeStack, Person, Stack
+from tests.support.watching import ask_until, scrape
+
+OLIVIA, STRANGER, RITA, ALICE, SHUT = 7001, 7002, 7003, 7004, 7005
+DECIDED = "This cannot be done while the user's status is approved."
+JOINER = "\u2060"
+
+
+@pytest.fixture(scope="module")
+def telegram() -> Iterator[Telegram]:
+    with Telegram() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def stack(make_stack: MakeStack, telegram: Telegram, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    chat = {"platform": "telegram", "token": TOKEN, "channel": str(GROUP), "api_url": telegram.address}
+    told = {"tells": ["name", "score", "answers", "signals"]}
+    questions = asking(tmp_path_factory.mktemp("questions"))
+    made = make_stack("sqlite", config={"team_chat": [{**chat, **told}], **questions})
+    link(made, telegram, made.olivia(), OLIVIA)
+    return made
+
+
+def link(stack: Stack, telegram: Telegram, admin_token: str, account: int) -> None:
+    """Link an account as its person does: by a code in a private message."""
+    code = stack.post("/api/admin/team-chat/code", {}, token=admin_token).json["code"]
+    telegram.write(f"/link {code.lower()}", account)
+    telegram.wait_for(lambda it: it["chat_id"] == str(account) and "From now on you decide here as" in it["text"])
+
+
+def private(telegram: Telegram, account: int, part: str) -> None:
+    """Wait for a private message to this person."""
+    telegram.wait_for(lambda it: it["chat_id"] == str(account) and part in it["text"])
+
+
+def new_applicant(stack: Stack, name: str = "alice") -> Person:
+    person = stack.newcomer(name)
+    reply = applies(stack, person, token_for(stack))
+    assert reply.status == 201, reply.text
+    return person
+
+
+def open_message(telegram: Telegram, person: Person) -> int:
+    return telegram.wait_for(lambda it: person.name in it["text"] and bool(callbacks(it)))
+
+
+def said(telegram: Telegram, click: str) -> str:
+    text: str = telegram.answer_to(click)["text"]
+    return text
+
+
+def asked_for(telegram: Telegram, verb: str, person: Person) -> int:
+    """Return the message that asks for a text about this person."""
+    return telegram.wait_for(
+        lambda it: (
+            "force_reply" in it.get("reply_markup", {}) and person.name in it["text"] and f"\n{verb}:" in it["text"]
+        )
+    )
+
+
+def wait_for_text(telegram: Telegram, text: str) -> None:
+    telegram.wait_for(lambda it: it["text"] == text)
+
+
+def give_account(stack: Stack, person: Person, account: int) -> None:
+    """Link an account as players do."""
+    ours = our_database(stack)
+    [row] = ours.query("SELECT id FROM regsvc_user WHERE username = ?", (person.name,))
+    ours.execute(
+        "INSERT INTO regsvc_chat_link"
+        " (user_id, claimed_account, platform, account_id, username, discriminator, token_hash, linked_at)"
+        " VALUES (?, ?, 'telegram', ?, 'alice', '0', ?, ?)",
+        (row["id"], f"telegram:{account}", str(account), f"no token {account}", ago(minutes=1)),
+    )
+
+
+def test_applied_told_approved_in_chat_and_in_the_game(stack: Stack, telegram: Telegram) -> None:
+    alice = stack.newcomer("alice")
+    assert applies(stack, alice, token_for(stack, TALK | WORDS)).status == 201
+    number = open_message(telegram, alice)
+    told = telegram.messages[number]
+    assert told["chat_id"] == str(GROUP)
+    assert f"{alice.name} wants to join." in told["text"]
+    assert "50 of" in told["text"]
+    assert "I like it." in told["text"]
+    assert alice.email not in told["text"]
+    assert told["text"].endswith(f"/admin#queue?name={alice.name}")
+    give_account(stack, alice, ALICE)
+
+    clicks = [telegram.click(number, "approve", OLIVIA) for _ in range(2)]
+    replies = Counter(said(telegram, click) for click in clicks)
+    assert replies == {f"You approved {alice.name}.": 1, DECIDED: 1}
+    telegram.wait_for(lambda it: it is telegram.messages[number] and "Approved by Olivia (Telegram)." in it["text"])
+    assert not callbacks(telegram.messages[number])
+    assert stack.authme.login(alice.name, alice.password)
+    [audit] = stack.audits(alice, "user.approved")
+    assert audit["operator"] == "Olivia (Telegram)"
+    private(telegram, ALICE, "your application was approved")
+
+
+def test_rejected_by_a_reply(stack: Stack, telegram: Telegram) -> None:
+    bob, carla = new_applicant(stack, "bob"), new_applicant(stack, "carla")
+    for person, written in ((bob, "Too *young*"), (carla, "-")):
+        number = open_message(telegram, person)
+        assert said(telegram, telegram.click(number, "reject", OLIVIA)) == ""
+        question = asked_for(telegram, "reject", person)
+        assert telegram.messages[question]["reply_parameters"]["message_id"] == number
+        assert telegram.messages[question]["entities"][0]["user"] == {"id": OLIVIA}
+        telegram.reply(question, written, OLIVIA)
+        wait_for_text(telegram, f"You rejected {person.name}.")
+    telegram.wait_for(lambda it: bob.name in it["text"] and "Rejected by Olivia (Telegram). Too *young*" in it["text"])
+    assert stack.user(bob)["reason"] == "Too *young*"
+    assert stack.user(carla)["reason"] is None
+    stack.decides("reopen", bob)
+    assert callbacks(telegram.messages[open_message(telegram, bob)])
+
+
+def test_what_has_no_effect(stack: Stack, telegram: Telegram) -> None:
+    """Strangers, people without the right, other groups, what is late or replayed, and forged forms."""
+    alice, rita = new_applicant(stack), new_applicant(stack, "rita")
+    stack.decides("approve", rita)
+    stack.decides("role", rita, role="reviewer")
+    link(stack, telegram, stack.admin_token(rita.name, rita.password), RITA)
+    number = open_message(telegram, alice)
+    first = telegram.click(number, "reject", RITA)
+    question = asked_for(telegram, "reject", alice)
+    stack.decides("role", rita, role="none")
+
+    unlinked = telegram.answer_to(telegram.click(number, "approve", STRANGER))
+    assert unlinked["show_alert"]
+    assert "/link CODE" in unlinked["text"]
+    assert "/link CODE" in said(telegram, telegram.click(number, "approve", RITA))
+    unknown = "No application that can be decided here belongs to this message."
+    assert said(telegram, telegram.click(number, "approve", OLIVIA, chat=-100999)) == unknown
+    assert said(telegram, telegram.send_callback("approve:999999:", number, OLIVIA)) == unknown
+    assert said(telegram, telegram.send_callback("no such button", number, OLIVIA)) == unknown
+    telegram.reply(question, "no", STRANGER)
+    private(telegram, STRANGER, "/link CODE")
+    telegram.reply(question, "no", OLIVIA, age=310)
+    telegram.wait_for(lambda it: it["chat_id"] == str(GROUP) and it["text"].startswith("This came too late"))
+    telegram.reply(number, "reject", OLIVIA)  # a reply to no question
+    telegram.write("/link WRONGCOD", STRANGER)
+    private(telegram, STRANGER, "This code is wrong")
+    telegram.write("/start", STRANGER)
+    code = stack.post("/api/admin/team-chat/code", {}, token=stack.olivia()).json["code"]
+    telegram.write(f"/link {code}", STRANGER, {"id": GROUP, "type": "supergroup"})
+
+    telegram.answers.clear()
+    telegram.replay(lambda update: update.get("callback_query", {}).get("id") == first)
+    assert "/link CODE" in said(telegram, telegram.click(number, "approve", STRANGER))  # the replay came before
+    assert first not in telegram.answers
+    assert [it["action"] for it in stack.audits(alice)] == ["user.registered"]
+    assert not our_database(stack).query("SELECT 1 FROM regsvc_team_chat_link WHERE account LIKE ?", (f"%{STRANGER}",))
+
+
+HOSTILE = (
+    "@everyone #tag /start https://evil.example tg://resolve?domain=x [CQ:at,qq=all] **b** \u202e\u200fabc\nreject:1:"
+)
+
+
+def test_hostile_texts_look_harmless(stack: Stack, telegram: Telegram) -> None:
+    alice = new_applicant(stack)
+    open_message(telegram, alice)
+    stack.decides("reject", alice, reason=(HOSTILE + "y" * 4000)[:4000])
+    number = telegram.wait_for(lambda it: alice.name in it["text"] and "Rejected by Olivia" in it["text"])
+    message = telegram.messages[number]
+    assert "parse_mode" not in message
+    [line] = [line for line in message["text"].splitlines() if "everyone" in line]
+    assert not set(line) & set("\u202e\u200f")
+    assert not re.search(rf"[@#/.:][^\s{JOINER}]", line)
+    assert len(message["text"]) < 1500
+    assert not telegram.refused
+
+
+def test_changed_answers_are_told_before_they_are_decided_about(stack: Stack, telegram: Telegram) -> None:
+    alice = stack.newcomer("alice")
+    headers = {"X-Application-Token": applies(stack, alice, token_for(stack)).json["applicationToken"]}
+    number = open_message(telegram, alice)
+    [outdated] = [data for data in callbacks(telegram.messages[number]) if data.startswith("approve")]
+    assert stack.post("/api/application/answers", {"answers": TALK | WORDS}, headers=headers).status == 200
+    assert said(telegram, telegram.send_callback(outdated, number, OLIVIA)).startswith("The answers have changed")
+    telegram.wait_for(lambda it: alice.name in it["text"] and "I like it" in it["text"])
+    assert said(telegram, telegram.click(number, "approve", OLIVIA)).startswith("You approved")
+
+
+def test_limits_and_deleted_messages(stack: Stack, telegram: Telegram) -> None:
+    """A limit delays a message, a deleted one is sent anew, and people who take none are left alone."""
+    limit = {"ok": False, "error_code": 429, "description": "Too Many Requests", "parameters": {"retry_after": 1}}
+    telegram.refusals.append(limit)
+    alice = new_applicant(stack)
+    number = open_message(telegram, alice)
+    del telegram.messages[number]
+    give_account(stack, alice, SHUT)
+    telegram.closed_doors.add(str(SHUT))
+    stack.decides("reject", alice)
+    query = "SELECT outcome FROM regsvc_outbox WHERE template = 'told_rejected' AND payload LIKE ?"
+    ask_until(lambda: our_database(stack).query(query, (f"%{SHUT}%",)), lambda rows: rows == [{"outcome": "dropped"}])
+    stack.decides("reopen", alice)
+    assert callbacks(telegram.messages[open_message(telegram, alice)])
+
+
+def test_clicks_of_a_pause_are_answered_as_too_late(stack: Stack, telegram: Telegram) -> None:
+    alice = new_applicant(stack)
+    number = open_message(telegram, alice)
+    stack.daemon.stop()
+    click = telegram.click(number, "approve", OLIVIA)
+    stack.daemon.start()
+    assert said(telegram, click).startswith("This came too late")
+    assert said(telegram, telegram.click(number, "approve", OLIVIA)).startswith("You approved")
+
+
+def test_the_host_tries_it(stack: Stack, telegram: Telegram) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        command = pool.submit(companion, "team-chat", "test", config=stack.daemon.config_file)
+        number = telegram.wait_for(lambda it: any(data.startswith("test") for data in callbacks(it)))
+        assert said(telegram, telegram.click(number, "test", OLIVIA)).startswith("It works")
+        done = command.result()
+    assert (done.status, "answered by Olivia" in done.output) == (0, True), done
+    assert telegram.messages[number]["text"] == "The test worked: Olivia answered."
+
+
+def problems(telegram: Telegram, **changes: Any) -> str:
+    keys = {"platform": "telegram", "token": TOKEN, "channel": str(GROUP), "api_url": telegram.address, **changes}
+    return " | ".join(asyncio.run(TelegramPlatform(TeamChat(**keys), "").find_problems(clock.now())))
+
+
+def test_what_the_doctor_finds(telegram: Telegram, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert problems(telegram) == ""
+    assert problems(telegram, token="666:another") == "Telegram: 401 Unauthorized: check the token (@BotFather, /token)"
+    assert "400 Bad Request: chat not found" in problems(telegram, channel="-5")
+    monkeypatch.setattr(telegram, "webhook", "https://other.example")
+    monkeypatch.setattr(telegram, "member", {"status": "kicked"})
+    monkeypatch.setattr(telegram, "group_type", "channel")
+    found = problems(telegram)
+    assert "another program has set a webhook" in found
+    assert "the bot may not write into the group" in found
+    assert "channel is no group" in found
+
+
+def test_no_secret_is_logged_and_all_is_counted(stack: Stack) -> None:
+    metrics = scrape(stack.daemon)
+    assert metrics.of("companion_team_chat_actions_total", platform="telegram", outcome="done") >= 1
+    assert TOKEN not in "\n".join(stack.daemon.log)
