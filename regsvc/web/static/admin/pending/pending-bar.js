@@ -32,8 +32,8 @@ export class PendingBar {
     this.toggle.setAttribute("aria-controls", this.list.id);
     this.status = make("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
     this.sendNow = button(t("send_now"), () => sender.flush(), "plain");
-    const head = make("div", { class: "head" }, this.count, this.last);
-    const buttons = make("div", { class: "head" }, this.undoLast, this.sendNow, this.toggle);
+    const head = make("div", { class: "bar-line" }, this.count, this.last);
+    const buttons = make("div", { class: "bar-line" }, this.undoLast, this.sendNow, this.toggle);
     this.element = make(
       "section",
       { class: "pending-bar", "aria-label": t("tray"), hidden: true },
