@@ -15,9 +15,9 @@ from regsvc.api.registration import CAPTCHA_REFUSALS, ApplicationToken, CaptchaP
 from regsvc.api.route import APPLICATION_TOKEN, PUBLIC, Routes
 from regsvc.api.users import AskedFields, OwnWhyReply, explain_to_player
 from regsvc.core import errors
+from regsvc.core.text import MAX_ANSWER
 from regsvc.registration.applications.status import ApplicationStatus
 from regsvc.runtime.events import HEARTBEAT, PREAMBLE, encode_event
-from regsvc.users.questions import MAX_ANSWER
 
 ROUTES: Final = Routes()
 

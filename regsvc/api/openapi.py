@@ -417,7 +417,7 @@ class OpenApiBuilder:
         return " ".join(doc.split()) or self._message(kind)
 
     def _message(self, kind: type[Refusal]) -> str:
-        return self._translations.text(f"refusal.{kind.code}", FALLBACK_LANGUAGE, **_FACTS)
+        return self._translations.text(f"refusal.{kind.code}", FALLBACK_LANGUAGE, **(_FACTS | kind.usual_facts))
 
     def _example_refusal(self, kind: type[Refusal]) -> dict[str, Any]:
         body: dict[str, Any] = {"success": False, "code": kind.code, "message": self._message(kind)}

@@ -10,6 +10,8 @@ import re
 from enum import IntEnum
 from typing import ClassVar
 
+from regsvc.core.text import MAX_ANSWER
+
 
 class Category(IntEnum):
     """The kind of refusal; the number is the HTTP status."""
@@ -380,7 +382,13 @@ NothingAsked = _define("nothing_asked", Category.CONFLICT, "There is no question
 AnswerTooLate = _define(
     "answer_too_late", Category.CONFLICT, "The application was decided before the answer, which is kept with it."
 )
-AnswerTooLong = _define("answer_too_long", Category.INVALID, "The answer is longer than `maxLength`.", field="text")
+AnswerTooLong = _define(
+    "answer_too_long",
+    Category.INVALID,
+    "The answer has more than `maxLength` characters.",
+    field="text",
+    max_length=MAX_ANSWER,
+)
 TooManyQuestions = _define(
     "too_many_questions", Category.CONFLICT, "The applicant was asked as often as is possible.", field="username"
 )

@@ -8,6 +8,8 @@ INVISIBLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u
 _LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 MAX_REASON: Final = 4000
 """Characters of a reason."""
+MAX_ANSWER: Final = 4000
+"""Characters of an applicant's answer to a question of the team."""
 
 
 def strip_invisible(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from regsvc.core.clock import Clock, to_milliseconds
 from regsvc.core.errors import AnswerTooLong, InvalidField, NothingAsked, TooManyQuestions, WrongStatus
-from regsvc.core.text import clean_lines
+from regsvc.core.text import MAX_ANSWER, clean_lines
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import PENDING, AskedQuestion, User
 from regsvc.notifications.mail.queue import MailQueue
@@ -20,7 +20,6 @@ from regsvc.notifications.webhook import WebhookQueue
 from regsvc.users.transitions import find_answers
 
 MAX_QUESTION: Final = 2000
-MAX_ANSWER: Final = 4000
 MAX_QUESTIONS: Final = 20
 
 
@@ -87,7 +86,7 @@ class Questions:
         if not text:
             raise InvalidField("text")
         if len(text) > MAX_ANSWER:
-            raise AnswerTooLong(max_length=MAX_ANSWER)
+            raise AnswerTooLong
         newest = AskedQuestion.select().where(_is_about(user)).order_by(AskedQuestion.id.desc()).first()
         is_pending = user.status == PENDING
         if newest is None or newest.answered_at is not None or (is_pending and user.asked_at is None):
