@@ -157,12 +157,12 @@ class Cards:
         is_open = user.status == PENDING
         lines = [] if status is None else [status]
         lines += self._facts(user, entry, platform.chat, words) if is_open else []
-        name = words.quote(user.username, _MAX_NAME) if "name" in platform.chat.tells else f"#{number}"
+        is_named, queue = "name" in platform.chat.tells, f"{self._base_url}/admin#queue"
         return Card(
             number,
-            words("application", username=name),
+            words("application", username=words.quote(user.username, _MAX_NAME) if is_named else f"#{number}"),
             tuple(_fit(lines, platform.longest)),
-            f"{self._base_url}/admin#queue?name={quote(user.username, safe='')}",
+            f"{queue}?name={quote(user.username, safe='')}" if is_named else queue,
             self.version_of(user),
             {verb: words(verb) for verb in _VERBS} if is_open else {},
         )
