@@ -40,7 +40,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     PLAYER_LOCKED: "the user cannot log in to the game yet: the name's row there is locked, or another player's; "
     "a locked one opens once a password is set (`companion users password`, or a mailed link)",
     STILL_ONLINE_RCON_OFF: "the player seems to be in the game and stays there: RCON is off (see `companion doctor`)",
-    NOT_MAILED: "no mail could be sent: they see it on the page of their application, and once they log in",
+    NOT_MAILED: "no mail could be sent: they see it on the page of their application",
     AUTHME_CACHE_ON: "AuthMe may use old data, also an old password, for up to 15 minutes after it last looked the "
     "player up (see `companion doctor`)",
 }

@@ -122,7 +122,7 @@ def test_forty_who_ask_answer_and_decide_lose_nothing(stack: Stack) -> None:
     assert sum(told is not None for _asked, told in questions_of(stack, alice)) == 1 + accepted
 
 
-def test_a_note_for_an_address_is_mailed_nothing_and_the_command_line_says_so(stack: Stack) -> None:
+def test_the_command_line_asks_and_shows(stack: Stack) -> None:
     alice, config = stack.pending("alice"), stack.daemon.config_file
     run = companion("users", "ask", alice.name, "Which Bob?", config=config)
     assert (run.status, stack.user(alice)["waitingFor"]) == (0, "applicant")
