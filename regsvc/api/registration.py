@@ -175,6 +175,13 @@ class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     password: Password | None = None
     platform: Literal["java", "bedrock"] = "java"
     questionnaire: QuestionnaireProof | None = None
+    application_token: (
+        Annotated[
+            ApplicationToken,
+            Meta(description="Of a rejected application with this address: applies again, in place of a code."),
+        ]
+        | None
+    ) = None
     link_token: Annotated[str, Meta(description="The token of an unclaimed chat link, or use the cookie.")] | None = (
         None
     )
@@ -323,6 +330,7 @@ async def register(call: ApiHandler, request: RegisterRequest) -> RegisterReply:
         language=call.language,
         captcha=request.captcha,
         questionnaire_token=request.questionnaire.token if request.questionnaire else None,
+        application_token=request.application_token,
         link_token=request.link_token,
         browser_link_tokens=cookie_tokens(call),
         invitation_token=request.invitation,

@@ -37,6 +37,7 @@ from regsvc.core.exceptions import StartupError
 from regsvc.core.units import RateLimit
 
 RegistrationMethod = Literal["email", "captcha"]
+ReapplyHolds = Literal["name", "address"]
 PasswordRule = Literal["optional", "required", "off"]
 CaptchaType = Literal["math", "text", "work"]
 CaptchaUse = Literal["verify_send", "login", "forgot"]
@@ -142,6 +143,11 @@ class RegistrationSection:
     email_aliases: bool = key.flag(True, "Whether addresses such as alice+game@example.org are allowed.")
     reapply_after: timedelta = key.duration(
         "24 hours", "How long a rejected registration reserves its name.", at_least="0 seconds"
+    )
+    reapply_holds: ReapplyHolds = key.choice(
+        "name",
+        ReapplyHolds,
+        "What cannot apply again before that: the name, or the proven e-mail address, under any name, as well.",
     )
     ask_expires: timedelta = key.duration(
         "14 days",

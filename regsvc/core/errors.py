@@ -356,11 +356,15 @@ UsernameTaken = _define("username_taken", Category.CONFLICT, "Another user or pl
 
 
 class ReapplyLater(Refusal, code="reapply_later", category=Category.CONFLICT, field="username"):
-    """The name is that of a rejected user, and can be registered again in `remainingSeconds`, at `reapplyAt`."""
+    """The name is that of a rejected user, and can be registered again in `remainingSeconds`, at `reapplyAt`.
 
-    def __init__(self, remaining_seconds: int, reapply_at: int) -> None:
+    `field` is "email" where it is the proven address that can apply again then (`registration.reapply_holds`).
+    """
+
+    def __init__(self, remaining_seconds: int, reapply_at: int, *, field: str = "username") -> None:
         seconds = max(1, remaining_seconds)
-        super().__init__(retry_after=seconds, remaining_seconds=seconds, reapply_at=reapply_at)
+        fault = "address" if field == "email" else None
+        super().__init__(fault, field=field, retry_after=seconds, remaining_seconds=seconds, reapply_at=reapply_at)
 
 
 EmailTaken = _define("email_taken", Category.CONFLICT, "Another user has this e-mail address.", field="email")

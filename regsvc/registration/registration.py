@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
-from regsvc.auth.derived_secrets import ApplicationTokens
+from regsvc.auth.derived_secrets import ApplicationTokens, parse_row_id
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
 from regsvc.auth.invitations import Grant, InvitationRecord, Invitations
 from regsvc.auth.rate_limits import REGISTRATIONS, DurableLimits, LimitCheck, SharedLimits, in_total
@@ -17,12 +17,13 @@ from regsvc.config.live import LiveConfig
 from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
-from regsvc.core.errors import InvalidField, RateLimited, Refusal
+from regsvc.core.errors import InvalidCode, InvalidField, RateLimited, Refusal
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import AUTOMATIC, Actor
+from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
-from regsvc.database.models import APPROVED, PENDING, User, Verification
+from regsvc.database.models import APPROVED, PENDING, REJECTED, User, Verification
 from regsvc.notifications.mail.queue import MailQueue
 from regsvc.registration.user_creation import UserCreation, new_user
 from regsvc.users.credential_rules import CredentialRules
@@ -43,6 +44,8 @@ class RegistrationRequest:
     language: str
     captcha: CaptchaProof = NO_PROOF
     questionnaire_token: str | None = field(default=None, repr=False)
+    application_token: str | None = field(default=None, repr=False)
+    """Of a rejected application, in place of code and proof: it was mailed to the same address."""
     link_token: str | None = field(default=None, repr=False)
     browser_link_tokens: tuple[str, ...] = field(default=(), repr=False)
     invitation_token: str | None = field(default=None, repr=False)
@@ -158,7 +161,8 @@ class Registration:
         registration = self.live.current.registration
         if registration.requires_code and request.email is None:
             raise InvalidField("email")
-        if registration.requires_code and request.code_or_proof == NO_CODE_OR_PROOF:
+        has_proof = request.code_or_proof != NO_CODE_OR_PROOF or request.application_token is not None
+        if registration.requires_code and not has_proof:
             raise InvalidField("code")
         name = self.rules.name_in_game(request.username, request.platform)
         self.live.require_open()
@@ -179,6 +183,9 @@ class Registration:
         self.rules.check_not_reserved(request.username)
         for step in self.steps:
             step.check(request)
+        if proven is not None and request.application_token is not None:
+            self._require_rejected(request.application_token, proven)
+            return None
         if proven is not None:
             return self.codes.check(proven.key, "register", request.code_or_proof, caller)
         if (seconds := self.limits.remaining_seconds(*self._limits_of(caller))) > 0:
@@ -209,6 +216,8 @@ class Registration:
         with self.users.transaction(user.username_key) as colliding:
             if code_row is not None:
                 self.codes.redeem(code_row, request.code_or_proof, caller, at=user.created_at)
+            elif proven is not None:
+                self._require_rejected(request.application_token or "", proven)  # only once: it ends by what follows
             else:
                 self.limits.hit_all(*self._limits_of(caller))
             if request.invited is not None:
@@ -223,6 +232,17 @@ class Registration:
         if user.status == APPROVED:
             self.users.reconcile(user.username_key)
         return Registered(user.username, user.email, user.status, self.tokens.token_of(user))
+
+    def _require_rejected(self, token: str, proven: EmailAddress) -> None:
+        """Raise `InvalidCode` unless this is the token of a rejected application with this proven address.
+
+        Inside the transaction no other one can use it until the end.
+        """
+        ids = [] if (row_id := parse_row_id(token)) is None else [row_id]
+        select_rows(User._meta.database, User, [User.id], User.id, ids, for_update=User._meta.database.in_transaction())
+        user = self.tokens.find_users([token]).get(token)
+        if user is None or user.status != REJECTED or user.email_key != proven.key:
+            raise InvalidCode("proof", field="applicationToken")
 
     def _limits_of(self, caller: Caller) -> tuple[list[LimitCheck], list[SharedLimits]]:
         """Return the limits of registrations that prove no address, of this client and in total."""
@@ -248,7 +268,7 @@ class Registration:
             if not verdict:
                 await self.worker.run(self._count_wrong_password, user)
                 return None
-        elif proven is None or request.password is not None or user.password_hash is not None:
+        elif proven is None or request.application_token or request.password or user.password_hash is not None:
             return None
         # only now: where nothing is proven, the time until the answer would tell whose address it is
         if (user.email, user.platform) != (request.email, request.platform):
@@ -260,6 +280,8 @@ class Registration:
     ) -> User | None:
         """Return the user whom this request may have made, whatever its password and, if unproven, its address."""
         spent_at = None
+        if request.application_token is not None:  # which is gone by now: the password decides, as without a code
+            proven = None
         if proven is not None:  # first: refusals must take as long whether or not there is such a user
             spent_at = self.codes.find_redemption(proven.key, "register", request.code_or_proof, caller)
             if spent_at is None:
@@ -271,7 +293,8 @@ class Registration:
             is_its_own = (user.email_key, user.created_at) == (proven.key, spent_at)
         else:
             is_recent = user.created_at > self.now() - PROOF_LIFETIME
-            is_its_own = user.email_key is None and user.registration_ip == caller.address and is_recent
+            is_reapplied = user.email_key is None or request.application_token is not None
+            is_its_own = is_reapplied and user.registration_ip == caller.address and is_recent
         is_open = is_its_own and self.limits.remaining_seconds([_wrong_passwords(user)]) == 0
         return user if is_open else None
 

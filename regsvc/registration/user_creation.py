@@ -120,6 +120,7 @@ class UserCreation:
         if colliding is not None or not _insert_if_free(user):
             keeps_row = self._free_name(user.username_key, colliding)
             if user.email_key is not None:
+                self._require_address_free(user.email_key)
                 claim(user.email_key, self._audit)
             _insert(user)
         if keeps_row:
@@ -152,11 +153,24 @@ class UserCreation:
             User.delete().where(User.id == holder.id).execute()  # its reviews stay
         return keeps_row
 
-    def _require_replaceable(self, holder: User) -> None:
+    def _require_address_free(self, email_key: str) -> None:
+        """Raise `ReapplyLater` where a rejection holds the address, too (`registration.reapply_holds`).
+
+        Only clients that have proven the address come here.
+        """
+        if self._live.current.registration.reapply_holds == "address":
+            for holder in User.select().where(User.email_key == email_key):
+                self._require_reapply_time(holder, "email")
+
+    def _require_reapply_time(self, holder: User, field: str) -> None:
         reapply_after, now = self._live.current.registration.reapply_after, self._now()
         reapply_at = find_reapply_at(holder, reapply_after, now)
         if reapply_at is not None:
-            raise errors.ReapplyLater(ceil((reapply_at - now).total_seconds()), round(reapply_at.timestamp() * 1000))
+            seconds = ceil((reapply_at - now).total_seconds())
+            raise errors.ReapplyLater(seconds, round(reapply_at.timestamp() * 1000), field=field)
+
+    def _require_replaceable(self, holder: User) -> None:
+        self._require_reapply_time(holder, "username")
         if holder.reviewed_at is None or holder.applied_status != REJECTED:
             raise errors.UsernameTaken
 

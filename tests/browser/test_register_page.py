@@ -92,7 +92,7 @@ def test_a_wrong_code_is_told_at_its_step(apply: Apply) -> None:
     alice = apply(size="phone", may_complain=True)
     alice.give_email()
     right = alice.code()
-    expect(alice.page.get_by_text("Valid for 5 min.")).to_be_visible()
+    expect(alice.page.get_by_text("Valid for 5 minutes.")).to_be_visible()
     alice.give_code(right[:-1])
     alice.press("Next")
     assert "Enter the 6 digits" in error_at(alice.page, "Verification code")
@@ -123,11 +123,25 @@ def test_a_rejected_name_says_from_when_it_is_free(stack: Stack, apply: Apply, o
     alice.give_name()
     expect_received(alice.page)
 
+    page = open_page(path_in_receipt(stack, rick))
+    expect(page.get_by_text("You can apply again from")).to_be_visible()
+    expect(page.get_by_role("link", name="Apply again")).to_have_count(0)
+
+
+def test_applying_again_is_one_page(stack: Stack, open_page: OpenPage) -> None:
+    """The link of the rejection proves the address, and fills in the name."""
+    rick = stack.pending("rick")
+    stack.decides("reject", rick, mayReapply=True)
     again = Applicant(open_page(path_in_receipt(stack, rick), size="phone"), stack, rick)
     again.page.get_by_role("link", name="Apply again").click()
-    again.press("Next")
-    again.give_code(find_code(stack.smtp.wait_for(rick.email, 2, counts=has_code).text))
-    expect(again.page.get_by_label(NAME)).to_have_value("")  # the name is not free yet
+    again.expect_step("Apply again")
+    expect(again.page.get_by_text(f"{rick.email} is verified.")).to_be_visible()
+    expect(again.page.get_by_label(NAME)).to_have_value(rick.name)
+    assert find_serious_faults(again.page) == []
+    again.page.get_by_label(PASSWORD, exact=True).fill(rick.password)
+    again.press("Register")
+    expect_received(again.page)
+    assert stack.user(rick)["status"] == "pending"
 
 
 def test_each_step_is_an_entry_of_the_history_with_a_title(apply: Apply) -> None:

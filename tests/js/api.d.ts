@@ -246,7 +246,7 @@ export type Refusal = { success: false; code: "answer_too_late" | "answer_too_lo
 
 export type RegisterReply = { success: true; message?: string; username: string; email: string | null; status: "pending" | "approved" | "rejected" | "banned"; applicationToken: string };
 
-export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; proof?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; linkToken?: string | null; invitation?: string | null };
+export type RegisterRequest = { language?: string | null; captchaToken?: string | null; captchaAnswer?: string | null; username: string; email?: string | null; code?: string | null; proof?: string | null; password?: string | null; platform?: "bedrock" | "java"; questionnaire?: QuestionnaireProof | null; applicationToken?: string | null; linkToken?: string | null; invitation?: string | null };
 
 export type RegistrationConfigFields = { open: boolean; opensAt: number | null; approval: boolean; email: "optional" | "verified"; codeDigits: number; password: "off" | "optional" | "required"; passwordReset: "mail" | "operator"; passwordRegex: string; passwordMinLength: number; passwordMaxLength: number };
 

@@ -21,7 +21,7 @@ from regsvc.core.clock import Clock, epoch_ms
 from regsvc.core.email_address import EmailAddress
 from regsvc.core.game_address import public_game_address
 from regsvc.core.i18n.translations import Translations
-from regsvc.database.models import AWAITS_REVIEW, PENDING, AskedQuestion, Link, OutboxEntry, Review, User
+from regsvc.database.models import AWAITS_REVIEW, PENDING, REJECTED, AskedQuestion, Link, OutboxEntry, Review, User
 from regsvc.database.prepared import PreparedQuery, slot
 from regsvc.notifications.delivery import Drop
 from regsvc.notifications.mail.templates import MailTemplates, Values
@@ -239,8 +239,7 @@ class MailRenderer:
         """Return the user's name and the private link of their application."""
         if user.email_key != mail.recipient_key:
             raise Drop("the user has another address now")
-        token = self._application_tokens.token_of(user)
-        link = f"{self._base_url}{APPLICATION_PATH}#token={token}"
+        link, token = self._application_link(user)
         return _Content({"username": user.username, "link": link}, (token,))
 
     def _approved(self, mail: OutboxEntry) -> _Content:
@@ -262,9 +261,17 @@ class MailRenderer:
         review = _get_review(mail)
         again = self._find_reapply_at(review)
         name = review.username if again is None else None
-        decision = self._decision(mail)
         until = None if again is None else self._moment(again, mail)
-        return _Content({**decision.values, "again": until, "name": name})
+        values = {**self._decision(mail).values, "again": until, "name": name}
+        user = None if mail.user_id is None else User.get_or_none(User.id == mail.user_id)
+        if user is None or user.status != REJECTED or user.email_key != mail.recipient_key:
+            return _Content(values)
+        link, token = self._application_link(user)
+        return _Content({**values, "link": link}, (token,))
+
+    def _application_link(self, user: User) -> tuple[str, str]:
+        token = self._application_tokens.token_of(user)
+        return f"{self._base_url}{APPLICATION_PATH}#token={token}", token
 
     def _moment(self, at: datetime, mail: OutboxEntry) -> str:
         language = self._templates.get(mail.template, self._translations.offered_for(mail.language)).language

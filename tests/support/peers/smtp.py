@@ -1,6 +1,7 @@
 """A real mail server on loopback that keeps the mails it receives and can be made to fail."""
 
 import asyncio
+import re
 import ssl
 import threading
 from collections import Counter
@@ -68,8 +69,12 @@ class Letter:
 
     @property
     def is_receipt(self) -> bool:
-        """Whether it is the receipt of a registration: it has the link of the application, and quotes nothing."""
-        return "/application#token=" in self.text and "\n    " not in self.text
+        """Whether it is the receipt of a registration, and not another mail with the link of an application."""
+        return "/application#token=" in self.text and _RECEIPT.search(self.subject) is not None
+
+
+_RECEIPT = re.compile("received|eingegangen|bien reçu|已收到")
+"""In the subject, in each language."""
 
 
 class MailServer:

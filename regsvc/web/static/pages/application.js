@@ -11,10 +11,11 @@ import { config, linkContact, playsBedrock } from "../shared/config.js";
 import { copyable } from "../shared/copyable.js";
 import { byId, icon, link, make, replaceContent } from "../shared/dom.js";
 import { EventStream } from "../shared/event-stream.js";
-import { language, t } from "../shared/i18n.js";
+import { formatTime, language, t } from "../shared/i18n.js";
 import { joinHelp } from "../shared/join-help.js";
 import { notice } from "../shared/notice.js";
 import { startPage } from "../shared/page.js";
+import { fieldName } from "../shared/questions.js";
 import { ownWhy } from "../shared/why.js";
 
 const NOT_FOUND = "application_not_found";
@@ -40,6 +41,7 @@ const sections = make("div", { class: "sections" });
 const liveness = make("p", { class: "quiet-text" });
 /** @type {Application | null} what is shown */
 let shown = null;
+let current = Date.now(); // when what is shown was true
 
 /** @param {HTMLElement} content */
 async function render(content) {
@@ -74,6 +76,7 @@ async function render(content) {
 function show(application) {
   const before = shown;
   shown = application;
+  current = Date.now();
   if (before === null || before.status !== application.status) {
     notice.show(headline(application), KINDS[application.status]);
     document.title = `${t(`status_${application.status}`)} – ${config.webServerPrefix}`;
@@ -137,11 +140,8 @@ function renderOverview(application) {
       make("p", {}, link("forgot-password", t(lacksPassword ? "password_mail_again" : "password_for_web"))),
     isApproved && !lacksPassword && ownWhy(api, "application/why", place),
     isApproved &&
-      joinHelp(api, config, {
-        username: application.username,
-        isAddressShown: config.gameAddress !== null,
-      }),
-    status === "rejected" && make("p", {}, applyAgain(application)),
+      joinHelp(api, config, { username: application.username, isAddressShown: config.gameAddress !== null }),
+    status === "rejected" && (application.reapplyAt ?? 0) <= Date.now() && make("p", {}, applyAgain(application)),
   ];
 }
 
@@ -163,20 +163,21 @@ function welcome(username) {
 }
 
 /**
- * Make the link to a new application of the same player, under another name while this one is not free again.
+ * Make the link to a new application of the same player, which is filled in with this one.
  *
  * @param {Application} application
  */
-function applyAgain({ username, email, reapplyAt }) {
+function applyAgain({ username, email, answers }) {
   const onclick = () => {
     const draft = new Draft();
     draft.clear();
-    const isFree = (reapplyAt ?? 0) <= Date.now();
-    draft.update({
-      email,
-      username: isFree ? username : "",
-      platform: playsBedrock(username) ? "bedrock" : "java",
-    });
+    const platform = playsBedrock(username) ? "bedrock" : "java";
+    const given = (answers ?? []).map(({ questionId, answer, selectedOptionIds }) => [
+      fieldName(questionId),
+      selectedOptionIds.length ? selectedOptionIds : answer,
+    ]);
+    const reapplyToken = api.headers["X-Application-Token"];
+    draft.update({ email, username, platform, reapplyToken, ...Object.fromEntries(given) });
   };
   return link("register", t("apply_again"), { class: "button", onclick });
 }
@@ -213,7 +214,8 @@ function onState({ is, error }) {
     showNothing(error.message);
     return;
   }
-  liveness.textContent = is === "off" ? "" : t(is === "live" ? "live" : "live_lost");
+  const time = formatTime(current);
+  liveness.textContent = is === "off" ? "" : t(is === "live" ? "live" : "live_lost", { time });
   if (error?.status) {
     api.get("application").then(show, () => {}); // refused, perhaps as one of too many: it is asked from time to time
   }

@@ -1,5 +1,6 @@
 // Registering: one step after the other, each only if this host requires it.
 
+import { againStep } from "../register/again.js";
 import { chatStep } from "../register/chat.js";
 import { codeStep } from "../register/code.js";
 import { Draft } from "../register/draft.js";
@@ -27,7 +28,8 @@ async function render() {
   const draft = new Draft();
   const invitation = await takeInvitation(draft, api);
   const excused = invitation?.grants.includes("no_questionnaire") ? [questionnaireStep] : [];
-  const steps = ALL_STEPS.filter((step) => step.isRequired(config) && !excused.includes(step));
+  const all = draft.get("reapplyToken") ? [againStep, chatStep] : ALL_STEPS;
+  const steps = all.filter((step) => step.isRequired(config) && !excused.includes(step));
   takeNameFromAddress(draft, config);
   await new Flow({ api, config, draft, steps, invitation }).begin();
 }

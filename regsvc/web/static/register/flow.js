@@ -170,10 +170,9 @@ export class Flow {
   }
 
   /** Forget everything that an earlier visit has left. */
-  async startAnew() {
+  startAnew() {
     this.draft.clear();
-    this.reached = 0;
-    await this.show(0).catch((refusal) => notice.showRefusal(refusal));
+    location.reload(); // there may be other steps
   }
 
   /** Keep what was typed into the step that is being left. */
@@ -238,6 +237,7 @@ export class Flow {
       username: draft.get("username"),
       ...(draft.get("email") ? { email: draft.get("email") } : {}),
       ...(isProven(draft) ? { proof: draft.get("proof") } : {}),
+      ...(draft.get("reapplyToken") ? { applicationToken: draft.get("reapplyToken") } : {}),
       ...(password ? { password } : {}),
       ...(draft.get("platform") ? { platform: [draft.get("platform")].flat()[0] } : {}),
       ...(questionnaire ? { questionnaire: { token: questionnaire.token } } : {}),
@@ -264,6 +264,11 @@ export class Flow {
     notice.clear();
     if (refusal.code === "reapply_later") {
       refusal.message = reapplyText(refusal.body.reapplyAt);
+    }
+    if (field === "applicationToken") {
+      this.draft.update({ reapplyToken: null, step: "email" }); // it has ended: the address is proven by a code
+      location.reload();
+      return;
     }
     if (isSpent) {
       this.draft.update({ [field]: null });

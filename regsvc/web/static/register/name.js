@@ -23,32 +23,40 @@ export const nameStep = {
   titleKey: (config) => (asksPassword(config) ? "step_name" : "name"),
 
   async render(flow) {
-    const { config, draft } = flow;
-    const isGiven = draft.get("isNameGiven") === true;
-    const platform = config.bedrock.enabled && !isGiven ? platformChoice(draft) : null;
-    const given = isGiven ? { readonly: true, hint: t("name_given"), check: () => "" } : {}; // it has been checked
-    const name = platform === null ? nameField(config, draft, given) : eitherNameField(config, draft, platform);
-    const forget = () => {
-      draft.update({ isNameGiven: false });
-      return flow.show(flow.index, { isAgain: true });
-    };
-    if (isGiven) {
-      name.input.after(button(t("name_other"), forget, "plain"));
-    }
-    const passwords = asksPassword(config) ? [accountPasswordField(config, draft, name)] : [];
-    const email = config.registration.email === "optional" ? [contactField(draft)] : [];
-    const form = flow.form({
-      fields: [...(platform === null ? [] : [platform]), name, ...passwords, ...email],
-      send: async (values) => {
-        const edition = isGiven ? draft.get("platform") : platform?.value[0];
-        const username = values.username.trim();
-        draft.update({ username, platform: edition, ...(email.length ? { email: values.email.trim() } : {}) });
-        await refuseTaken(flow, edition === "bedrock" ? floodgateName(username, config.bedrock) : username);
-      },
-    });
-    return { form };
+    return { form: flow.form(nameFields(flow)) };
   },
 };
+
+/**
+ * Make the fields, and what checks and keeps their values.
+ *
+ * @param {import("./flow.js").Flow} flow
+ */
+export function nameFields(flow) {
+  const { config, draft } = flow;
+  const isGiven = draft.get("isNameGiven") === true;
+  const platform = config.bedrock.enabled && !isGiven ? platformChoice(draft) : null;
+  const given = isGiven ? { readonly: true, hint: t("name_given"), check: () => "" } : {}; // it has been checked
+  const name = platform === null ? nameField(config, draft, given) : eitherNameField(config, draft, platform);
+  const forget = () => {
+    draft.update({ isNameGiven: false });
+    return flow.show(flow.index, { isAgain: true });
+  };
+  if (isGiven) {
+    name.input.after(button(t("name_other"), forget, "plain"));
+  }
+  const passwords = asksPassword(config) ? [accountPasswordField(config, draft, name)] : [];
+  const email = config.registration.email === "optional" ? [contactField(draft)] : [];
+  return {
+    fields: [...(platform === null ? [] : [platform]), name, ...passwords, ...email],
+    send: async (/** @type {Record<string, any>} */ values) => {
+      const edition = isGiven ? draft.get("platform") : platform?.value[0];
+      const username = values.username.trim();
+      draft.update({ username, platform: edition, ...(email.length ? { email: values.email.trim() } : {}) });
+      await refuseTaken(flow, edition === "bedrock" ? floodgateName(username, config.bedrock) : username);
+    },
+  };
+}
 
 /**
  * Take the name from a link in the game ("register?name=Steve"), and remove it from the address. It may be changed, and

@@ -17,10 +17,10 @@ export const questionnaireStep = {
     if (flow.draft.get("questionnaire")) {
       return { form: flow.form({ fields: [] }), above: make("p", {}, t("questionnaire_passed")) };
     }
-    const { data } = await flow.api.get("questionnaire/config");
+    const { fields, send } = await questionFields(flow);
     const form = flow.form({
-      fields: data.questions.map((question) => questionField(question, flow.draft.get(fieldName(question.id)))),
-      send: (values) => submit(flow, data.questions, values),
+      fields,
+      send,
       onRefusal: (refusal) => {
         if (refusal.field === "proof") {
           flow.showRefusal(refusal, { isAtEnd: false }).catch((another) => notice.showRefusal(another));
@@ -32,6 +32,19 @@ export const questionnaireStep = {
     return { form };
   },
 };
+
+/**
+ * Make the fields, with the answers of the draft, and what has their values evaluated. Throws a Refusal.
+ *
+ * @param {import("./flow.js").Flow} flow
+ */
+export async function questionFields(flow) {
+  const { data } = await flow.api.get("questionnaire/config");
+  return {
+    fields: data.questions.map((question) => questionField(question, flow.draft.get(fieldName(question.id)))),
+    send: (/** @type {Record<string, any>} */ values) => submit(flow, data.questions, values),
+  };
+}
 
 /**
  * @param {import("./flow.js").Flow} flow
