@@ -29,7 +29,7 @@ pytestmark = pytest.mark.one_database("sqlite")
 
 LANGUAGES = ("en", "zh")
 WITHOUT_GAME = set(MAILS) - {"approved", "approved_set_password", "unbanned", "ban_ended"}
-WITH_TOKEN = {"received", "approved_set_password", "reset_password", "password_link"}
+WITH_TOKEN = {"asked", "received", "approved_set_password", "reset_password", "password_link"}
 CODES = {"verification_code", "unlink_code"}
 HEADERS = {"Subject", "From", "To", "Date", "Message-ID", "Auto-Submitted", "Content-Type", "MIME-Version"}
 
