@@ -21,9 +21,9 @@ from regsvc.api.messages import (
 )
 from regsvc.api.questionnaire import Points, QuestionId
 from regsvc.api.route import Routes
-from regsvc.auth.invitations import DEFAULT_LIFETIME, GRANTS, MAX_LIFETIME, MAX_USES, InvitationRecord
+from regsvc.auth.invitations import InvitationRecord
 from regsvc.core import errors
-from regsvc.core.rights import Permission
+from regsvc.core.rights import GRANTS, MAX_INVITATION, MAX_INVITED, USUAL_INVITATION, Permission
 from regsvc.users.notes import MAX_NOTE
 from regsvc.users.questions import MAX_QUESTION
 
@@ -109,8 +109,8 @@ class InvitationsReply(Reply, frozen=True, kw_only=True):
 class InviteRequest(Request, frozen=True, kw_only=True):
     """For how many registrations and days an invitation is, and what the invited need not do."""
 
-    uses: Annotated[int, Meta(ge=1, le=MAX_USES, examples=[3])] = 1
-    days: Annotated[int, Meta(ge=1, le=MAX_LIFETIME.days, examples=[7])] = DEFAULT_LIFETIME.days
+    uses: Annotated[int, Meta(ge=1, le=MAX_INVITED, examples=[3])] = 1
+    days: Annotated[int, Meta(ge=1, le=MAX_INVITATION.days, examples=[7])] = USUAL_INVITATION.days
     grants: Annotated[tuple[InvitationGrant, ...], Meta(max_length=10)] = ()
 
 
@@ -157,7 +157,7 @@ def _invitation_fields(record: InvitationRecord) -> InvitationFields:
 class ReadingRequest(Request, frozen=True, kw_only=True):
     """The user who is open at the caller's; empty: nobody."""
 
-    username: Annotated[str, Meta(max_length=MAX_NAME, examples=["Alice"])]
+    username: Username = ""
 
 
 class ReadersReply(Reply, frozen=True, kw_only=True):

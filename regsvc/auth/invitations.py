@@ -6,7 +6,7 @@ The link carries a token in its fragment (after `#`); the token is not stored (`
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from regsvc.auth.derived_secrets import DerivedSecrets, new_nonce, parse_row_id
 from regsvc.auth.sessions import find_rights
@@ -19,18 +19,11 @@ from regsvc.core.errors import (
     InvitationUsedUp,
     NoSuchInvitation,
 )
-from regsvc.core.rights import EVERYTHING, Permission, Team
+from regsvc.core.rights import EVERYTHING, GRANTS, Permission, Team
 from regsvc.core.text import name_key
 from regsvc.database.audit import Actor, Audit
 from regsvc.database.models import Invitation
 
-Grant = Literal["no_questionnaire", "no_review"]
-"""What the invited need not do: answer the questionnaire, or wait for a review."""
-
-GRANTS: Final[tuple[Grant, ...]] = get_args(Grant)
-MAX_USES: Final = 1000
-MAX_LIFETIME: Final = timedelta(days=365)
-DEFAULT_LIFETIME: Final = timedelta(days=7)
 _MAX_LISTED: Final = 500
 _PURPOSE: Final = "invitation"
 _PATH: Final = "/register"

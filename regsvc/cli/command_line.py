@@ -12,8 +12,15 @@ from functools import partial
 from typing import Any, Final
 
 from regsvc import __version__
-from regsvc.auth.invitations import DEFAULT_LIFETIME, GRANTS, MAX_LIFETIME, MAX_USES
-from regsvc.core.rights import NOT_FOR_TOKENS, ROLES, Permission
+from regsvc.core.rights import (
+    GRANTS,
+    MAX_INVITATION,
+    MAX_INVITED,
+    NOT_FOR_TOKENS,
+    ROLES,
+    USUAL_INVITATION,
+    Permission,
+)
 from regsvc.core.text import MAX_REASON, clean_name
 from regsvc.core.units import parse_duration
 
@@ -279,7 +286,7 @@ def _add_review_actions(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--for",
         dest="duration",
         type=_invitation_lifetime,
-        default=DEFAULT_LIFETIME,
+        default=USUAL_INVITATION,
         metavar="DURATION",
         help='how long it works, such as "7 days", the default',
     )
@@ -338,15 +345,15 @@ def _add_token_actions(parser: argparse.ArgumentParser, common: argparse.Argumen
 
 
 def _uses(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_USES:
-        raise argparse.ArgumentTypeError(f"it is a number from 1 to {MAX_USES}")
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_INVITED:
+        raise argparse.ArgumentTypeError(f"it is a number from 1 to {MAX_INVITED}")
     return int(text)
 
 
 def _invitation_lifetime(text: str) -> timedelta:
     lifetime = _duration(text)
-    if isinstance(lifetime, str) or not timedelta() < lifetime <= MAX_LIFETIME:
-        raise argparse.ArgumentTypeError(f"it is at most {MAX_LIFETIME.days} days")
+    if isinstance(lifetime, str) or not timedelta() < lifetime <= MAX_INVITATION:
+        raise argparse.ArgumentTypeError(f"it is at most {MAX_INVITATION.days} days")
     return lifetime
 
 

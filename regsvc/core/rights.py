@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, get_args
 
@@ -33,6 +34,15 @@ PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = {
 }
 NOT_FOR_TOKENS: Final = frozenset({Permission.SETTINGS_WRITE, Permission.TEAM_MANAGE})
 """What no API token may do: it would make the next one."""
+
+Grant = Literal["no_questionnaire", "no_review"]
+"""What the invited need not do: answer the questionnaire, or wait for a review."""
+
+GRANTS: Final[tuple[Grant, ...]] = get_args(Grant)
+MAX_INVITED: Final = 1000
+MAX_INVITATION: Final = timedelta(days=365)
+USUAL_INVITATION: Final = timedelta(days=7)
+"""How many may register with an invitation, and how long it can be used."""
 
 _BELOW_OPERATORS: Final = len(ROLES)
 HIGHEST_LEVEL: Final = 4

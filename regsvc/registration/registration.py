@@ -10,7 +10,7 @@ from regsvc.accounts.captcha.captcha import NO_PROOF, CaptchaProof, Captchas
 from regsvc.accounts.decisions import DecisionResult
 from regsvc.auth.derived_secrets import ApplicationTokens, parse_row_id
 from regsvc.auth.hashing import PasswordHashing, StoredPassword
-from regsvc.auth.invitations import Grant, InvitationRecord, Invitations
+from regsvc.auth.invitations import InvitationRecord, Invitations
 from regsvc.auth.rate_limits import REGISTRATIONS, DurableLimits, LimitCheck, SharedLimits, in_total
 from regsvc.auth.verification_codes import NO_CODE_OR_PROOF, PROOF_LIFETIME, CodeOrProof, VerificationCodes
 from regsvc.config.live import LiveConfig
@@ -18,6 +18,7 @@ from regsvc.core.caller import Caller
 from regsvc.core.clock import Clock
 from regsvc.core.email_address import EmailAddress, EmailPolicy, parse_email
 from regsvc.core.errors import InvalidCode, InvalidField, RateLimited, Refusal
+from regsvc.core.rights import Grant
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import AUTOMATIC, Actor

@@ -80,7 +80,7 @@ def test_an_operator_may_allow_another_application_at_once(stack: Stack) -> None
     alice, bob = stack.pending("alice"), stack.pending("bob")
     assert decide_on_many(stack, "reject", [alice.name], mayReapply=True)[0]["success"] is True
     stack.decides("reject", bob)
-    said = f"You can apply again right away, under the name {alice.name}, too."
+    said = f"You can apply again right away, also under the name {alice.name}."
     assert said in stack.smtp.wait_for(alice.email, 2).text
     assert "right away" not in stack.smtp.wait_for(bob.email, 2).text
     [entry] = stack.audits(alice, "user.rejected")

@@ -39,7 +39,7 @@ def test_rick_is_mailed_if_rita_asks_for_it(stack: Stack) -> None:
     body = {"username": rick.name, "silent": False, "reason": "We read it again"}
     assert stack.post("/api/admin/user/reopen", body, token=token).status == 200
     letter = stack.smtp.wait_for(rick.email, 3)  # after the code and the rejection
-    assert "looked at again" in letter.subject
+    assert "being reviewed again" in letter.subject
     assert "We read it again" in letter.text
 
 

@@ -56,6 +56,7 @@ def test_alice_follows_her_application_from_the_receipt_to_the_approval(stack: S
         "gameAddress": None,
         "hasPassword": True,
         "place": facts["place"],
+        "questions": [],
         "reapplyAt": None,
         "reason": None,
         "receivedAt": facts["receivedAt"],
@@ -65,6 +66,7 @@ def test_alice_follows_her_application_from_the_receipt_to_the_approval(stack: S
         "username": alice.name,
         "usualSeconds": facts["usualSeconds"],
         "waiting": facts["waiting"],
+        "waitingFor": "review",
     }
     stack.decides("approve", alice, reason="Welcome!")
     approved = look(stack, token).json

@@ -100,7 +100,7 @@ def test_a_reason_of_our_own_is_in_the_readers_language(stack: Stack) -> None:
             f"UPDATE {table} SET reason = 'name_taken_in_game' WHERE username_key = ?", (rick.key,)
         )
     told = stack.get("/api/user/status", {"username": rick.name, "language": "zh"}, token=stack.user_token(rick))
-    assert told.json["data"]["reason"].startswith("这个名字已属于游戏中的一位玩家")
+    assert told.json["data"]["reason"].startswith("这个用户名已属于游戏中的一位玩家")
     shown = stack.get("/api/admin/user", {"username": rick.name}, token=stack.olivia()).json["user"]
     for reason in (shown["reason"], shown["history"][0]["reason"]):
         assert reason.startswith("This name already belongs to a player")
