@@ -69,7 +69,7 @@ def test_it_is_mailed_with_reason_and_end(stack: Stack) -> None:
     letter = stack.smtp.wait_for(bob.email, 3)
     assert "banned" in letter.subject
     assert "griefing" in letter.text
-    assert "2100-01-01 00:00 UTC" in letter.text
+    assert "The ban ends on 1 January 2100, 00:00 (UTC)." in letter.text
 
     stack.decides("ban", alice, silent=True)
     stack.decides("ban", stack.approved("witness"))

@@ -238,7 +238,7 @@ export type QuestionnaireResultFields = { score: number; maxScore: number; passS
 
 export type ReadersReply = { success: true; message?: string; readers: Array<string> };
 
-export type ReadingRequest = { language?: string | null; username: string };
+export type ReadingRequest = { language?: string | null; username?: string };
 
 export type RecoveryCodesReply = { success: true; message?: string; recoveryCodes: Array<string> };
 

@@ -1,5 +1,5 @@
-// What has been entered so far. It is kept for a day in this browser, so that it outlives a reload, the visit to the chat
-// platform and a closed tab; the password is kept in memory only.
+// What has been entered so far. It is kept for a day in this browser, so that it outlives a reload, the visit to the
+// chat platform and a closed tab; the password is kept in memory only.
 
 import { LANGUAGE_SWITCH } from "../shared/i18n.js";
 
