@@ -162,26 +162,43 @@ class QuestionnaireProof(msgspec.Struct, rename="camel", frozen=True):
     token: Annotated[str, Meta(examples=["pJ7Vd0cVbq8yR3v0cY2mB5kT"])]
 
 
+RegistrationEmail = Annotated[
+    Email, Meta(description="Required with a code; otherwise optional, and nothing is mailed to it.")
+]
+RejectedToken = Annotated[
+    ApplicationToken,
+    Meta(description="Of a rejected application with this address: applies again, in place of a code."),
+]
+
+
+class CheckRegistrationRequest(Request, frozen=True, kw_only=True):
+    """The part of a registration that has rules, with the proof of the address."""
+
+    username: Username
+    email: RegistrationEmail | None = None
+    proof: CodeProof | None = None
+    application_token: RejectedToken | None = None
+    password: Password | None = None
+    platform: Literal["java", "bedrock"] = "java"
+
+
+class CheckRegistrationReply(Reply, frozen=True, kw_only=True):
+    """No rule is broken. `username` is the name in the game, for Bedrock players with the prefix."""
+
+    username: Username
+
+
 class RegisterRequest(CaptchaProtectedRequest, frozen=True, kw_only=True):
     """A registration. `GET /api/config` says which fields are required besides the name."""
 
     username: Username
-    email: (
-        Annotated[Email, Meta(description="Required with a code; otherwise optional, and nothing is mailed to it.")]
-        | None
-    ) = None
+    email: RegistrationEmail | None = None
     code: Code | None = None
     proof: CodeProof | None = None
     password: Password | None = None
     platform: Literal["java", "bedrock"] = "java"
     questionnaire: QuestionnaireProof | None = None
-    application_token: (
-        Annotated[
-            ApplicationToken,
-            Meta(description="Of a rejected application with this address: applies again, in place of a code."),
-        ]
-        | None
-    ) = None
+    application_token: RejectedToken | None = None
     link_token: Annotated[str, Meta(description="The token of an unclaimed chat link, or use the cookie.")] | None = (
         None
     )
@@ -290,28 +307,53 @@ async def check_code(call: ApiHandler, request: CheckCodeRequest) -> CheckCodeRe
     return CheckCodeReply(proof=proof, expires_in_seconds=round(PROOF_LIFETIME.total_seconds()))
 
 
-@ROUTES.add(
-    "POST",
-    "/api/register",
-    PUBLIC,
+APPLICANT_REFUSALS: Final = (
     errors.InvalidUsername,
     errors.ReservedUsername,
     errors.InvalidEmail,
     errors.DomainNotAllowed,
     errors.InvalidPassword,
     errors.PasswordRequired,
-    *CAPTCHA_REFUSALS,
     errors.InvalidCode,
+    errors.RegistrationClosed,
+    errors.UsernameTaken,
+    errors.ReapplyLater,
+    errors.AuthMeUnavailable,
+)
+
+
+@ROUTES.add("POST", "/api/register/check", PUBLIC, *APPLICANT_REFUSALS, errors.RateLimited)
+async def check_registration(call: ApiHandler, request: CheckRegistrationRequest) -> CheckRegistrationReply:
+    """Tell at once whether a rule about name, address or password is broken, before more is asked. Uses up nothing.
+
+    Where an address has to be proven, it takes the proof. Where none has, it tells no more about a name than its status
+    does: `POST /api/register` may still refuse it as reserved, or as a player's.
+    """
+    call.services.status_limits.hit(call.caller)
+    applicant = RegistrationRequest(
+        username=request.username,
+        email=request.email,
+        code_or_proof=CodeOrProof(proof=request.proof),
+        password=request.password,
+        platform=request.platform,
+        language=call.language,
+        application_token=request.application_token,
+    )
+    return CheckRegistrationReply(username=await call.services.registration.check(applicant, call.caller))
+
+
+@ROUTES.add(
+    "POST",
+    "/api/register",
+    PUBLIC,
+    *APPLICANT_REFUSALS,
+    *CAPTCHA_REFUSALS,
     errors.QuestionnaireRequired,
     errors.QuestionnaireFailed,
     errors.ChatLinkRequired,
     errors.LinkTokenInvalid,
     errors.ChatAccountTaken,
-    errors.RegistrationClosed,
-    errors.UsernameTaken,
-    errors.ReapplyLater,
     errors.EmailTaken,
-    errors.AuthMeUnavailable,
     *INVITATION_REFUSALS,
     status=201,
     credentials=(LINK_COOKIE,),

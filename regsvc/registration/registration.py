@@ -126,6 +126,15 @@ class Registration:
         self.mail_queue.wake_all()
         return registered
 
+    async def check(self, request: RegistrationRequest, caller: Caller) -> str:
+        """Return the name as it will be in the game, where no rule about name, address or password is broken.
+
+        For front ends that ask for more afterwards. Raises as `register` does; spends, counts and changes nothing.
+        """
+        request, proven = self._validate(request, evidence="proof")
+        await self.worker.run(self._check_free, request, proven, caller)
+        return request.username
+
     def create_user(self, username: str, email: str | None, password: str, by: Actor) -> DecisionResult:
         """Create an approved user from the command line, operators included. Blocking.
 
@@ -152,9 +161,13 @@ class Registration:
         stored = None if password is None else await self.hashing.hash_in_pool(password, username)
         return await self.worker.run(self._create_approved, username, address, stored, by)
 
-    def _validate(self, request: RegistrationRequest) -> tuple[RegistrationRequest, EmailAddress | None]:
+    def _validate(
+        self, request: RegistrationRequest, *, evidence: str = "code"
+    ) -> tuple[RegistrationRequest, EmailAddress | None]:
         """Return the request with the name as the game has it, the address as it is stored and the password to
         keep; and the address that its code or proof has to prove, None where no code is required.
+
+        `evidence` names the field that is refused where both are missing.
 
         Raises `RegistrationClosed`, `InvalidUsername`, `InvalidEmail`, `DomainNotAllowed`, `InvalidField` (a missing
         address or code, or a Bedrock name where Bedrock players are off), `PasswordRequired` and `InvalidPassword`.
@@ -164,7 +177,7 @@ class Registration:
             raise InvalidField("email")
         has_proof = request.code_or_proof != NO_CODE_OR_PROOF or request.application_token is not None
         if registration.requires_code and not has_proof:
-            raise InvalidField("code")
+            raise InvalidField(evidence)
         name = self.rules.name_in_game(request.username, request.platform)
         self.live.require_open()
         self.rules.check_username(name, request.platform)
@@ -184,14 +197,31 @@ class Registration:
         self.rules.check_not_reserved(request.username)
         for step in self.steps:
             step.check(request)
-        if proven is not None and request.application_token is not None:
-            self._require_rejected(request.application_token, proven)
-            return None
         if proven is not None:
-            return self.codes.check(proven.key, "register", request.code_or_proof, caller)
+            return self._require_proven(request, proven, caller)
         if (seconds := self.limits.remaining_seconds(*self._limits_of(caller))) > 0:
             raise RateLimited(seconds)  # so that no password is hashed in vain
         return None
+
+    def _require_proven(
+        self, request: RegistrationRequest, proven: EmailAddress, caller: Caller
+    ) -> Verification | None:
+        """Return the row of the code or proof, None for an application's token. Raises as `_check` does, last."""
+        if request.application_token is None:
+            return self.codes.check(proven.key, "register", request.code_or_proof, caller)
+        self._require_rejected(request.application_token, proven)
+        return None
+
+    def _check_free(self, request: RegistrationRequest, proven: EmailAddress | None, caller: Caller) -> None:
+        """Raise the refusals of the name, and of the address, to who could register with it.
+
+        Where no address is proven, a program could ask this about every name, without a captcha: it is not told which
+        ones are reserved, operators' among them, nor which have players that we do not know yet.
+        """
+        if proven is not None:
+            self._require_proven(request, proven, caller)
+            self.rules.check_not_reserved(request.username)
+        self.users.require_free(name_key(request.username), proven.key if proven else None)
 
     def _create(
         self,

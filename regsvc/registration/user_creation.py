@@ -1,7 +1,7 @@
 """Creation of users: the row, what it replaces, and its player."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from math import ceil
@@ -20,6 +20,7 @@ from regsvc.database.audit import Actor, Audit
 from regsvc.database.engine import violates_unique
 from regsvc.database.models import PENDING, REJECTED, UNVERIFIED, User
 from regsvc.sync.reconciler import Reconciler
+from regsvc.sync.records import Account
 from regsvc.users.email_owners import claim
 from regsvc.users.retention import find_reapply_at
 from regsvc.users.transitions import DecisionDetails, Transitions
@@ -135,23 +136,50 @@ class UserCreation:
         account = self._reconciler.loader.load_for_update([user.username_key])[0]
         self._reconciler.reconcile_in_transaction(account, self._reconciler.request_row(account))
 
+    def require_free(self, key: str, email_key: str | None) -> None:
+        """Raise what `insert` would about a lower-case name and a proven address. Changes and locks nothing.
+
+        Without an address it tells what the status of the name tells anybody, and nothing of AuthMe's table. Raises
+        `UsernameTaken`, `ReapplyLater` and `errors.AuthMeUnavailable`.
+        """
+        try:
+            colliding = None if email_key is None else self._players.find_colliding(key)
+            self._find_replaceable(key, colliding, self._reconciler.load)
+        except PlayersUnavailable as error:
+            raise errors.AuthMeUnavailable from error
+        if email_key is not None:
+            self._require_address_free(email_key)
+
     def _free_name(self, key: str, colliding: PlayerRow | None) -> bool:
         """Delete a rejected user that holds the name. Raises `UsernameTaken` and `ReapplyLater`.
 
         True: AuthMe has a row of this name that we keep locked; it stays locked.
+        """
+        holder, keeps_row = self._find_replaceable(
+            key, colliding, lambda key: self._reconciler.loader.load_for_update([key])[0]
+        )
+        if holder is not None:
+            User.delete().where(User.id == holder.id).execute()  # its reviews stay
+        return keeps_row
+
+    def _find_replaceable(
+        self, key: str, colliding: PlayerRow | None, load: Callable[[str], Account]
+    ) -> tuple[User | None, bool]:
+        """Return the rejected user that holds the name, if any, and whether AuthMe's row of it is one we keep locked.
+
+        Raises `UsernameTaken` and `ReapplyLater`.
         """
         holder = User.get_or_none(User.username_key == key)
         keeps_row = False
         if holder is not None:
             if holder.status != REJECTED:
                 raise errors.UsernameTaken
-            keeps_row = self._has_unverified_locked_row(key)
+            keeps_row = _has_unverified_locked_row(load(key))
         if not keeps_row and colliding is not None:
             raise errors.UsernameTaken
         if holder is not None:
             self._require_replaceable(holder)
-            User.delete().where(User.id == holder.id).execute()  # its reviews stay
-        return keeps_row
+        return holder, keeps_row
 
     def _require_address_free(self, email_key: str) -> None:
         """Raise `ReapplyLater` where a rejection holds the address, too (`registration.reapply_holds`).
@@ -174,14 +202,14 @@ class UserCreation:
         if holder.reviewed_at is None or holder.applied_status != REJECTED:
             raise errors.UsernameTaken
 
-    def _has_unverified_locked_row(self, key: str) -> bool:
-        account = self._reconciler.loader.load_for_update([key])[0]
-        return (
-            account.player is not None
-            and account.player.is_locked
-            and account.sync_record is not None
-            and account.sync_record.kept_origin == UNVERIFIED
-        )
+
+def _has_unverified_locked_row(account: Account) -> bool:
+    return (
+        account.player is not None
+        and account.player.is_locked
+        and account.sync_record is not None
+        and account.sync_record.kept_origin == UNVERIFIED
+    )
 
 
 _INSERTED: Final = [

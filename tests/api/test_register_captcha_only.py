@@ -58,6 +58,24 @@ def test_everybody_may_register_and_is_told_when_a_rejected_name_is_free(host: S
     assert refused["reapplyAt"] == public["reapplyAt"] == host.user(rick)["reviewedAt"] + 24 * 60 * 60 * 1000
 
 
+def test_a_check_tells_no_more_about_a_name_than_its_status(host: Stack) -> None:
+    bob, rick, dave, eve = (host.newcomer(name) for name in ("bob", "rick", "dave", "eve"))
+    for person in (bob, rick):
+        register(host, person)
+    host.decides("reject", rick)
+    host.authme.register(dave.name, dave.password)  # whom only the game knows
+
+    def check(name: str, **fields: object) -> Reply:
+        return host.post("/api/register/check", {"username": name, "password": eve.password, **fields})
+
+    assert_refused(check(bob.name), 409, "username_taken", field="username")
+    refused = assert_refused(check(rick.name), 409, "reapply_later", field="username")
+    assert refused["reapplyAt"] == host.get("/api/user/status", {"username": rick.name}).json["data"]["reapplyAt"]
+    assert [check(name).status for name in (eve.name, dave.name, "registration")] == [200, 200, 200]
+    assert_refused(check(eve.name, password="123456"), 422, "invalid_password", field="password")
+    assert_refused(check(eve.name, email="eve@"), 422, "invalid_email", field="email")
+
+
 def test_a_player_gets_in_forgets_the_password_and_gets_in_again(host: Stack) -> None:
     alice = host.newcomer("alice")
     registered = register(host, alice)

@@ -125,12 +125,14 @@ def ask_from(stack: Stack, client: str, path: str = "/api/user/status", **query:
     return stack.get(path, {"username": "alice", **query}, headers={"X-Forwarded-For": client})
 
 
-def test_a_client_asks_so_often_on_both_routes_together(strict: Stack) -> None:
+def test_a_client_asks_so_often_on_all_routes_together(strict: Stack) -> None:
     assert ask_from(strict, "198.51.100.1").status == 200
     assert ask_from(strict, "198.51.100.1").status == 200
     assert ask_from(strict, "198.51.100.1", "/api/review/status").status == 404
     payload = assert_refused(ask_from(strict, "198.51.100.1", language="zh"), 429, "rate_limited", language="zh")
     assert 50 <= payload["remainingSeconds"] <= 60
+    body, client = {"username": "alice"}, {"X-Forwarded-For": "198.51.100.1"}
+    assert_refused(strict.post("/api/register/check", body, headers=client), 429, "rate_limited")
     assert ask_from(strict, "198.51.100.2").status == 200
 
 

@@ -10,7 +10,7 @@ from tests.browser.applicant import Applicant
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.support.our_tables import age_code, our_database
 from tests.support.questions import UNSCORED, asking
-from tests.support.stack import Stack, has_code
+from tests.support.stack import Stack, find_code, has_code
 
 WORDS = "I like it."
 
@@ -18,7 +18,9 @@ WORDS = "I like it."
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     directory = tmp_path_factory.mktemp("stack")
-    with Stack("sqlite", directory / "stack", config=asking(directory, UNSCORED, retry_after="1 minute")) as stack:
+    reserved = {"registration": {"reserved_names": ["Herobrine"]}}
+    config = asking(directory, UNSCORED, retry_after="1 minute") | reserved
+    with Stack("sqlite", directory / "stack", config=config) as stack:
         yield stack
 
 
@@ -58,6 +60,7 @@ def test_alice_takes_her_time(stack: Stack, open_page: OpenPage) -> None:
     page.get_by_label("Fight").check()
     send.click()
     expect(page.get_by_role("status")).to_contain_text("0 points; you need 60")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")  # the button floats above what is below it
     assert find_serious_faults(page) == []
     page.get_by_label("Talk").check()
     page.get_by_label("Building").check()
@@ -68,6 +71,33 @@ def test_alice_takes_her_time(stack: Stack, open_page: OpenPage) -> None:
     send.click()
     expect(page.get_by_role("status")).to_contain_text("received your application")
     assert len([letter for letter in stack.smtp.letters_to(alice.person.email) if has_code(letter)]) == 1
+
+
+def test_what_nobody_may_have_is_refused_before_the_questions(stack: Stack, open_page: OpenPage) -> None:
+    page = open_page("/register", size="phone", may_complain=True)
+    alice = Applicant(page, stack, stack.newcomer("alice"))
+    name, password = page.get_by_label("Minecraft username"), page.get_by_label("Password (optional)", exact=True)
+    alice.give_email()
+    alice.give_code()
+    alice.give_name("Herobrine", "123456")
+    expect(page.locator(".error", has_text="too easy to guess")).to_be_visible()
+    expect(password).to_be_focused()
+    password.fill(alice.person.password)
+    alice.press("Next")
+    expect(page.locator(".error", has_text="reserved")).to_be_visible()
+    expect(name).to_be_focused()
+    expect(name).to_have_value("Herobrine")
+    expect(password).to_have_value(alice.person.password)
+    name.fill(alice.person.name)
+    our_database(stack).execute("DELETE FROM regsvc_verification WHERE email_key = ?", (alice.person.email.lower(),))
+    alice.press("Next")
+    expect(page.get_by_role("status")).to_contain_text("verify your e-mail address again")
+    alice.give_email()
+    alice.give_code(find_code(stack.smtp.wait_for(alice.person.email, 2, counts=has_code).text))
+    expect(name).to_have_value(alice.person.name)
+    expect(password).to_have_value(alice.person.password)
+    alice.press("Next")
+    expect(page.get_by_label("Why here?")).to_be_visible()
 
 
 def test_a_question_is_spoken_in_the_language_it_is_written_in(stack: Stack, open_page: OpenPage) -> None:

@@ -80,6 +80,10 @@ export type CheckCodeReply = { success: true; message?: string; proof: string; e
 
 export type CheckCodeRequest = { language?: string | null; email: string; code: string; purpose?: "change_email" | "register" | "unlink" };
 
+export type CheckRegistrationReply = { success: true; message?: string; username: string };
+
+export type CheckRegistrationRequest = { language?: string | null; username: string; email?: string | null; proof?: string | null; applicationToken?: string | null; password?: string | null; platform?: "bedrock" | "java" };
+
 export type CheckupReply = { success: true; message?: string; language: string; verdict: "broken" | "fine" | "risky"; findings: Array<FindingFields>; notExamined: Array<string>; checkedAt: number };
 
 export type ClientFields = { client: string; lastLoginAt: number };
@@ -401,6 +405,7 @@ export interface GetRoutes {
 export interface PostRoutes {
   "verify/send": { reply: SendCodeReply; body: SendCodeRequest };
   "verify/check": { reply: CheckCodeReply; body: CheckCodeRequest };
+  "register/check": { reply: CheckRegistrationReply; body: CheckRegistrationRequest };
   "register": { reply: RegisterReply; body: RegisterRequest };
   "invitation/check": { reply: InvitationReply; body: InvitationQuery };
   "questionnaire/submit": { reply: SubmitQuestionnaireReply; body: SubmitQuestionnaireRequest };

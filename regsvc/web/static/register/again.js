@@ -22,7 +22,8 @@ export const againStep = {
         await name.send(values);
         await questions.send(values);
       },
-      onRefusal: (refusal) => refusal.code !== "rate_limited" && showQuestionRefusal(refusal, form),
+      onRefusal: (refusal) =>
+        flow.leadsToProof(refusal) || (refusal.code !== "rate_limited" && showQuestionRefusal(refusal, form)),
     });
     const email = draft.get("email");
     return {

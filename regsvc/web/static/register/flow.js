@@ -9,7 +9,7 @@ import { notice } from "../shared/notice.js";
 import { showSection } from "../shared/page.js";
 import { isProven } from "./code.js";
 import { renderInvitation } from "./invitation.js";
-import { reapplyText } from "./name.js";
+import { explain } from "./name.js";
 import { StepHistory } from "./step-history.js";
 
 const PROGRESS = "progress";
@@ -229,17 +229,25 @@ export class Flow {
     }
   }
 
-  async register() {
+  /** Who registers: what the name step has checked, too. */
+  get applicant() {
     const { draft } = this;
     const password = draft.get("password");
-    const questionnaire = draft.get("questionnaire");
-    const reply = await this.sendUntilAnswered({
+    return {
       username: draft.get("username"),
       ...(draft.get("email") ? { email: draft.get("email") } : {}),
       ...(isProven(draft) ? { proof: draft.get("proof") } : {}),
       ...(draft.get("reapplyToken") ? { applicationToken: draft.get("reapplyToken") } : {}),
       ...(password ? { password } : {}),
       ...(draft.get("platform") ? { platform: [draft.get("platform")].flat()[0] } : {}),
+    };
+  }
+
+  async register() {
+    const { draft } = this;
+    const questionnaire = draft.get("questionnaire");
+    const reply = await this.sendUntilAnswered({
+      ...this.applicant,
       ...(questionnaire ? { questionnaire: { token: questionnaire.token } } : {}),
       ...(draft.get("invitation") ? { invitation: draft.get("invitation") } : {}),
       ...(draft.get("linkToken") ? { linkToken: draft.get("linkToken") } : {}),
@@ -253,6 +261,20 @@ export class Flow {
   }
 
   /**
+   * Go back to the step for the address if its proof has ended; return whether it has. `isAtEnd`: nothing else is left
+   * to do.
+   *
+   * @param {import("../shared/api.js").Refusal} refusal
+   */
+  leadsToProof(refusal, { isAtEnd = false } = {}) {
+    const hasEnded = refusal.field === "proof" || refusal.field === "applicationToken";
+    if (hasEnded) {
+      this.showRefusal(refusal, { isAtEnd }).catch((another) => notice.showRefusal(another));
+    }
+    return hasEnded;
+  }
+
+  /**
    * Go to the step that can correct a refusal, with everything that was entered. Throws it if that step is shown
    * already.
    *
@@ -262,9 +284,7 @@ export class Flow {
     const field = refusal.field ?? "";
     const isSpent = ["questionnaire", "linkToken", "proof"].includes(field);
     notice.clear();
-    if (refusal.code === "reapply_later") {
-      refusal.message = reapplyText(refusal.body.reapplyAt);
-    }
+    explain(refusal);
     if (field === "applicationToken") {
       this.draft.update({ reapplyToken: null, step: "email" }); // it has ended: the address is proven by a code
       location.reload();

@@ -1,12 +1,11 @@
 // The username and a password, with the host's rules in words; and an e-mail address where no step before asks for it.
 // One step for both: password managers keep both from one form.
 
-import { Refusal } from "../shared/api.js";
+import { asRefusal } from "../shared/api.js";
 import { button } from "../shared/dom.js";
 import { Choice, Field } from "../shared/form.js";
 import { formatTime, t } from "../shared/i18n.js";
 import { asksPassword, matches, passwordField } from "../shared/password-fields.js";
-import { isProven } from "./code.js";
 import { emailField } from "./email.js";
 
 const USUAL_LENGTH = /\{(\d+),(\d+)\}/;
@@ -23,7 +22,9 @@ export const nameStep = {
   titleKey: (config) => (asksPassword(config) ? "step_name" : "name"),
 
   async render(flow) {
-    return { form: flow.form(nameFields(flow)) };
+    const onRefusal = (/** @type {import("../shared/api.js").Refusal} */ refusal) =>
+      flow.leadsToProof(refusal, { isAtEnd: flow.isLast });
+    return { form: flow.form({ ...nameFields(flow), onRefusal }) };
   },
 };
 
@@ -53,7 +54,7 @@ export function nameFields(flow) {
       const edition = isGiven ? draft.get("platform") : platform?.value[0];
       const username = values.username.trim();
       draft.update({ username, platform: edition, ...(email.length ? { email: values.email.trim() } : {}) });
-      await refuseTaken(flow, edition === "bedrock" ? floodgateName(username, config.bedrock) : username);
+      await check(flow);
     },
   };
 }
@@ -198,29 +199,28 @@ function contactField(draft) {
 }
 
 /**
- * Say until when a rejected name is held; `time` in epoch milliseconds.
+ * Give a refusal of a name the words that help here: where to log in, or until when it is held.
  *
- * @param {number | undefined} time
+ * @param {import("../shared/api.js").Refusal} refusal
  */
-export function reapplyText(time) {
-  return t("reapply_later", { date: formatTime(time) });
+export function explain(refusal) {
+  if (refusal.code === "reapply_later") {
+    const key = refusal.field === "email" ? "reapply_later_address" : "reapply_later";
+    refusal.message = t(key, { date: formatTime(refusal.body.reapplyAt) });
+  } else if (refusal.code === "username_taken") {
+    refusal.message = t("name_taken");
+  }
+  return refusal;
 }
 
 /**
- * Refuse a name that is taken, or rejected and not yet free again, now and not after all the other steps.
+ * Have the API refuse a name or password now, and not after all the other steps.
  *
  * @param {import("./flow.js").Flow} flow
- * @param {string} username
  */
-async function refuseTaken({ api, draft }, username) {
-  /** @type {Record<string, string>} */
-  const headers = isProven(draft) ? { "X-Address-Proof": draft.get("proof") } : {};
-  const { data } = await api.get("user/status", { username }, { headers });
-  if (data.reapplyAt) {
-    throw new Refusal(409, { code: "reapply_later", field: "username", message: reapplyText(data.reapplyAt) });
-  }
+async function check({ api, draft, applicant, isCodeMissing }) {
   const isOwn = draft.get("unansweredName") === draft.get("username"); // the answer to its registration was lost
-  if (data.registered && data.status !== "rejected" && !isOwn) {
-    throw new Refusal(409, { code: "username_taken", field: "username", message: t("name_taken") });
+  if (!isOwn && !isCodeMissing) {
+    await api.post("register/check", applicant).catch((error) => Promise.reject(explain(asRefusal(error))));
   }
 }

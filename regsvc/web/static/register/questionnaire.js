@@ -21,13 +21,7 @@ export const questionnaireStep = {
     const form = flow.form({
       fields,
       send,
-      onRefusal: (refusal) => {
-        if (refusal.field === "proof") {
-          flow.showRefusal(refusal, { isAtEnd: false }).catch((another) => notice.showRefusal(another));
-          return true;
-        }
-        return showQuestionRefusal(refusal, form);
-      },
+      onRefusal: (refusal) => flow.leadsToProof(refusal) || showQuestionRefusal(refusal, form),
     });
     return { form };
   },
