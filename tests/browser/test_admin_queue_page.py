@@ -12,6 +12,7 @@ from playwright.sync_api import Page, Request, Route, expect
 from tests.browser.accessibility import find_serious_faults
 from tests.browser.conftest import OpenPage, is_wider_than_the_screen
 from tests.browser.operator import Operator, box_of, open_queue, standing_clock
+from tests.browser.words import Words
 from tests.support.applicants import insert_applicants
 from tests.support.our_tables import ago, our_busy, our_database
 from tests.support.questions import PASSING, TALK, UNSCORED, WORDS, applies, asking, token_for
@@ -402,9 +403,10 @@ def test_who_applies_again_is_read_beside_the_earlier_answers(stack: Stack, open
     olivia = open_queue(open_page, size="phone")
     page, card = olivia.page, olivia.card
     talk, build, why = (card.locator(".answers > li", has_text=it) for it in ("What do", "Which are", "Why here"))
-    expect(talk).to_contain_text("as before the last rejection")
+    expect(talk).to_contain_text("as before")
     expect(build.locator(".earlier blockquote")).to_have_text("skipped")
     expect(why.locator(".earlier blockquote")).to_have_text("I like it.")
+    expect(why.locator(".badge")).to_have_text("changed")
     expect(card.get_by_text("No notes yet.")).to_be_visible()
     card.get_by_label("New note").fill("Asked Bob, who knows her")
     page.keyboard.press("Tab")
@@ -415,6 +417,62 @@ def test_who_applies_again_is_read_beside_the_earlier_answers(stack: Stack, open
     assert not is_wider_than_the_screen(page)
     olivia.go(f"#user?name={alice.name}")
     expect(page.locator("section blockquote", has_text="Asked Bob")).to_be_visible()
+
+
+def test_olivia_asks_alice_answers_on_her_phone_and_is_approved(stack: Stack, open_page: OpenPage) -> None:
+    """And Bob, who has no address, is shown what he was asked when he looks."""
+    alice = stack.newcomer("alice")
+    token = applies(stack, alice, token_for(stack)).json["applicationToken"]
+    [bob] = insert_applicants(stack, 1)
+    our_database(stack).execute(
+        "UPDATE regsvc_user SET email = NULL, email_key = NULL WHERE username_key = ?", (bob.lower(),)
+    )
+    phone, told = open_page(f"/application#token={token}", size="phone", language="de"), Words("de", "page.application")
+    expect(phone.get_by_role("heading", name=told("asked_title"))).to_have_count(0)
+    olivia = open_queue(open_page)
+    page, card, dialog = olivia.page, olivia.card, olivia.page.get_by_role("dialog")
+    heading, row = card.locator("h3"), olivia.person(alice.name)
+    expect(heading).to_have_text(alice.name)
+    page.keyboard.press("q")
+    dialog.get_by_role("button", name="Send the question").click()
+    expect(dialog.get_by_label("Question")).to_have_attribute("aria-invalid", "true")
+    dialog.get_by_label("Question").fill("Which Bob?")
+    assert find_serious_faults(page, ["dialog"]) == []
+    dialog.get_by_role("button", name="Send the question").click()
+    expect(olivia.notice).to_contain_text(f"{alice.name} was asked")
+    expect(heading).to_have_text(bob)
+    expect(row).to_contain_text("waits for the applicant")
+    card.get_by_role("button", name="Ask…").click()
+    dialog.get_by_label("Question").fill("Who are you?")
+    dialog.get_by_role("button", name="Send the question").click()
+    expect(olivia.notice).to_contain_text("Can't be e-mailed")
+    row.click()
+    expect(card).to_contain_text("The application waits for the applicant's answer.")
+    expect(card.locator(".asked")).to_contain_text("Not answered")
+
+    expect(phone.get_by_text("Which Bob?")).to_be_visible()
+    assert find_serious_faults(phone) == []
+    assert not is_wider_than_the_screen(phone)
+    phone.get_by_label(told("asked_answer")).fill("The builder.")
+    phone.get_by_role("button", name=told("asked_send")).click()
+    expect(phone.get_by_text("The builder.")).to_be_visible()
+    expect(phone.get_by_label(told("asked_answer"))).to_have_count(0)
+
+    expect(olivia.notice).to_contain_text(f"{alice.name} has just answered")
+    expect(row.locator(".badge", has_text="answered")).to_be_visible()
+    expect(card.locator(".asked blockquote")).to_have_text(["Which Bob?", "The builder."])
+    assert find_serious_faults(page) == []
+    standing_clock(page)
+    olivia.approve()
+    page.clock.run_for(12_000)
+    expect(phone.get_by_role("heading", name=alice.name, exact=True)).to_be_visible()
+    olivia.go(f"#user?name={alice.name}")
+    expect(page.locator(".asked")).to_contain_text("The builder.")
+    expect(page.get_by_role("button", name="Ask…")).to_have_count(0)
+    olivia.go(f"#user?name={bob}")
+    expect(page.locator(".badges")).to_contain_text("waits for the applicant")
+    page.keyboard.press("q")
+    expect(dialog).to_be_visible()
 
 
 def test_a_wave_from_one_network_is_seen_as_such(stack: Stack, open_page: OpenPage) -> None:

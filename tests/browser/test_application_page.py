@@ -212,23 +212,3 @@ def test_nobody_is_approved_with_answers_that_were_not_read(stack: Stack, open_p
     assert stack.user(bob)["status"] == "approved"
     page.evaluate("release()")
     expect(olivia.notice).to_contain_text(f"{bob.name} changed the answers just before the decision")
-
-
-def test_alice_is_asked_back_answers_on_her_phone_and_is_approved(stack: Stack, open_page: OpenPage) -> None:
-    alice, path = apply(stack, "alice")
-    page = open_page(path, size="phone")
-    expect(page.get_by_role("heading", name="We have a question for you")).to_have_count(0)
-    assert stack.decide("ask", alice, question="Which Bob?").status == 200
-    expect(page.get_by_role("heading", name="We have a question for you")).to_be_visible()
-    expect(page.get_by_text("Which Bob?")).to_be_visible()
-    assert find_serious_faults(page) == []
-    assert not is_wider_than_the_screen(page)
-
-    page.get_by_label("Your answer").fill("The builder.")
-    page.get_by_role("button", name="Send the answer").click()
-
-    expect(page.get_by_text("The builder.")).to_be_visible()
-    expect(page.get_by_label("Your answer")).to_have_count(0)
-    assert stack.user(alice)["waitingFor"] == "review"
-    stack.decides("approve", alice)
-    expect(page.get_by_text(f"You're in, {alice.name}!").first).to_be_visible()

@@ -49,6 +49,18 @@ export function statusBadge(status) {
   return badge(labelFor("status", status), STATUS_KINDS[status]);
 }
 
+/**
+ * Render whether a pending user was asked something, and has answered; null if neither.
+ *
+ * @param {Pick<ListedUser, "waitingFor" | "answeredAt">} user
+ */
+export function askedBadge({ waitingFor, answeredAt }) {
+  if (waitingFor === "applicant") {
+    return badge(t("tag_asked"));
+  }
+  return answeredAt === null ? null : badge(t("tag_answered"), "wait");
+}
+
 /** @type {Record<string, Kind>} */
 const PLAYER_KINDS = { pending: "wait", conflict: "bad", returned: "bad" };
 

@@ -5,7 +5,7 @@ import { asRefusal } from "../shared/api.js";
 import { hasText, t } from "../shared/i18n.js";
 import { notice } from "../shared/notice.js";
 import { Signal } from "../shared/signal.js";
-import { ANSWERS_CHANGED, OUTCOMES } from "./decisions/transitions.js";
+import { APPLICANT_NEWS, OUTCOMES } from "./decisions/transitions.js";
 import { listNames, statusName } from "./phrases.js";
 
 const COUNT_DELAY = 500; // milliseconds; many events at once cause one request
@@ -62,12 +62,13 @@ export class LiveUpdates {
   dropSuperseded(name, { username, status, by }) {
     const entry = this.pending.find(username);
     const isSending = entry?.state === "sending";
-    if (status === "pending" && name !== ANSWERS_CHANGED) {
+    const news = APPLICANT_NEWS[name];
+    if (status === "pending" && news === undefined) {
       this.decided.delete(username);
     }
     // an event that was read before the decision was carried out may arrive after it
-    if (name === ANSWERS_CHANGED && (isSending || status !== "pending" || this.decided.has(username))) {
-      notice.show(t("answers_changed_late", { name: username }), "bad");
+    if (news && (isSending || status !== "pending" || this.decided.has(username))) {
+      notice.show(t(`${news}_late`, { name: username }), "bad");
     }
     if (entry === null) {
       return;
@@ -82,9 +83,9 @@ export class LiveUpdates {
     if (status !== "pending") {
       this.pending.removeUsers(entry, [username]);
       notice.show(t("faster", { operator: by, name: username, status: statusName(status) }), "bad");
-    } else if (name === ANSWERS_CHANGED) {
+    } else if (news) {
       this.pending.removeUsers(entry, [username]);
-      notice.show(t("answers_changed_unsent", { name: username }), "bad");
+      notice.show(t(`${news}_unsent`, { name: username }), "bad");
     }
   }
 

@@ -2,6 +2,7 @@
 
 import { asRefusal } from "../shared/api.js";
 import { notice } from "../shared/notice.js";
+import { labelFor } from "./phrases.js";
 
 /**
  * Send a change, show what it changed with `reload`, and say that it was made, or why not.
@@ -17,4 +18,14 @@ export async function sendChange(change, reload) {
   } catch (error) {
     notice.showRefusal(asRefusal(error));
   }
+}
+
+/**
+ * Say what a reply says, with its warnings in words.
+ *
+ * @param {{ message?: string, warnings?: string[] }} reply
+ */
+export function announceReply({ message = "", warnings = [] }) {
+  const lines = [message, ...warnings.map((code) => labelFor("warning", code))];
+  notice.announce(lines.join("\n"), warnings.length ? "bad" : "good");
 }

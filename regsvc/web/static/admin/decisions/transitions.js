@@ -29,8 +29,12 @@ export const OUTCOMES = {
  */
 export const DECISION_KEYS = { approve: "a", reject: "r", reopen: "w", ban: "b", unban: "e", delete: "d" };
 
-/** The event after which an applicant's answers are others than those that were shown. */
-export const ANSWERS_CHANGED = "user_answers_changed";
+/**
+ * The events after which an application says other things than those that were shown, with the keys of their texts.
+ *
+ * @type {Record<string, string>}
+ */
+export const APPLICANT_NEWS = { user_answers_changed: "answers_changed", user_question_answered: "question_answered" };
 
 /** The events after which a user has changed. */
 export const USER_EVENTS = [
@@ -43,7 +47,8 @@ export const USER_EVENTS = [
   "user_deleted",
   "user_note_added",
   "user_answer_judged",
-  ANSWERS_CHANGED,
+  "user_asked",
+  ...Object.keys(APPLICANT_NEWS),
 ];
 
 const REOPENED = ["absent", "returned"]; // states of a player whom an approval adds to the game (again)

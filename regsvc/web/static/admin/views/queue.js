@@ -4,7 +4,9 @@ import { asRefusal } from "../../shared/api.js";
 import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { decideFor } from "../decisions/actions.js";
+import { askApplicant } from "../decisions/ask-dialog.js";
 import { USER_EVENTS } from "../decisions/transitions.js";
+import { may } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { ApplicantCard } from "./queue/applicant-card.js";
 import { ApplicantList } from "./queue/applicant-list.js";
@@ -106,6 +108,7 @@ class QueuePage {
       a: { label: "key_approve", action: () => this.act("approve") },
       r: { label: "key_reject", action: () => this.act("reject") },
       A: { label: "key_approve_words", action: () => this.act("approve_words") },
+      ...(may("users.review") ? { q: { label: "key_ask", action: () => this.act("ask") } } : {}),
       "j ArrowDown": { label: "key_next", action: () => this.move(1), repeats: true },
       "k ArrowUp": { label: "key_previous", action: () => this.move(-1), repeats: true },
       x: {
@@ -254,10 +257,33 @@ class QueuePage {
       this.context.decide({ decision: "approve", usernames, applicants: usernames });
     } else if (name === "reject") {
       await this.context.askAndDecide("reject", usernames, { key: "r", applicants: usernames });
+    } else if (name === "ask") {
+      await this.ask(applicants);
     } else if (name === "ban" || name === "delete") {
       await decideFor(this.context, name, applicants);
     } else {
       await this.context.askAndDecide("approve", usernames, { key: "a", applicants: usernames });
     }
+  }
+
+  /**
+   * Ask an applicant something, and open the next one.
+   *
+   * @param {ListedUser[]} applicants of whom only one can be asked
+   */
+  async ask([applicant, ...others]) {
+    if (others.length > 0) {
+      notice.show(t("ask_one"));
+      return;
+    }
+    const next = this.queue.nextAfterDecision(); // before an event moves the applicant to another place
+    if (!(await askApplicant(this.context, applicant.username)) || this.context.isOver) {
+      return;
+    }
+    const found = next && this.applicants.find(next.username);
+    if (this.queue.deselect([applicant.username]) && found) {
+      this.show(found);
+    }
+    await this.refresh.now();
   }
 }

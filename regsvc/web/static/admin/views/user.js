@@ -6,15 +6,16 @@ import { t } from "../../shared/i18n.js";
 import { notice } from "../../shared/notice.js";
 import { Signal } from "../../shared/signal.js";
 import { givePoints, NotesSection } from "../additions.js";
-import { listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.js";
+import { askedBadge, listedBadge, pendingBadge, playerBadge, statusBadge } from "../badges.js";
 import { changeBan, decideFor, decisionKeys } from "../decisions/actions.js";
+import { askApplicant } from "../decisions/ask-dialog.js";
 import { destructiveButtons, moreMenu } from "../decisions/more-menu.js";
-import { ANSWERS_CHANGED, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
+import { APPLICANT_NEWS, applies, DECISION_KEYS, DECISIONS, USER_EVENTS } from "../decisions/transitions.js";
 import { may, mayDecide } from "../permissions.js";
 import { Refresh } from "../refresh.js";
 import { sendChange } from "../send-change.js";
 import { whyPanel } from "../why.js";
-import { renderAnswers, renderRecord } from "./queue/applicant.js";
+import { renderAnswers, renderConversation, renderRecord } from "./queue/applicant.js";
 import { passwordSection } from "./user/password.js";
 import { renderClients, renderFacts, renderGates, renderPlayer, renderSent, renderSessions } from "./user/sections.js";
 
@@ -78,8 +79,8 @@ class UserPage {
     context.onEvent(USER_EVENTS, ({ username }, name) => {
       if (isThis(username)) {
         this.refresh.soon();
-        if (name === ANSWERS_CHANGED) {
-          notice.show(t("answers_changed", { name: username })); // they may have been read already
+        if (name in APPLICANT_NEWS) {
+          notice.show(t(APPLICANT_NEWS[name], { name: username })); // it may have been read already
         }
       }
     });
@@ -91,6 +92,7 @@ class UserPage {
     });
     context.addKeys({
       ...decisionKeys(DECISIONS, (decision) => this.decide(decision)),
+      ...(may("users.review") ? { q: { label: "key_ask", action: () => this.ask() } } : {}),
       c: { label: "key_change_ban", action: () => this.changeBan() },
     });
   }
@@ -126,6 +128,7 @@ class UserPage {
     replaceContent(this.about, renderFacts(user), links);
     replaceContent(
       this.details,
+      renderConversation(user, "h3"),
       renderAnswers(
         user,
         "h3",
@@ -152,7 +155,9 @@ class UserPage {
   renderState() {
     const user = this.user.value;
     const pending = pendingBadge(this.context, this.name);
-    const signature = JSON.stringify([user?.status, user?.plugin, user?.allowlist, pending?.textContent]);
+    const asked = user && askedBadge(user);
+    const state = [user?.status, user?.plugin, user?.allowlist, asked?.textContent, pending?.textContent];
+    const signature = JSON.stringify(state);
     if (signature === this.stateSignature) {
       return; // a decision about another user has changed: the focus stays
     }
@@ -163,7 +168,7 @@ class UserPage {
       replaceContent(this.actions);
     } else {
       const inGame = [playerBadge(user.plugin), " ", listedBadge(user.allowlist), " "];
-      replaceContent(this.state, statusBadge(user.status), " ", inGame, pending);
+      replaceContent(this.state, statusBadge(user.status), " ", asked, " ", inGame, pending);
       replaceContent(this.actions, pending === null && this.makeButtons(user));
     }
     if (hadFocus && !document.activeElement?.closest("dialog")) {
@@ -177,15 +182,28 @@ class UserPage {
     const decide = (/** @type {DecisionName} */ decision) => this.decide(decision);
     const isRelisted = user.allowlist === "removed";
     const destructive = /** @type {const} */ (["ban", "delete"]).filter((decision) => applies(decision, user));
+    const buttons = usual.map((decision) => {
+      const text = t(decision === "approve" && isRelisted ? "do_relist" : `do_${decision}`);
+      const label = decision === "approve" ? text : t("opens", { what: text });
+      return keyButton(label, DECISION_KEYS[decision], KINDS[decision] ?? null, () => decide(decision));
+    });
     return [
-      usual.map((decision) => {
-        const text = t(decision === "approve" && isRelisted ? "do_relist" : `do_${decision}`);
-        const label = decision === "approve" ? text : t("opens", { what: text });
-        return keyButton(label, DECISION_KEYS[decision], KINDS[decision] ?? null, () => decide(decision));
-      }),
+      buttons.slice(0, 1),
+      this.canAsk && keyButton(t("opens", { what: t("do_ask") }), "q", "quiet", () => this.ask()),
+      buttons.slice(1),
       user.status === "banned" && mayDecide("ban") && keyButton(t("change_ban"), "c", "quiet", () => this.changeBan()),
       destructive.length > 0 && moreMenu(destructiveButtons(decide, destructive)),
     ];
+  }
+
+  get canAsk() {
+    return this.user.value?.status === "pending" && may("users.review") && this.context.pendingFor(this.name) === null;
+  }
+
+  async ask() {
+    if (this.canAsk && (await askApplicant(this.context, this.name))) {
+      this.refresh.soon();
+    }
   }
 
   /** @param {DecisionName} decision */

@@ -4,10 +4,12 @@ import { asRefusal } from "../../../shared/api.js";
 import { button, make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
 import { givePoints, NotesSection } from "../../additions.js";
+import { may } from "../../permissions.js";
 import { foldedWhy } from "../../why.js";
 import {
   renderActions,
   renderAnswers,
+  renderConversation,
   renderFacts,
   renderMoreActions,
   renderRecord,
@@ -57,7 +59,7 @@ export class ApplicantCard {
         "div",
         { class: "application" },
         make("header", {}, this.title, renderTags(applicant)),
-        renderActions(act, renderMoreActions(this.context, applicant.username, act)),
+        renderActions(act, may("users.review"), renderMoreActions(this.context, applicant.username, act)),
         details.answers,
         renderFacts(applicant),
       ),
@@ -96,7 +98,7 @@ export class ApplicantCard {
     try {
       const user = await this.applicants.details(applicant.username);
       const judge = givePoints(this.context, applicant.username, () => this.loadAgain(applicant, details, notes));
-      replaceContent(details.answers, renderAnswers(user, "h4", judge));
+      replaceContent(details.answers, renderConversation(user, "h4"), renderAnswers(user, "h4", judge));
       replaceContent(details.record, renderRecord(user, "h4"));
       notes.update(user);
     } catch (error) {

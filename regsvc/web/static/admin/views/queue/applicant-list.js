@@ -2,7 +2,7 @@
 
 import { make, replaceContent } from "../../../shared/dom.js";
 import { t } from "../../../shared/i18n.js";
-import { badge } from "../../badges.js";
+import { askedBadge, badge } from "../../badges.js";
 import { timeAgo } from "../../phrases.js";
 import { shownSignals } from "./applicant.js";
 
@@ -148,19 +148,14 @@ class ApplicantRow {
  *
  * @param {ListedUser} applicant
  */
-export function renderTags({
-  isOperator,
-  questionnaireScore,
-  questionnairePassed,
-  questionnaireRequiresReview,
-  rejections,
-  signals,
-  platform,
-}) {
+export function renderTags(applicant) {
+  const { isOperator, platform, rejections, signals } = applicant;
+  const { questionnaireScore, questionnairePassed, questionnaireRequiresReview } = applicant;
   const rejected = rejections?.count ?? 0;
   const kind = questionnaireRequiresReview ? "wait" : questionnairePassed ? "good" : "bad";
   return [
     isOperator && badge(t("operator"), "bad"),
+    askedBadge(applicant),
     questionnaireScore !== null && badge(t("points", { score: questionnaireScore }), kind),
     rejected > 0 && badge(t("rejected_times", { count: rejected }), "bad"),
     shownSignals(signals).map(({ kind, count, users }) => {

@@ -11,12 +11,13 @@ import { hashFor } from "../../view-context.js";
 /**
  * "approve_words" is an approval with a message.
  *
- * @typedef {"approve" | "reject" | "approve_words" | "ban" | "delete"} ActionName
+ * @typedef {"approve" | "reject" | "approve_words" | "ask" | "ban" | "delete"} ActionName
  */
 /** @typedef {NonNullable<UserDetails["questionnaire"]>} QuestionnaireResult */
 /** @typedef {QuestionnaireResult["answers"][number]} Answer */
 /** @typedef {(questionId: number, points: number) => unknown} Judge gives the points of an answer */
 /** @typedef {UserDetails["history"][number]} Review */
+/** @typedef {UserDetails["questions"][number]} AskedQuestion */
 
 /** @param {ListedUser} applicant */
 export function renderFacts({ email, regTime, language, platform, chat }) {
@@ -83,6 +84,34 @@ function renderRejections({ count, lastAt, lastReason }) {
  */
 export function renderAnswers(user, level, judge) {
   return user.questionnaire && renderQuestionnaire(user.questionnaire, user, level, judge);
+}
+
+/**
+ * Render what the team asked the applicant, and the answers, newest first; null where nothing was asked.
+ *
+ * @param {UserDetails} user
+ * @param {"h3" | "h4"} level of the heading
+ */
+export function renderConversation({ questions, waitingFor }, level) {
+  const isOpen = waitingFor === "applicant" && make("p", { class: "notice" }, t("waits_for_applicant"));
+  const items = questions.map(renderAsked);
+  return (
+    items.length > 0 && [make(level, {}, t("asked_questions")), isOpen, make("ol", { class: "history asked" }, items)]
+  );
+}
+
+/** @param {AskedQuestion} asked */
+function renderAsked({ question, author, askedAt, answer, answeredAt, isSameUser }) {
+  return make(
+    "li",
+    {},
+    t("note_by", { author, at: formatTime(askedAt) }),
+    !isSameUser && make("span", { class: "quiet-text" }, ` · ${t("asked_another")}`),
+    make("blockquote", {}, question),
+    answer === null
+      ? make("p", { class: "quiet-text" }, t("unanswered"))
+      : [t("answered_at", { at: formatTime(answeredAt) }), make("blockquote", { class: "reply" }, withLinks(answer))],
+  );
 }
 
 /**
@@ -156,7 +185,7 @@ function describePoints({ points, maxPoints }) {
 
 /**
  * @param {Answer} answer
- * @param {string[] | undefined} before what was answered to it before the last rejection
+ * @param {string[] | undefined} before what was answered to it before
  * @param {Judge | null} judge null: the user is decided about
  */
 function renderAnswer(answer, before, judge) {
@@ -216,7 +245,8 @@ function renderEarlier(answers, isSame) {
     return make("p", { class: "quiet-text" }, t("answer_same"));
   }
   const words = answers.length > 0 ? answers.join("\n") : t("answer_skipped_before");
-  return make("div", { class: "earlier" }, make("p", {}, t("answered_before")), make("blockquote", {}, words));
+  const heading = make("p", {}, badge(t("answer_changed"), "wait"), ` ${t("answered_before")}`);
+  return make("div", { class: "earlier" }, heading, make("blockquote", {}, words));
 }
 
 /**
@@ -256,13 +286,14 @@ function sameKey({ isSameUser, isSameName, isSameEmail }) {
 }
 
 /**
- * Render the common decisions, the usual one first: this order is the same everywhere.
+ * Render the common decisions, the usual one first, and what asks one applicant: this order is the same everywhere.
  *
  * @param {(name: ActionName) => unknown} act
+ * @param {boolean} canAsk
  * @param {Child} more a menu of what is needed less often
  */
-export function renderActions(act, more = null) {
-  /** @type {(name: "approve" | "reject", key: string, text: string, kind: string | null) => HTMLElement} */
+export function renderActions(act, canAsk = false, more = null) {
+  /** @type {(name: "approve" | "ask" | "reject", key: string, text: string, kind: string | null) => HTMLElement} */
   const choice = (name, key, text, kind) =>
     make(
       "button",
@@ -274,6 +305,7 @@ export function renderActions(act, more = null) {
     "div",
     { class: "actions" },
     choice("approve", "a", t("do_approve"), null),
+    canAsk && choice("ask", "q", t("opens", { what: t("do_ask") }), "quiet"),
     choice("reject", "r", t("opens", { what: t("do_reject") }), "danger"),
     more,
   );

@@ -3,7 +3,7 @@
 import { asRefusal } from "../../../shared/api.js";
 import { t } from "../../../shared/i18n.js";
 import { notice } from "../../../shared/notice.js";
-import { ANSWERS_CHANGED } from "../../decisions/transitions.js";
+import { APPLICANT_NEWS } from "../../decisions/transitions.js";
 import { statusName } from "../../phrases.js";
 
 const ARRIVAL_DELAY = 300; // milliseconds; registrations that come together cause one request
@@ -112,9 +112,9 @@ export class QueueUpdates {
     } else if (name === "user_registered" && this.applicants.find(username) === null) {
       this.addArrival(username);
     } else {
-      this.actions.reload(); // the user is back in the queue, has registered again, or has changed the answers
-      if (name === ANSWERS_CHANGED && this.queue.current?.username === username) {
-        notice.show(t("answers_changed", { name: username })); // they may have been read already
+      this.actions.reload(); // the user is back in the queue, has registered again, was asked, or says other things
+      if (name in APPLICANT_NEWS && this.queue.current?.username === username) {
+        notice.show(t(APPLICANT_NEWS[name], { name: username })); // it may have been read already
       }
     }
   }

@@ -97,12 +97,12 @@ export class ReviewQueue {
     return this.current === null || isGone(this.current);
   }
 
-  /** Return the applicant to open after the current one was decided about: the next one, or else the last; or null. */
+  /** Return the applicant to open once the current one is decided about or asked: the next, or else the last; or null. */
   nextAfterDecision() {
     const { list } = this.applicants;
     const behind = new Set(list.slice(this.current === null ? 0 : list.indexOf(this.current) + 1));
-    const { shown } = this;
-    return shown.find((applicant) => behind.has(applicant)) ?? shown.at(-1) ?? null;
+    const others = this.shown.filter((applicant) => applicant !== this.current);
+    return others.find((applicant) => behind.has(applicant)) ?? others.at(-1) ?? null;
   }
 
   /**

@@ -8,7 +8,7 @@ import { formatTime, t } from "../../../shared/i18n.js";
 import { notice } from "../../../shared/notice.js";
 import { passwordField } from "../../../shared/password-fields.js";
 import { may } from "../../permissions.js";
-import { labelFor } from "../../phrases.js";
+import { announceReply } from "../../send-change.js";
 
 /** @typedef {import("../../view-context.js").ViewContext} ViewContext */
 
@@ -111,8 +111,5 @@ async function mailLink(context, username) {
  * @param {PostBody<"admin/user/password">} body
  */
 async function send(context, body) {
-  const reply = await context.api.post("admin/user/password", body);
-  const warnings = "warnings" in reply ? (reply.warnings ?? []) : [];
-  const lines = [reply.message, ...warnings.map((code) => labelFor("warning", code))];
-  notice.announce(lines.join("\n"), warnings.length ? "bad" : "good");
+  announceReply(await context.api.post("admin/user/password", body));
 }
