@@ -6,6 +6,7 @@ from datetime import datetime
 
 from peewee import Database
 
+from regsvc.auth.derived_secrets import ApplicationTokens
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.core.caller import VerifiedSession
@@ -15,7 +16,7 @@ from regsvc.core.shared_lookup import SharedLookup
 from regsvc.core.text import name_key
 from regsvc.database.bulk import select_rows
 from regsvc.database.engine import Worker
-from regsvc.database.models import User
+from regsvc.database.models import PENDING, User
 from regsvc.users.retention import find_reapply_at
 
 
@@ -34,17 +35,26 @@ class UserStatus:
     ban_expires_at: datetime | None = None
     reapply_at: datetime | None = None
     """When a rejected name becomes free, None if it is; also for clients who may register."""
+    application_token: str | None = None
+    """For the owner alone, while a question waits for their answer: opens the page where it is given."""
 
 
 class StatusLookup:
     """Look-ups of the status by name. Those without a session, by far the most common, share queries."""
 
     def __init__(
-        self, database: Database, worker: Worker, codes: VerificationCodes, live: LiveConfig, now: Clock
+        self,
+        database: Database,
+        worker: Worker,
+        codes: VerificationCodes,
+        tokens: ApplicationTokens,
+        live: LiveConfig,
+        now: Clock,
     ) -> None:
         self._database = database
         self._worker = worker
         self._codes = codes
+        self._tokens = tokens
         self._live = live
         self._now = now
         self._public: SharedLookup[str, UserStatus] = SharedLookup(self._find_public)
@@ -80,7 +90,9 @@ class StatusLookup:
         if user is None:
             return None
         reapply_at = self._find_reapply_at(user)
-        if session is not None and (session.is_admin or session.user_id == user.id):
+        is_owner = session is not None and session.user_id == user.id
+        has_to_answer = user.status == PENDING and user.asked_at is not None
+        if session is not None and (session.is_admin or is_owner):
             return UserStatus(
                 user.username,
                 user.status,
@@ -91,6 +103,7 @@ class StatusLookup:
                 reviewed_at=user.reviewed_at,
                 ban_expires_at=user.ban_expires_at,
                 reapply_at=reapply_at,
+                application_token=self._tokens.token_of(user) if is_owner and has_to_answer else None,
             )
         is_told = self._is_open_to_all or self._proves(proof)
         return UserStatus(user.username, user.status, reapply_at=reapply_at if is_told else None)

@@ -123,6 +123,9 @@ ApplicationToken = Annotated[
     ),
 ]
 
+ANSWERS_WITH: Final = Meta(
+    description="For the owner, while a question of the team waits for the answer: opens the application."
+)
 CAN_BE_MAILED: Final = Meta(description="Whether mails about the user, such as decisions, have an address to go to.")
 REAPPLY_AT: Final = Meta(description="When the name of a rejected user can be registered again, until then.")
 
@@ -240,6 +243,7 @@ class ReviewStatusReply(Reply, frozen=True, kw_only=True):
     reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
     ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
     reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
+    application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
 
 
 class NameStatusFields(Output, frozen=True, kw_only=True):
@@ -253,6 +257,7 @@ class NameStatusFields(Output, frozen=True, kw_only=True):
     reviewed_at: EpochMilliseconds | UnsetType | None = UNSET
     ban_expires_at: EpochMilliseconds | UnsetType | None = UNSET
     reapply_at: Annotated[EpochMilliseconds, REAPPLY_AT] | UnsetType = UNSET
+    application_token: Annotated[str, ANSWERS_WITH] | UnsetType = UNSET
     registered: Annotated[bool, Meta(examples=[True])]
 
 
@@ -448,4 +453,5 @@ def _visible_fields(call: ApiHandler, found: UserStatus) -> dict[str, Any]:
         "can_be_mailed": found.can_be_mailed,
         "reviewed_at": epoch_milliseconds(found.reviewed_at),
         "ban_expires_at": epoch_milliseconds(found.ban_expires_at),
+        "application_token": found.application_token or UNSET,
     }

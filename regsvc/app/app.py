@@ -406,7 +406,7 @@ class App:
             now=now,
         )
         self.services.status_limits = StatusRateLimits(MemoryLimits(now), self.live)
-        self.services.statuses = StatusLookup(database, worker, self.codes, self.live, now)
+        self.services.statuses = StatusLookup(database, worker, self.codes, self.application_tokens, self.live, now)
 
     def _wire_password_changes(self) -> None:
         """Passwords: changed, forgotten, handed over."""

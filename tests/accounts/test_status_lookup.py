@@ -10,7 +10,7 @@ import pytest
 from peewee import Database
 
 from regsvc.accounts.status_lookup import StatusLookup, UserStatus
-from regsvc.auth.derived_secrets import DerivedSecrets
+from regsvc.auth.derived_secrets import ApplicationTokens, DerivedSecrets
 from regsvc.auth.verification_codes import VerificationCodes
 from regsvc.config.live import LiveConfig
 from regsvc.config.sections import Config
@@ -50,9 +50,9 @@ def worker(our_database: Database) -> Iterator[HeldWorker]:
 
 
 def make_lookup(database: Database, worker: Worker) -> StatusLookup:
-    clock = ManualClock()
-    codes = VerificationCodes(DerivedSecrets(b"k" * 32), clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
-    return StatusLookup(database, worker, codes, LiveConfig(Config()), clock)
+    clock, secrets = ManualClock(), DerivedSecrets(b"k" * 32)
+    codes = VerificationCodes(secrets, clock, valid=timedelta(minutes=5), max_tries=5, digits=6)
+    return StatusLookup(database, worker, codes, ApplicationTokens(secrets), LiveConfig(Config()), clock)
 
 
 async def test_fifty_questions_are_two_queries(our_database: Database, worker: HeldWorker, make_user: MakeUser) -> None:

@@ -63,6 +63,24 @@ def test_who_came_in_the_game_is_promised_a_mail_once_it_can_be_sent(stack: Stac
     expect(page.get_by_text(f"we'll e-mail the decision to {greta.email}")).to_be_visible()
 
 
+def test_who_was_asked_is_led_to_the_question(stack: Stack, open_page: OpenPage) -> None:
+    """Alice, whose mail got lost; who reads her status otherwise is given no way to answer for her."""
+    alice = stack.pending("alice")
+    assert stack.decide("ask", alice, question="Which Bob?").status == 200
+    seen = stack.get("/api/user/status", {"username": alice.name}, token=stack.olivia()).json["data"]
+    assert "applicationToken" not in seen
+    page = logged_in(open_page, alice, size="phone")
+    expect(page.get_by_text("The team has a question about your application.")).to_be_visible()
+    assert find_serious_faults(page) == []
+    page.get_by_role("link", name="Answer the question").click()
+    page.get_by_label("Your answer").fill("The builder.")
+    page.get_by_role("button", name="Send the answer").click()
+    expect(page.get_by_text("The builder.")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name=alice.name)).to_be_visible()
+    expect(page.get_by_role("link", name="Answer the question")).to_have_count(0)
+
+
 def test_who_waits_can_look_without_logging_in(stack: Stack, open_page: OpenPage) -> None:
     say = Words("zh", "page.account")
     nobody = say("refusal.user_not_found")

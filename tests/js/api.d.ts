@@ -196,7 +196,7 @@ export type MessageReply = { success: true; message: string };
 
 export type NameQuery = { language?: string | null; username: string };
 
-export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; canBeMailed?: boolean; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; registered: boolean };
+export type NameStatusFields = { username?: string; status?: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; canBeMailed?: boolean; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; applicationToken?: string; registered: boolean };
 
 export type NeighbourFields = { username: string; status: "pending" | "approved" | "rejected" | "banned" };
 
@@ -272,7 +272,7 @@ export type ResetPasswordRequest = { language?: string | null; token: string; ne
 
 export type ReviewRequest = { language?: string | null; username?: string | null; uuid?: string | null; userId?: string | null; usernames?: Array<string> | null; reason?: string | null; silent?: boolean };
 
-export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; canBeMailed?: boolean; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number };
+export type ReviewStatusReply = { success: true; message?: string; username: string; status: "pending" | "approved" | "rejected" | "banned"; reason?: string | null; email?: string | null; canBeMailed?: boolean; reviewedAt?: number | null; banExpiresAt?: number | null; reapplyAt?: number; applicationToken?: string };
 
 export type RoleReply = { success: true; message?: string; username: string; role: string | null };
 

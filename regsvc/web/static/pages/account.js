@@ -126,7 +126,7 @@ function adviceKey({ status, canBeMailed, reapplyAt }) {
 
 /** @param {OwnStatus} user */
 function renderOverview(user) {
-  const { status, reason, email, reviewedAt, reapplyAt } = user;
+  const { status, reason, email, reviewedAt, reapplyAt, applicationToken: token } = user;
   const address = config.gameAddress;
   const advice =
     status === "approved" && address
@@ -139,6 +139,10 @@ function renderOverview(user) {
   const kind = status === "rejected" || status === "banned" ? "bad" : "good";
   return [
     make("p", { class: "notice", "data-kind": kind }, make("strong", {}, t(`status_${status}`)), "\n", place),
+    token && [
+      make("p", { class: "notice" }, t("asked")),
+      make("p", {}, link(`application#token=${token}`, t("asked_answer"), { class: "button" })),
+    ],
     definitionList([
       [t("reason"), reason],
       [t("reviewed_at"), formatTime(reviewedAt)],
