@@ -1,5 +1,6 @@
 """Decisions about users: approve, reject, reopen, ban, unban and delete; and questions before one."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,6 +21,10 @@ from regsvc.users.transitions import UNANSWERED, DecisionDetails, Transitions
 
 _MOST_REJECTED: Final = 500
 """Unanswered applications that are rejected at once; further ones a minute later."""
+
+
+def _require_nothing(_user: User) -> None:
+    """Refuse nobody."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +56,29 @@ class Decisions:
         self._mail_queue = mail_queue
         self._now = now
 
-    def decide(self, username: str, transition: str, by: Principal, details: DecisionDetails) -> DecisionResult:
-        """Approve, reject, reopen, ban, unban or delete.
+    def decide(
+        self,
+        username: str,
+        transition: str,
+        by: Principal,
+        details: DecisionDetails,
+        require: Callable[[User], None] = _require_nothing,
+    ) -> DecisionResult:
+        """Approve, reject, reopen, ban, unban or delete. `require` may refuse the user as they are, once locked.
 
         Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `PlayerReplaced`, `PasswordChoiceNeeded`,
         `MailUnavailable`, `AuthMeUnavailable`, and `InvalidField` for a ban that ends in the past.
         """
         if details.expires_at is not None and details.expires_at <= self._now():
             raise errors.InvalidField("expiresAt")
-        work = partial(self._decide, transition=transition, by=by, details=details)
+        work = partial(self._decide, transition=transition, by=by, details=details, require=require)
         result, warnings = self._access.change(name_key(username), work, reconciles_first=True)
         return replace(result, warnings=tuple(sorted({*result.warnings, *warnings})))
 
-    def ask(self, username: str, question: str, by: Principal) -> DecisionResult:
-        """Ask a pending user something: until they answer, the team does not wait for itself.
+    def ask(
+        self, username: str, question: str, by: Principal, require: Callable[[User], None] = _require_nothing
+    ) -> DecisionResult:
+        """Ask a pending user something: until they answer, the team does not wait for itself. `require`: see `decide`.
 
         Raises `UserNotFound`, `WrongStatus`, `ProtectedOperator`, `TooManyQuestions`, and `InvalidField` for a question
         that is empty or too long.
@@ -73,6 +87,7 @@ class Decisions:
         def work(locked: AccountForUpdate) -> DecisionResult:
             self._access.require_permission(locked.user, "ask", by)
             self.apply_sql_edit(locked)
+            require(locked.user)
             is_mailed = self._questions.ask(locked.user, question, by.actor)
             return DecisionResult(locked.user.username, PENDING, () if is_mailed else (NOT_MAILED,), PENDING)
 
@@ -104,10 +119,16 @@ class Decisions:
         return count
 
     def _decide(
-        self, locked: AccountForUpdate, transition: str, by: Principal, details: DecisionDetails
+        self,
+        locked: AccountForUpdate,
+        transition: str,
+        by: Principal,
+        details: DecisionDetails,
+        require: Callable[[User], None],
     ) -> DecisionResult:
         self._access.require_permission(locked.user, transition, by)
         self.apply_sql_edit(locked)
+        require(locked.user)
         user, status_before = locked.user, locked.user.status
         warnings = tuple(self._access.find_warnings(transition, locked.account))
         if transition == "delete":

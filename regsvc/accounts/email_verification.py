@@ -77,7 +77,7 @@ class EmailVerification:
         try:
             return self._issue(address, purpose, caller)
         except errors.RateLimited as refusal:
-            if not self.codes.has_active(address.key, purpose, caller):
+            if not self.codes.was_requested_by(address.key, purpose, caller):
                 raise
             valid = round(self.codes.valid.total_seconds())
             raise errors.RateLimited(refusal.retry_after or 1, fault="code_sent", expires_in_seconds=valid) from None

@@ -28,7 +28,6 @@ from regsvc.users.notes import MAX_NOTE
 from regsvc.users.questions import MAX_QUESTION
 
 ROUTES: Final = Routes()
-MAX_NAME: Final = 255
 
 
 class AskRequest(Request, frozen=True, kw_only=True):
@@ -139,7 +138,7 @@ async def invite(call: ApiHandler, request: InviteRequest) -> InviteReply:
         raise errors.InvalidField("grants")
     by, lifetime = call.principal, timedelta(days=request.days)
     create = call.services.invitations.create
-    link, record = await call.run(create, request.uses, lifetime, request.grants, by.actor, by.username)
+    link, record = await call.run(create, request.uses, lifetime, request.grants, by.actor, by.username or None)
     return InviteReply(message=call.message("invitation_created"), link=link, record=_invitation_fields(record))
 
 

@@ -20,7 +20,7 @@ from regsvc.core.rights import EVERYTHING, NOT_FOR_TOKENS, Permission, Rights, T
 from regsvc.core.text import name_key
 from regsvc.core.units import RateLimit
 from regsvc.database.audit import Actor, Audit
-from regsvc.database.models import Token
+from regsvc.database.models import Invitation, Token
 
 PREFIX: Final = "cmp_"
 MAX_NAME: Final = 40
@@ -106,11 +106,16 @@ class ApiTokens:
         return [_record(row) for row in rows]
 
     def revoke(self, name: str, by: Actor) -> str:
-        """Revoke the active token of this name and return its name as written. Raises `NoSuchToken`."""
+        """Revoke the active token of this name and return its name as written. Raises `NoSuchToken`.
+
+        Invitations that were made with it end, too.
+        """
         with Token._meta.database.atomic():
             row = Token.get_or_none(Token.active_name == name_key(name))
             if row is None or not self._revoke(Token.id == row.id):
                 raise NoSuchToken
+            is_its = (Invitation.maker == _shown(row)) & Invitation.revoked_at.is_null()
+            Invitation.update(revoked_at=self._now()).where(is_its).execute()
             self._audit.record("token.revoked", by, None, {"name": row.name})
         return str(row.name)
 
@@ -120,13 +125,13 @@ class ApiTokens:
 
     def revoke_unentitled(self, dismissed: Collection[str]) -> int:
         """Revoke tokens whose makers have no rights any more, or are in `dismissed`: none revives with the right."""
-        active = Token.select(Token.id, Token.made_by).where(
+        active = Token.select(Token.id, Token.made_by, Token.created_at).where(
             Token.active_name.is_null(False), Token.made_by.is_null(False)
         )
         lost = [
             row.id
             for row in active
-            if row.made_by in dismissed or not find_rights(self._team, str(row.made_by)).permissions
+            if row.made_by in dismissed or not find_rights(self._team, str(row.made_by), row.created_at).permissions
         ]
         return self._revoke(Token.id.in_(lost)) if lost else 0
 
@@ -171,7 +176,7 @@ class ApiTokens:
         return row.revoked_at is None and (row.expires_at is None or bool(self._now() < row.expires_at))
 
     def _rights_of(self, row: Token) -> Rights:
-        allowed = EVERYTHING if row.made_by is None else find_rights(self._team, row.made_by)
+        allowed = EVERYTHING if row.made_by is None else find_rights(self._team, row.made_by, row.created_at)
         named = {permission for permission in allowed.permissions if permission in row.permissions.split()}
         # below the host, so that no token acts on the highest operators
         return Rights(frozenset(named) - NOT_FOR_TOKENS, min(allowed.rank, EVERYTHING.rank - 1))
@@ -180,7 +185,7 @@ class ApiTokens:
         return VerifiedSession(
             jti=row.public_part,
             user_id=-int(row.id),
-            username=f"{row.name} ({row.maker})",
+            username=_shown(row),
             audience="token",
             expires_at=row.expires_at or self._now() + _NEVER,
             language=None,
@@ -193,6 +198,11 @@ class ApiTokens:
     def _revoke(self, which: object) -> int:
         is_active = Token.revoked_at.is_null()
         return int(Token.update(revoked_at=self._now(), active_name=None).where(which, is_active).execute())
+
+
+def _shown(row: Token) -> str:
+    """Return who acts with the token, as the audit log shows them."""
+    return f"{row.name} ({row.maker})"
 
 
 def _record(row: Token) -> TokenRecord:

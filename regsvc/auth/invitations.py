@@ -99,7 +99,7 @@ class Invitations:
         row = None if row_id is None else Invitation.get_or_none(Invitation.id == row_id)
         if row is None or not self._secrets.is_link_token(token, int(row.id), row.nonce, _PURPOSE):
             raise InvitationInvalid
-        if row.revoked_at is not None or not self._is_entitled(row.made_by):
+        if row.revoked_at is not None or not self._is_entitled(row.made_by, row.created_at):
             raise InvitationRevoked
         if row.expires_at <= self._now():
             raise InvitationExpired
@@ -122,16 +122,17 @@ class Invitations:
     def revoke_unentitled(self, dismissed: Collection[str]) -> int:
         """Revoke those whose makers may not review any more, or are in `dismissed`: none revives with the right."""
         is_open = Invitation.revoked_at.is_null() & (Invitation.expires_at > self._now())
-        rows = Invitation.select(Invitation.id, Invitation.made_by).where(is_open, Invitation.made_by.is_null(False))
-        lost = [row.id for row in rows if row.made_by in dismissed or not self._is_entitled(row.made_by)]
+        columns = (Invitation.id, Invitation.made_by, Invitation.created_at)
+        rows = Invitation.select(*columns).where(is_open, Invitation.made_by.is_null(False))
+        lost = [it.id for it in rows if it.made_by in dismissed or not self._is_entitled(it.made_by, it.created_at)]
         return self._revoke(Invitation.id.in_(lost)) if lost else 0
 
     def _require_reviewer(self, maker: str | None) -> None:
         if not self._is_entitled(maker):
             raise Forbidden(permission=Permission.USERS_REVIEW)
 
-    def _is_entitled(self, maker: str | None) -> bool:
-        rights = EVERYTHING if maker is None else find_rights(self._team, maker)
+    def _is_entitled(self, maker: str | None, since: datetime | None = None) -> bool:
+        rights = EVERYTHING if maker is None else find_rights(self._team, maker, since)
         return rights.may(Permission.USERS_REVIEW)
 
     def _revoke(self, which: Any) -> int:

@@ -14,7 +14,7 @@ from regsvc.core.errors import ResetTokenInvalid
 from regsvc.core.rights import Permission, Team
 from regsvc.core.text import name_key
 from regsvc.database.bulk import redate
-from regsvc.database.models import Link, Review, User
+from regsvc.database.models import Link, User
 
 LinkPurpose = Literal["reset", "first_password"]
 
@@ -120,10 +120,7 @@ class PasswordLinks:
         """Whether its operator may still hand the link over: operators lose theirs with their right, or by a ban."""
         if link.issued_by is None:
             return True
-        is_later = (Review.username_key == link.issued_by) & (Review.reviewed_at >= link.created_at)
-        was_ended = is_later & Review.transition.in_(("ban", "delete"))
-        has_right = find_rights(self._team, link.issued_by).may(Permission.USERS_MANAGE)
-        return has_right and not Review.select().where(was_ended).exists()
+        return find_rights(self._team, link.issued_by, link.created_at).may(Permission.USERS_MANAGE)
 
     def revoke_of(self, issuer: str) -> int:
         """Revoke the links that this member of the team handed over, who has another role now; return their number."""

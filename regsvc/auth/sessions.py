@@ -56,12 +56,21 @@ class IssuedToken(NamedTuple):
         return f"IssuedToken(expires_at={self.expires_at!r})"
 
 
-def find_rights(team: Team, username: str) -> Rights:
-    """Return the rights of the user with this name now; none for an unknown name."""
+def find_rights(team: Team, username: str, since: datetime | None = None) -> Rights:
+    """Return the rights of the user with this name now; none for an unknown name.
+
+    `since`: for what they made then, which a ban, for one, has ended since: it does not revive when the ban is lifted.
+    """
     user = models.User
     columns = (user.username, user.status, user.role)
     found = user.select(*columns).where(user.username_key == name_key(username)).first()
-    return NO_RIGHTS if found is None else team.rights_of(found)
+    rights = NO_RIGHTS if found is None else team.rights_of(found)
+    if since is None or not rights.permissions:
+        return rights
+    review = models.Review
+    is_later = (review.username_key == name_key(username)) & (review.reviewed_at >= since)
+    was_ended = review.select().where(is_later, review.transition.in_(("ban", "delete", "reopen"))).exists()
+    return NO_RIGHTS if was_ended else rights
 
 
 def public_id(jti: str) -> str:

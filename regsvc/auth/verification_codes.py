@@ -90,10 +90,13 @@ class VerificationCodes:
         _update(active.id, {Verification.handed_over_at: None, Verification.client: client})
         return int(active.id)
 
-    def has_active(self, email_key: str, purpose: Purpose, caller: Caller) -> bool:
-        """Return whether this client was the last to request the code, and has attempts left at it."""
-        active = self._find_active(email_key, purpose)
-        return active is not None and active.client == caller.limit_key and not self._is_exhausted(active)
+    def was_requested_by(self, email_key: str, purpose: Purpose, caller: Caller) -> bool:
+        """Return whether this client was the last to request the code.
+
+        Whether it is still active must not show: the code of a registered address, which is never mailed, lives longer.
+        """
+        newest = _find_newest(email_key, purpose)
+        return newest is not None and bool(newest.client == caller.limit_key)
 
     def check(self, email_key: str, purpose: Purpose, given: CodeOrProof, caller: Caller) -> Verification:
         """Return the row for `redeem`. Raises `InvalidCode` unless the code or proof can be redeemed now.

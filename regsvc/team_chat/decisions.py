@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from peewee import IntegrityError
@@ -19,6 +20,7 @@ from regsvc.core.errors import (
     Refusal,
     Unauthorized,
     UserNotFound,
+    WrongStatus,
 )
 from regsvc.core.i18n.languages import find_language
 from regsvc.core.i18n.translations import Translations
@@ -93,11 +95,13 @@ class TeamDecisions:
 
         Raises what `check` and the decision raise.
         """
-        principal, user = self._check(click)
+        principal, user, version = self._check(click)
+        require = partial(self._require_as_seen, user.id, version)
         if click.verb == "ask":
-            self.decisions.ask(user.username, click.text, principal)
+            self.decisions.ask(user.username, click.text, principal, require)
         else:
-            self.decisions.decide(user.username, click.verb, principal, DecisionDetails(click.text or None))
+            details = DecisionDetails(click.text or None)
+            self.decisions.decide(user.username, click.verb, principal, details, require)
         return f"done_{click.verb}", user.username
 
     def answer_test(self, click: Click) -> str:
@@ -121,7 +125,7 @@ class TeamDecisions:
             raise Forbidden(permission=Permission.USERS_REVIEW)
         return user
 
-    def _check(self, click: Click) -> tuple[Principal, User]:
+    def _check(self, click: Click) -> tuple[Principal, User, str]:
         member = self._find_member(click.person)
         row = TeamChatMessage.get_or_none(TeamChatMessage.id == click.number, TeamChatMessage.chat == click.chat.name)
         if row is None:
@@ -129,11 +133,26 @@ class TeamDecisions:
         user = User.get_or_none(User.id == row.user_id)
         if user is None:
             raise UserNotFound
-        if user.status == PENDING and self.cards.version_of(user) != (click.version or row.version):
+        version = click.version or row.version
+        try:
+            self._require_as_seen(user.id, version, user)
+        except AnswersChanged:
             self.queue.enqueue("answers_changed", user.username)
-            raise AnswersChanged
+            raise
         actor = Actor(f"{member.username} ({click.person.title})")
-        return Principal(actor, self.team.rights_of(member), member.username), user
+        return Principal(actor, self.team.rights_of(member), member.username), user, version
+
+    def _require_as_seen(self, user_id: int, version: str, user: User) -> None:
+        """Raise unless this is the applicant of a message, who waits for a decision with the answers that it shows.
+
+        Chats decide about who waits alone: at /admin a rejected user can be approved as well, but that is to be meant.
+        """
+        if user.id != user_id:
+            raise UserNotFound
+        if user.status != PENDING:
+            raise WrongStatus(user.status)
+        if self.cards.version_of(user) != version:
+            raise AnswersChanged
 
 
 @dataclass(frozen=True)
@@ -152,8 +171,12 @@ class ChatReceiver:
     async def run(self, platform: str, event_id: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run this part of `TeamDecisions` for what a platform sent. Raises `Unauthorized` for what came before."""
 
+        is_new = False
+
         def run_once() -> T:
-            if not self.decisions.is_new(platform, event_id):
+            nonlocal is_new  # the worker repeats what lost a race: the event is remembered by then, and nothing is done
+            is_new = is_new or self.decisions.is_new(platform, event_id)
+            if not is_new:
                 raise Unauthorized
             return work(*args, **kwargs)
 

@@ -307,7 +307,7 @@ class DiscordInteractions:
         """Raise `Unauthorized` unless this is signed with a configured key, within five minutes."""
         try:
             written, age = bytes.fromhex(signature), abs(self._receiver.now().timestamp() - int(timestamp))
-        except ValueError:
+        except (ValueError, OverflowError):
             raise Unauthorized from None
         if not any(_is_signed(key, written, timestamp.encode("ascii", "replace") + body) for key in self._keys):
             raise Unauthorized

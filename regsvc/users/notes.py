@@ -14,6 +14,7 @@ from regsvc.database.bulk import upsert_query
 from regsvc.database.models import Note, Reader, User
 
 MAX_NOTE: Final = 2000
+MAX_NAME: Final = 255
 READS_FOR: Final = timedelta(seconds=30)
 
 
@@ -41,7 +42,8 @@ class Notes:
         Each member has one row, which counts for half a minute: it is in the database, so that all daemons agree, and a
         closed browser needs to say nothing.
         """
-        now, key, name = self._now(), name_key(by.name), name_key(username)
+        now, key = self._now(), name_key(by.name)
+        name = name_key(username)[:MAX_NAME]  # lower case may be longer: no user has such a name
         row = {Reader.reader: key, Reader.name: by.name, Reader.username_key: name, Reader.seen_at: now}
         overwrite = (Reader.name, Reader.username_key, Reader.seen_at)
         upsert_query(Reader, [row], unique=(Reader.reader,), overwrite=overwrite).execute()

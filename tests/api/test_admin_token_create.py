@@ -55,6 +55,14 @@ def test_it_dies_with_its_makers_right(stack: Stack, operators: Operators) -> No
     assert_refused(stack.get("/api/admin/users", token=token), 401, "unauthorized")
 
 
+def test_it_does_not_come_back_when_a_ban_of_its_maker_is_lifted(stack: Stack, operators: Operators) -> None:
+    oscar = operators.new("oscar", level=2)
+    token = make_token(stack, "bot-of-oscar", "users.read", by=stack.admin_token(oscar.name, oscar.password))
+    stack.decides("ban", oscar)
+    stack.decides("unban", oscar)
+    assert_refused(stack.get("/api/admin/users", token=token), 401, "unauthorized")
+
+
 def is_revoked(stack: Stack, name: str) -> bool:
     [row] = our_database(stack).query("SELECT revoked_at FROM regsvc_token WHERE name = ?", (name,))
     return row["revoked_at"] is not None

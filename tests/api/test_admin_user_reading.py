@@ -1,5 +1,7 @@
 """POST /api/admin/user/reading: who else has an applicant open."""
 
+import pytest
+
 from tests.api.test_admin_user_role import with_role
 from tests.support.refusals import assert_refused
 from tests.support.stack import Stack
@@ -16,6 +18,12 @@ def test_two_read_one_application(stack: Stack) -> None:
     assert stack.post(PATH, {"username": bob.name}, token=token).json["readers"] == []
     assert stack.post(PATH, {"username": alice.name}, token=stack.olivia()).json["readers"] == []
     stack.post(PATH, {"username": ""}, token=stack.olivia())
+
+
+@pytest.mark.every_database
+def test_a_name_that_nobody_can_have(stack: Stack) -> None:
+    """In lower case it is longer."""
+    assert stack.post(PATH, {"username": "\u0130" * 255}, token=stack.olivia()).json["readers"] == []
 
 
 def test_players_are_not_told(stack: Stack) -> None:

@@ -55,6 +55,8 @@ def test_ping(chat: TeamChatStack) -> None:
     assert (reply.status, reply.json) == (200, {"type": 1})
     assert reply.headers["Content-Type"].startswith("application/json")
     assert chat.send(ping, key=SigningKey.generate()).status == 401
+    headers = {"X-Signature-Ed25519": "", "X-Signature-Timestamp": "9" * 400, "Content-Type": "application/json"}
+    assert chat.stack.daemon.post("/api/team-chat/discord", body=b"{}", headers=headers).status == 401
 
 
 def test_applied_told_asked_answered_approved_and_in_the_game(chat: TeamChatStack, discord: Discord) -> None:
@@ -94,12 +96,15 @@ def test_applied_told_asked_answered_approved_and_in_the_game(chat: TeamChatStac
 
 def test_rejected_by_a_form_and_reopened_elsewhere(chat: TeamChatStack, discord: Discord) -> None:
     stack, bob = chat.stack, new_applicant(chat, "bob")
+    rivals = [discord.click(chat.open_message(bob), verb, OLIVIA_ON_DISCORD) for verb in ("approve", "ask")]
     shown = chat.click(bob, "reject")
     assert (shown.status, shown.json["type"]) == (200, 9)
     assert len(shown.json["data"]["title"]) <= 45
     assert say(chat.send(discord.form(shown.json, "Too *young*", OLIVIA_ON_DISCORD))).startswith("You rejected")
     chat.message_about(bob, r"Rejected by Olivia \(Discord\).", r"Too \*young\*")
     assert stack.user(bob)["reason"] == "Too *young*"
+    for rival in rivals:  # of two decisions the first counts, though at /admin the rejected can be approved
+        assert say(chat.send(rival)) == DECIDED.replace("approved", "rejected")
     stack.decides("reopen", bob)
     assert custom_ids(chat.open_message(bob))  # a new message: nobody notices an edited one
     stack.decides("approve", bob)

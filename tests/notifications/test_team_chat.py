@@ -1,9 +1,14 @@
 """What is kept of the team's chats, and for how long; on both kinds of database."""
 
-import pytest
+import asyncio
 
-from regsvc.core.errors import ChatCodeInvalid
+import pytest
+from peewee import OperationalError
+
+from regsvc.core.errors import ChatCodeInvalid, Unauthorized
 from regsvc.database.models import TeamChatEvent, TeamChatLink, TeamChatMessage
+from regsvc.team_chat.decisions import ChatReceiver, TeamDecisions
+from regsvc.team_chat.telling import Cards
 from tests.support.manual_clock import ManualClock
 from tests.support.services import OLIVIA, MakeServices, ServiceHarness
 
@@ -37,6 +42,26 @@ def test_messages_about_which_nothing_is_to_be_decided_are_forgotten(
     clock.advance(days=31)
     services.app.worker.run_here(services.app.purge_expired)
     assert [row.chat for row in TeamChatMessage.select()] == ["discord:1"]
+
+
+def test_a_click_that_lost_a_race_is_done_once(services: ServiceHarness, clock: ManualClock) -> None:
+    """The worker repeats it, by when it is remembered as received."""
+    app, tried = services.app, list[int]()
+    cards = Cards(app.services.users, app.questionnaire_results.find_of, app.translations, "")
+    told = app.team_chat_queue, clock
+    decisions = TeamDecisions(app.team_accounts, app.team, app.services.decisions, cards, *told)
+    run = ChatReceiver(decisions, app.worker, app.translations, lambda: None, lambda *_: None, clock).run
+
+    def decide() -> str:
+        tried.append(1)
+        if len(tried) == 1:
+            raise OperationalError("database is locked")
+        return "done"
+
+    assert asyncio.run(run("discord", "7", decide)) == "done"
+    with pytest.raises(Unauthorized):
+        asyncio.run(run("discord", "7", decide))
+    assert len(tried) == 2
 
 
 def test_a_code_works_once_and_for_ten_minutes(services: ServiceHarness, clock: ManualClock) -> None:
